@@ -8,7 +8,7 @@ import { isDeepStrictEqual, parseArgs } from 'node:util';
 import PQueue from 'p-queue';
 import { parse } from 'yaml';
 import { PassphraseCrypter } from '../src/shared/diy/passphrase-crypter.ts';
-import { runHoldfast } from '../testkit/admin-command.ts';
+import { holdfastOutput } from '../testkit/admin-command.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { stashProgram } from '../testkit/stash-program.ts';
 import { until } from '../testkit/until.ts';
@@ -125,7 +125,7 @@ const made = await secondsOf(() =>
 note('stacks made, s', made);
 let lags: number[] = [];
 const isWritten = async (): Promise<boolean> => {
-  const found = JSON.parse(await runHoldfast(server, settings, 'bundle', 'status', '--json').catch(() => '{}'));
+  const found = JSON.parse(await holdfastOutput(server, settings, 'bundle', 'status', '--json').catch(() => '{}'));
   if (found.errors?.length > 0) throw new Error(JSON.stringify(found.errors));
   if (found.behindSeconds !== undefined) lags.push(found.behindSeconds);
   return found.behind === 0 && found.stacks === stacks + 1;
@@ -245,7 +245,7 @@ await onAll(both, (name) => update(name, 'meanwhile', 2));
 let printed = '';
 const returned = await secondsOf(async () => {
   // It exits with 1 for the stacks that it refuses.
-  printed = await runHoldfast(server, settings, 'bundle', 'return', '--apply', '--json').catch((error: Error) =>
+  printed = await holdfastOutput(server, settings, 'bundle', 'return', '--apply', '--json').catch((error: Error) =>
     error.message.slice(error.message.indexOf('\n') + 1),
   );
 });

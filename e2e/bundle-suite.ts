@@ -3,7 +3,7 @@ import { copyFile, cp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
-import { runHoldfast } from '../testkit/admin-command.ts';
+import { holdfastOutput } from '../testkit/admin-command.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { newProject, unattended } from '../testkit/scenario.ts';
 import { reference, thingProgram } from '../testkit/stash-program.ts';
@@ -57,7 +57,7 @@ export function testBundle(name: string, cli: PulumiVersion, openAccess: () => P
         await cp(settings(stack), join(workspace.dir, stack));
       }
       const isComplete = async (): Promise<boolean> => {
-        const status = await runHoldfast(holdfast, bundle, 'bundle', 'status', '--json').catch(() => '{}');
+        const status = await holdfastOutput(holdfast, bundle, 'bundle', 'status', '--json').catch(() => '{}');
         const { behind, errors, stacks: count } = JSON.parse(status);
         return behind === 0 && count === stacks.length && errors.length === 0;
       };
@@ -85,7 +85,7 @@ export function testBundle(name: string, cli: PulumiVersion, openAccess: () => P
       }
       await workspace.writeProgram(program('3'));
       await workspace.runOk(['up', ...unattended, '--stack', named('prod')]);
-      const returned = await runHoldfast(holdfast, bundle, 'bundle', 'return', '--apply').catch(
+      const returned = await holdfastOutput(holdfast, bundle, 'bundle', 'return', '--apply').catch(
         (error: Error) => error,
       );
       expect(String(returned)).toMatch(new RegExp(`${named('dev')} +returned +1 version`));

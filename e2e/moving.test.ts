@@ -2,7 +2,7 @@ import { copyFile, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
-import { runAdmin, runHoldfast } from '../testkit/admin-command.ts';
+import { holdfastOutput, runAdmin } from '../testkit/admin-command.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { expectNothingToDo, newProject, unattended } from '../testkit/scenario.ts';
 import { reference, thingProgram } from '../testkit/stash-program.ts';
@@ -42,9 +42,11 @@ await suite('moving in and out', { ownServer: true }, () => {
       const history = await historyOf('dev', file);
 
       const words = ['import', '--from', `file://${workspace.stateDir}`, '--organization', organization];
-      expect(await runHoldfast(holdfast, {}, ...words)).toContain('2 to create, 0 to continue, 0 complete, 0 left out');
-      await runHoldfast(holdfast, {}, ...words, '--apply');
-      expect(await runHoldfast(holdfast, {}, ...words, '--verify')).toContain('no differences');
+      expect(await holdfastOutput(holdfast, {}, ...words)).toContain(
+        '2 to create, 0 to continue, 0 complete, 0 left out',
+      );
+      await holdfastOutput(holdfast, {}, ...words, '--apply');
+      expect(await holdfastOutput(holdfast, {}, ...words, '--verify')).toContain('no differences');
 
       // Secrets stay with their passphrase, until the CLI moves them.
       const dev = `${organization}/${project}/dev`;
@@ -76,8 +78,8 @@ await suite('moving in and out', { ownServer: true }, () => {
       const service = ['import', '--from', holdfast.url, '--source-organization', organization];
       const into = [...service, '--organization', 'other-org', '--stack', `${project}/migrated`];
       const access = { PULUMI_ACCESS_TOKEN: holdfast.token, HOLDFAST_PUBLIC_URL: holdfast.url };
-      await runHoldfast(holdfast, access, ...into, '--apply');
-      expect(await runHoldfast(holdfast, access, ...into, '--verify')).toContain('no differences');
+      await holdfastOutput(holdfast, access, ...into, '--apply');
+      expect(await holdfastOutput(holdfast, access, ...into, '--verify')).toContain('no differences');
       const other = `other-org/${project}/migrated`;
       await workspace.runOk(['config', 'refresh', '--force', '--stack', other], withoutPassphrase);
       await workspace.runOk(['preview', '--expect-no-changes', '--stack', other], withoutPassphrase);
@@ -86,9 +88,9 @@ await suite('moving in and out', { ownServer: true }, () => {
 
       const out = join(workspace.dir, 'out');
       const exported = ['export', '--organization', organization, '--to', `file://${out}`];
-      await expect(runHoldfast(holdfast, {}, ...exported)).rejects.toThrow('set PULUMI_CONFIG_PASSPHRASE');
+      await expect(holdfastOutput(holdfast, {}, ...exported)).rejects.toThrow('set PULUMI_CONFIG_PASSPHRASE');
       const passphrase = { PULUMI_CONFIG_PASSPHRASE: 'another passphrase' };
-      expect(await runHoldfast(holdfast, passphrase, ...exported)).toContain('Exported 3 stacks with 7 updates');
+      expect(await holdfastOutput(holdfast, passphrase, ...exported)).toContain('Exported 3 stacks with 7 updates');
       const files = (await readdir(out, { recursive: true, withFileTypes: true })).filter((each) => each.isFile());
       for (const { name, parentPath } of files) {
         const bytes = await readFile(join(parentPath, name));
@@ -112,7 +114,7 @@ await suite('moving in and out', { ownServer: true }, () => {
         expect(key.stdout.trim()).toBe('hunter3');
       }
       // What was done there is not overwritten.
-      await expect(runHoldfast(holdfast, passphrase, ...exported)).rejects.toThrow(
+      await expect(holdfastOutput(holdfast, passphrase, ...exported)).rejects.toThrow(
         'dev: not exported: it was updated in',
       );
       expect((await historyOf('dev', left)).map(({ message }) => message)).toEqual(

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { runHoldfast } from '../testkit/admin-command.ts';
+import { holdfastOutput } from '../testkit/admin-command.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { newProject, unattended } from '../testkit/scenario.ts';
 import { reference, thingProgram } from '../testkit/stash-program.ts';
@@ -43,17 +43,17 @@ await suite('a round trip', { ownServer: true }, () => {
       await workspace.runOk(['stack', 'init', 'fresh'], before);
 
       const from = ['import', '--from', `file://${workspace.stateDir}`, '--organization', one.organization];
-      expect(await runHoldfast(one, {}, ...from, '--apply')).toContain('Imported 5 versions of 3 stacks');
-      expect(await runHoldfast(one, {}, ...from, '--verify')).toContain('Compared 4 stacks and 5 versions');
+      expect(await holdfastOutput(one, {}, ...from, '--apply')).toContain('Imported 5 versions of 3 stacks');
+      expect(await holdfastOutput(one, {}, ...from, '--verify')).toContain('Compared 4 stacks and 5 versions');
       const archive = join(workspace.dir, 'archive');
       const passphrase = { PULUMI_CONFIG_PASSPHRASE: 'of the archive' };
-      await runHoldfast(one, passphrase, 'export', '--organization', one.organization, '--archive', archive);
+      await holdfastOutput(one, passphrase, 'export', '--organization', one.organization, '--archive', archive);
       const into = ['import', '--from', 'archive', archive, '--organization', other.organization];
-      expect(await runHoldfast(other, passphrase, ...into, '--apply')).toContain('Imported 5 versions of 3 stacks');
-      expect(await runHoldfast(other, passphrase, ...into, '--verify')).toContain('no differences');
+      expect(await holdfastOutput(other, passphrase, ...into, '--apply')).toContain('Imported 5 versions of 3 stacks');
+      expect(await holdfastOutput(other, passphrase, ...into, '--verify')).toContain('no differences');
       const out = join(workspace.dir, 'out');
       const exported = ['export', '--organization', other.organization, '--to', `file://${out}`];
-      expect(await runHoldfast(other, {}, ...exported)).toContain('Exported 4 stacks with 5 updates');
+      expect(await holdfastOutput(other, {}, ...exported)).toContain('Exported 4 stacks with 5 updates');
 
       // Both folders have the same stacks, entries and states.
       const after = of(out);

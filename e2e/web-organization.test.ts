@@ -1,9 +1,10 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { runAdmin, runHoldfast } from '../testkit/admin-command.ts';
+import { holdfastOutput, runAdmin } from '../testkit/admin-command.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { suite } from '../testkit/suite.ts';
@@ -217,20 +218,58 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-web-import-'));
     await writeStacks(folder);
     const words = ['import', '--from', `file://${folder}`, '--organization', organization];
-    await runHoldfast(server, {}, ...words, '--apply');
+    await holdfastOutput(server, {}, ...words, '--apply');
     await open('imports');
     await row(folder).getByText('2 stacks, 2 versions').waitFor();
     await row(folder).getByText('not verified').waitFor();
-    await runHoldfast(server, {}, ...words, '--verify');
+    await holdfastOutput(server, {}, ...words, '--verify');
     await rm(folder, { recursive: true });
     await page.reload();
     await row(folder).getByText('verified: 2 stacks').waitFor();
     await row(folder).getByRole('link', { name: 'Import' }).click();
     await row('shop/refused').getByText('The CLI refuses its newest state: urn:pulumi:refused').waitFor();
     await row('shop/good').getByText('nothing', { exact: true }).waitFor();
+    // A page that is open while the run goes on shows its end.
+    const details = /trpc\/[^?]*imports\.get/;
+    await page.route(details, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, body: (await response.text()).replace(/"endedAt":"[^"]*"/, '"endedAt":null') });
+    });
+    await page.reload();
+    await page.getByText('still running').waitFor();
+    await page.unroute(details);
+    await page.getByText('still running').waitFor({ state: 'detached' });
     otherPages.push(new URL(page.url()).pathname);
     await page.getByRole('link', { name: 'shop/good' }).click();
     await page.waitForURL(/dev-org\/shop\/good$/);
+  });
+
+  test('what a policy group was given leaves its forms, and a removed group enables no pack', async () => {
+    const headers = { authorization: `token ${server.token}`, accept: 'application/vnd.pulumi+8' };
+    const packs = `${server.url}/api/orgs/${organization}/policypacks`;
+    for (const versionTag of ['1.0.0', '2.0.0']) {
+      const body = JSON.stringify({ name: 'guard', displayName: 'Guard', versionTag, policies: [], runtime: 'nodejs' });
+      const asJson = { ...headers, 'content-type': 'application/json' };
+      const begun = await fetch(packs, { method: 'POST', headers: asJson, body });
+      const { requiredHeaders, uploadURI } = (await begun.json()) as { uploadURI: string; requiredHeaders: object };
+      await fetch(uploadURI, { method: 'PUT', headers: { ...requiredHeaders }, body: gzipSync('the files') });
+      const completed = await fetch(`${packs}/guard/versions/${versionTag}/complete`, { method: 'POST', headers });
+      expect([begun.status, completed.ok]).toEqual([200, true]);
+    }
+    await call(server, 'policies.createGroup', { group: 'guarded' });
+    await open('policies?group=guarded');
+    await page.getByLabel('Version').selectOption('1.0.0');
+    await page.getByRole('button', { name: 'Enable', exact: true }).click();
+    await row('Guard').getByText('guarded (1.0.0)').waitFor();
+    await page.getByLabel('Stack').fill('web/prod');
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.getByRole('link', { name: 'web/prod' }).waitFor();
+    expect(await page.getByLabel('Stack').inputValue()).toBe('');
+    expect(await page.getByLabel('Version').inputValue()).toBe('2.0.0');
+    expect(await page.locator('[data-draft]').count()).toBe(0);
+    await page.getByRole('button', { name: 'Remove the group' }).click();
+    await confirm('Remove');
+    await row('Guard').getByText('no group').waitFor();
   });
 
   test('an admin sees everywhere what a configuration declares, and changes it after a confirmation only', async () => {

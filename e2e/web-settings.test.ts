@@ -14,12 +14,14 @@ const organization = 'dev-org';
 const commit = 'c'.repeat(40);
 
 const received: string[] = [];
+/** The receiver answers after this. */
+let held: Promise<void> = Promise.resolve();
 const receiver = createServer((request, response) => {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
     received.push(Buffer.concat(chunks).toString());
-    response.writeHead(202).end('taken');
+    void held.then(() => response.writeHead(202).end('taken'));
   });
 });
 await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
@@ -169,6 +171,27 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       expect(received[1]).toBe(received[0]);
       expect(await page.content()).not.toContain('very-secret-word');
       await expectSound(page);
+      // The answer to a ping does not take a user back who has left the page meanwhile.
+      const hook = page.url();
+      for (const again of ['Send a ping', 'Send again: ping']) {
+        const { promise, resolve: answer } = Promise.withResolvers<void>();
+        held = promise;
+        const answered = page.waitForResponse(/webhooks\.ofStack\.(ping|redeliver)/);
+        const sent = received.length;
+        await page.getByRole('button', { name: again }).first().click();
+        await until(() => received.length > sent, 'the receiver has the request');
+        await page.getByRole('link', { name: 'Trends', exact: true }).click();
+        await page.waitForURL(/tab=trends/);
+        const visited: string[] = [];
+        page.on('framenavigated', (frame) => visited.push(frame.url()));
+        answer();
+        await (await answered).finished();
+        await page.getByRole('link', { name: 'Updates', exact: true }).click();
+        await page.waitForURL(/tab=updates/);
+        expect(visited.filter((url) => url.includes('delivery='))).toEqual([]);
+        page.removeAllListeners('framenavigated');
+        await page.goto(hook);
+      }
       // A link to a delivery that is gone says so in the page, and can be closed.
       await page.goto(page.url().replace(/delivery=[^&]+/, 'delivery=018f0000-0000-7000-8000-000000000000'));
       await page.getByRole('heading', { name: 'Linked delivery' }).waitFor();

@@ -181,6 +181,40 @@ await suite('the state of a stack in the browser', {
   );
 
   test(
+    'a stack that was created anew shows its own versions, not what was read of the former one',
+    async () => {
+      const { browser, server: holdfast } = await web();
+      await using scenario = await Scenario.create(holdfast);
+      const { project, workspace } = scenario;
+      const up = async (name: string): Promise<void> => {
+        for (const value of ['1', '2']) {
+          await workspace.writeProgram(thingProgram({ project, things: { [name]: { value } } }));
+          await workspace.runOk(['up', ...unattended]);
+        }
+      };
+      await up('former');
+      const { page, refused } = await signIn(browser, holdfast.url, 'ada');
+      await page.goto(`${holdfast.url}/${holdfast.organization}/${project}/dev?tab=versions`);
+      const differences = page.getByRole('region', { name: 'Differences of versions 1 and 2' });
+      await differences.getByText('former', { exact: true }).waitFor();
+      await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Stacks' }).click();
+      await workspace.runOk(['stack', 'rm', '--force', '--yes']);
+      await workspace.runOk(['stack', 'init', scenario.stackName('dev'), '--non-interactive']);
+      await up('fresh');
+      await page.getByRole('main').getByRole('link', { name: /dev$/ }).first().click();
+      await page.getByRole('link', { name: 'Versions', exact: true }).click();
+      await differences.getByText('fresh', { exact: true }).waitFor();
+      expect(await differences.getByText('former', { exact: true }).count()).toBe(0);
+      await page.getByRole('region', { name: 'Versions', exact: true }).getByRole('button').last().click();
+      await page.getByRole('button', { name: 'Restore version 1' }).click();
+      await page.getByRole('dialog').getByText('fresh', { exact: true }).waitFor();
+      expect(refused).toEqual([]);
+      await page.close();
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
     'what a CLI that died has created is added to the state',
     async () => {
       const { browser, server: holdfast } = await web();

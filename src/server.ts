@@ -17,18 +17,13 @@ import { mintToken } from './shared/platform/crypto/secret-token.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
 import { assertMigrated, migrate, migrateIfPending } from './shared/platform/db/migrate.ts';
 import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
-import { reportVolatileCommits } from './shared/platform/db/volatile-commits.ts';
 import { Lifecycle } from './shared/platform/lifecycle/lifecycle.ts';
 import type { Logger } from './shared/platform/logger/logger.ts';
 import { startHeartbeat } from './shared/platform/processes/heartbeat.ts';
-import { startSiteWatch } from './shared/platform/site/site-watch.ts';
 import { KeyRing } from './shared/secrets/key-ring.ts';
-import { startRollbackMonitor } from './shared/updates/rollback-detection/rollback-monitor.ts';
-import { startWebhooks } from './shared/webhooks/webhook-dispatcher.ts';
+import { startWatches } from './shared/start-watches.ts';
+import { startBackgroundWork } from './workers/background-work.ts';
 import { startInProcessJobs } from './workers/in-process-jobs.ts';
-import { startScheduledTasks } from './workers/scheduled-tasks.ts';
-import { startIndexing } from './workers/search/index-states.ts';
-import { startScrub } from './workers/state/scrub-loop.ts';
 
 /** A running server with both roles in one process. */
 export interface RunningServer extends Listening, AsyncDisposable {
@@ -93,16 +88,11 @@ async function serve(context: AppContext, startJobs: () => JobDispatcher, isEmbe
   await bootstrapAtStart(context);
   const isFirst = isEmbedded && !config.bootstrapFile;
   const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
-  await repeatAtStart(() => startRollbackMonitor(context), wait);
-  await repeatAtStart(() => startSiteWatch(context), wait);
-  await repeatAtStart(() => reportVolatileCommits(context), wait);
+  await startWatches(context);
   startHeartbeat(context, 'server');
   // Only now, because jobs that wait in Redis start at once: they would write to a database that was set back, or at a site that was replaced.
   const dispatcher = startJobs();
-  startScheduledTasks(context);
-  startScrub(context);
-  startIndexing(context);
-  startWebhooks(context, 'all');
+  startBackgroundWork(context, 'all');
   const apiContext = await createApiContext(context, dispatcher);
   const listening = await listen(await buildApi(apiContext), apiContext);
   return { context, ...listening, firstLogin, [Symbol.asyncDispose]: () => lifecycle.close() };

@@ -11,11 +11,11 @@ export const webPassword = 'correct horse battery';
 
 /** Runs `holdfast admin` on the data of a server, and returns what it printed. Throws if it fails. */
 export async function runAdmin(target: AdminTarget, ...args: string[]): Promise<string> {
-  return runHoldfast(target, {}, 'admin', ...args);
+  return holdfastOutput(target, {}, 'admin', ...args);
 }
 
 /** Runs a command of `holdfast` on the data of a server, with these variables. Returns what it printed. Throws if it fails. */
-export async function runHoldfast(
+export async function holdfastOutput(
   target: AdminTarget,
   env: Readonly<Record<string, string>>,
   ...words: string[]

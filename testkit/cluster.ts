@@ -101,7 +101,7 @@ const drainSeconds = '3';
 const run = promisify(execFile);
 
 /** Returns the default S3 server of clusters: HOLDFAST_TEST_S3, or the server in the compose file. */
-export function clusterS3Kind(): S3ServerKind {
+function clusterS3Kind(): S3ServerKind {
   const named = process.env['HOLDFAST_TEST_S3'] ?? 'versitygw';
   if (named !== 'versitygw' && named !== 'minio') throw new Error(`HOLDFAST_TEST_S3 is neither versitygw nor minio`);
   return named;

@@ -10,7 +10,7 @@ import { hasErrorCode } from './toolchain/error-code.ts';
  * CLI's plugins have their own process groups and are adopted by init when the CLI is killed, so neither the group nor
  * the parent finds them, but the session does. Without /proc this falls back to the parent.
  */
-export async function listSession(leaders: readonly number[]): Promise<number[]> {
+async function listSession(leaders: readonly number[]): Promise<number[]> {
   if (process.platform !== 'linux') return listDescendants(leaders);
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   // A process may end between the listing and the read.

@@ -61,7 +61,7 @@ export function stashProgram(options: StashProgramOptions): PulumiProgram {
 }
 
 /** Returns the logical name of a resource of `stashProgram`. */
-export function stashName(index: number): string {
+function stashName(index: number): string {
   return `stash-${String(index).padStart(5, '0')}`;
 }
 

@@ -10,7 +10,7 @@ import type { ApiContext } from './platform/api-context.ts';
 import { createHealth } from './platform/http/health.ts';
 import { createRequestRates } from './platform/rates/request-rates.ts';
 import { StateScans } from './platform/scans/state-scans.ts';
-import { JournalCompaction } from './updates/journal-compaction.ts';
+import { CompactionCalls } from './updates/compaction-calls.ts';
 
 /** Creates the context of an API that sends heavy work to `dispatcher`. Throws ConfigError if the replica's URL is not valid. */
 export async function createApiContext(
@@ -18,19 +18,19 @@ export async function createApiContext(
   dispatcher: JobDispatcher,
 ): Promise<ApiContext> {
   const replica = await openReplica(context);
-  const journalCompaction = new JournalCompaction(context, dispatcher);
-  const compactJournal = journalCompaction.compact.bind(journalCompaction);
+  const compactions = new CompactionCalls(context, dispatcher);
+  const awaitCompaction = compactions.compact.bind(compactions);
   // Other services make decisions from their reads, so they use the primary.
-  const states = new StateReader({ ...context, compactLarge: compactJournal });
+  const states = new StateReader({ ...context, compactLarge: awaitCompaction, replica: null });
   const rates = createRequestRates(context);
   const enqueue = (job: Job): Promise<void> => dispatcher.enqueue(job);
   const requestSnapshot = createSnapshotRequest(enqueue, context.logger);
   const requestIncremental = createIncrementalRequest(enqueue, context.logger);
   const jobServices: JobServices = { ...context, requestSnapshot, requestIncremental };
   const health = createHealth(context, dispatcher);
-  const parts = { ...context, dispatcher, jobServices, compactJournal, rates, states, health, replica };
-  const read = new StateReader({ ...parts, compactLarge: compactJournal });
-  return { ...parts, scans: new StateScans(read, context.metrics) };
+  const parts = { ...context, dispatcher, jobServices, awaitCompaction, rates, states, health, replica };
+  const largeStates = new StateReader({ ...context, compactLarge: awaitCompaction, replica });
+  return { ...parts, scans: new StateScans(largeStates, context.metrics) };
 }
 
 async function openReplica({ config, db, lifecycle, logger, metrics }: AppContext): Promise<Replica | null> {

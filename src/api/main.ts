@@ -2,12 +2,9 @@ import { createClusterContext, createClusterDispatcher } from '../shared/cluster
 import type { AppContext, ContextOverrides } from '../shared/context.ts';
 import { bootstrapAtStart } from '../shared/identity/bootstrap-start.ts';
 import type { Config } from '../shared/platform/config/config.ts';
-import { repeatAtStart } from '../shared/platform/db/postgres-start.ts';
-import { reportVolatileCommits } from '../shared/platform/db/volatile-commits.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
-import { startSiteWatch } from '../shared/platform/site/site-watch.ts';
-import { startRollbackMonitor } from '../shared/updates/rollback-detection/rollback-monitor.ts';
+import { startWatches } from '../shared/start-watches.ts';
 import { startWebhooks } from '../shared/webhooks/webhook-dispatcher.ts';
 import { buildApi } from './app.ts';
 import { createApiContext } from './create-api-context.ts';
@@ -20,12 +17,9 @@ export async function startApi(
   overrides: ContextOverrides = {},
 ): Promise<Listening & { context: AppContext }> {
   const context = await createClusterContext(config, logger, overrides);
-  const wait = { waitMs: config.startWaitMs, logger };
   try {
     await bootstrapAtStart(context);
-    await repeatAtStart(() => startRollbackMonitor(context), wait);
-    await repeatAtStart(() => startSiteWatch(context), wait);
-    await repeatAtStart(() => reportVolatileCommits(context), wait);
+    await startWatches(context);
     // The replica serves without them, too.
     await context.db
       .openConnections()

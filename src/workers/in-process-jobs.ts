@@ -1,15 +1,13 @@
 import type { AppContext } from '../shared/context.ts';
 import { registerQueueGauges } from '../shared/jobs/queue-metrics.ts';
-import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
-import { createJobHandlers, dropPayload } from './platform/handlers.ts';
+import { createJobHandlers, dropPayload, jobServicesOf } from './platform/handlers.ts';
 import { InProcessDispatcher } from './platform/in-process-dispatcher.ts';
 
 /** Starts the workers of a server that runs its own jobs. Closed with the context. */
 export function startInProcessJobs(context: AppContext): InProcessDispatcher {
   const { config, lifecycle, logger, metrics } = context;
-  const requestSnapshot = createSnapshotRequest((job) => dispatcher.enqueue(job), logger);
-  const requestIncremental = async (updateId: string): Promise<void> => context.incrementalCompaction.request(updateId);
-  const handlers = createJobHandlers({ ...context, requestSnapshot, requestIncremental }, context);
+  const services = jobServicesOf(context, (job) => dispatcher.enqueue(job));
+  const handlers = createJobHandlers(services, context);
   const dispatcher: InProcessDispatcher = new InProcessDispatcher(handlers, {
     concurrency: { small: config.jobs.concurrency, large: config.jobs.largeConcurrency },
     largeBytes: config.limits.largeBytes,

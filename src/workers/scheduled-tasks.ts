@@ -14,6 +14,7 @@ import { receiverCalls, sendAudit } from './audit/send-audit.ts';
 import { backUpOnSchedule } from './backup/scheduled-backup.ts';
 import { verifyNewestBackup } from './backup/verify-newest.ts';
 import { keepBundle } from './bundle/keep-bundle.ts';
+import { clipWaits } from './clip-waits.ts';
 import {
   deleteAbandonedPacks,
   deleteEmptyProjects,
@@ -24,6 +25,7 @@ import {
 import { evaluateDrift } from './drift/evaluate-drift.ts';
 import { archiveEvents } from './events/archive-events.ts';
 import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
+import { watchClock } from './platform/clock-watch.ts';
 import { type Maintenance, startMaintenance } from './platform/maintenance.ts';
 import { createStackDeletion } from './stacks/delete-stacks.ts';
 import { encodeInSlices } from './state/encode-versions.ts';
@@ -71,13 +73,15 @@ export function startScheduledTasks(context: AppContext): void {
           outgoing: receiverCalls(receiverUrl, config.outgoingAllow),
         };
   const kinds: Maintenance[] = [
+    watchClock(runs),
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
+    { name: 'clip-waits', run: (signal) => clipWaits(context, signal) },
     { name: 'compact-journals', run: (signal) => compactEndedUpdates(context, signal) },
-    { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
+    { name: 'sweep-journals', deletesByAge: true, run: (signal) => deleteKeptJournals(context, signal) },
     { name: 'archive-events', run: (signal) => archiveEvents(context, signal) },
-    { name: 'purge-stacks', run: createStackDeletion(context) },
-    { name: 'retention', everySeconds: 3600, run: (signal) => sweepRetention(context, signal) },
-    { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
+    { name: 'purge-stacks', deletesByAge: true, run: createStackDeletion(context) },
+    { name: 'retention', deletesByAge: true, everySeconds: 3600, run: (signal) => sweepRetention(context, signal) },
+    { name: 'sweep-blobs', deletesByAge: true, run: (signal) => sweepBlobs(context, signal) },
     ...(context.mirror ? secondStoreTasks(context, context.mirror) : []),
     {
       name: 'sweep-uploads',
@@ -88,16 +92,41 @@ export function startScheduledTasks(context: AppContext): void {
     { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(rateCounterLifeSeconds) },
     { name: 'sweep-rate-counters', run: () => rateCounters.deleteOlderThan(rateCounterLifeSeconds) },
     { name: 'sweep-exchanges', everySeconds: 60, run: () => exchanges.deleteExpired(exchangesAtOnce) },
-    { name: 'sweep-tokens', everySeconds: 3600, run: (signal) => deleteEndedTokens(context, signal) },
-    { name: 'sweep-approvals', everySeconds: 3600, run: (signal) => deleteOldApprovals(context, signal) },
+    {
+      name: 'sweep-tokens',
+      deletesByAge: true,
+      everySeconds: 3600,
+      run: (signal) => deleteEndedTokens(context, signal),
+    },
+    {
+      name: 'sweep-approvals',
+      deletesByAge: true,
+      everySeconds: 3600,
+      run: (signal) => deleteOldApprovals(context, signal),
+    },
     { name: 'sweep-lock-queue', everySeconds: 60, run: () => deleteLostWaiters(context) },
     { name: 'sweep-projects', everySeconds: 3600, run: (signal) => deleteEmptyProjects(context, signal) },
-    { name: 'sweep-policy-packs', everySeconds: 3600, run: (signal) => deleteAbandonedPacks(context, signal) },
-    { name: 'sweep-sessions', everySeconds: 600, run: () => deleteEndedSignIns(context) },
+    {
+      name: 'sweep-policy-packs',
+      deletesByAge: true,
+      everySeconds: 3600,
+      run: (signal) => deleteAbandonedPacks(context, signal),
+    },
+    { name: 'sweep-sessions', deletesByAge: true, everySeconds: 600, run: () => deleteEndedSignIns(context) },
     { name: 'evaluate-drift', run: (signal) => evaluateDrift(context, signal) },
-    { name: 'sweep-webhook-log', everySeconds: 600, run: (signal) => deleteOldDeliveries(context, signal) },
+    {
+      name: 'sweep-webhook-log',
+      deletesByAge: true,
+      everySeconds: 600,
+      run: (signal) => deleteOldDeliveries(context, signal),
+    },
     { name: 'sum-project-days', run: (signal) => sumProjectDays(context, signal) },
-    { name: 'sweep-ci-statistics', everySeconds: 3600, run: (signal) => deleteOldCiStatistics(context, signal) },
+    {
+      name: 'sweep-ci-statistics',
+      deletesByAge: true,
+      everySeconds: 3600,
+      run: (signal) => deleteOldCiStatistics(context, signal),
+    },
     { name: 'chain-audit', everySeconds: 30, run: (signal) => chainAudit(context, signal) },
     { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
     ...(config.audit.isExported
@@ -107,7 +136,12 @@ export function startScheduledTasks(context: AppContext): void {
       ? [{ name: 'send-audit', everySeconds: 15, run: (signal: AbortSignal) => sendAudit(context, receiver, signal) }]
       : []),
     { name: 'add-audit-partitions', everySeconds: 6 * 3600, run: () => addAuditPartitions(context) },
-    { name: 'drop-old-audit', everySeconds: 6 * 3600, run: (signal) => dropOldAudit(context, signal) },
+    {
+      name: 'drop-old-audit',
+      deletesByAge: true,
+      everySeconds: 6 * 3600,
+      run: (signal) => dropOldAudit(context, signal),
+    },
     { name: 'measure-storage', everySeconds: 60, run: (signal) => measureStorage(context, signal) },
     ...(config.encoding.bytesPerSecond > 0 ? [encodeInSlices(context)] : []),
     ...(config.backup.to === null

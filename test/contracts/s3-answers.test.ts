@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { BlobNotFoundError, BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
 import { type Answer, type FakeS3, type Operation, sendError, sendPutAnswer, startFakeS3 } from './fake-s3.ts';
@@ -115,6 +115,43 @@ describe('invalid S3 responses', () => {
     expect(await store.sweepUnfinished(0, ['checkpoints/', 'audit/'])).toBe(1);
     expect(removed).toEqual([expect.stringContaining('/checkpoints/aa/bb?')]);
   });
+
+  it.each([2, -2])(
+    'measures the age of uploads and locks by the clock of S3, with its own off by %i hours',
+    async (hours) => {
+      const initiated = new Date();
+      const lockedUntil: number[] = [];
+      let aborted = 0;
+      const { store } = await start(
+        (response, operation, { headers }) => {
+          const until = headers['x-amz-object-lock-retain-until-date'];
+          if (typeof until === 'string') lockedUntil.push(Date.parse(until));
+          if (operation === 'List')
+            response.end(
+              `<ListMultipartUploadsResult><Upload><Key>key</Key><UploadId>u</UploadId><Initiated>${initiated.toISOString()}</Initiated></Upload></ListMultipartUploadsResult>`,
+            );
+          else if (operation === 'Put') sendPutAnswer(response, operation);
+          else {
+            aborted++;
+            response.writeHead(204).end();
+          }
+        },
+        { lock: { mode: 'GOVERNANCE', days: 1 } },
+      );
+      const now = Date.now.bind(Date);
+      const shifted = jest.spyOn(Date, 'now').mockImplementation(() => now() + hours * 3_600_000);
+      try {
+        expect(await store.sweepUnfinished(3_600_000, [''])).toBe(0);
+        expect(aborted).toBe(0);
+        await store.put('key', chunksOf(Buffer.from('x')));
+      } finally {
+        shifted.mockRestore();
+      }
+      expect(Math.abs((lockedUntil[0] as number) - initiated.getTime() - 86_400_000)).toBeLessThan(60_000);
+      initiated.setTime(Date.now() - 7_200_000);
+      expect(await store.sweepUnfinished(3_600_000, [''])).toBe(1);
+    },
+  );
 
   it('retries after a transient fault', async () => {
     let asked = 0;

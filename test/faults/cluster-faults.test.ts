@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { RawClient, ResponseError, verbatimBody } from '../../bench/support/raw-client.ts';
-import { runHoldfast } from '../../testkit/admin-command.ts';
+import { holdfastOutput } from '../../testkit/admin-command.ts';
 import type { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { readRequestCounts } from '../../testkit/request-counts.ts';
 import { tuned } from '../../testkit/tuned.ts';
@@ -556,7 +556,7 @@ describe('afterwards', () => {
       AWS_ACCESS_KEY_ID: accessKeyId,
       AWS_SECRET_ACCESS_KEY: secretAccessKey,
     };
-    const printed = await runHoldfast(storm.cluster, settings, 'admin', 'fsck', '--all', '--json');
+    const printed = await holdfastOutput(storm.cluster, settings, 'admin', 'fsck', '--all', '--json');
     expect(JSON.parse(printed)).toMatchObject({ findings: [] });
   });
 });

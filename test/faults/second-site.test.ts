@@ -7,7 +7,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { RawClient } from '../../bench/support/raw-client.ts';
-import { runHoldfast } from '../../testkit/admin-command.ts';
+import { holdfastOutput } from '../../testkit/admin-command.ts';
 import { type Cluster, startCluster } from '../../testkit/cluster.ts';
 import { type PostgresPair, startPostgresPair } from '../../testkit/postgres-pair.ts';
 import { type S3Server, startS3Server } from '../../testkit/s3-server.ts';
@@ -100,7 +100,7 @@ test('the promoted site has every acknowledged write, and pipelines go on there'
   promotedAt = Number.POSITIVE_INFINITY;
   await Promise.all([...first.parts, pair.primary].map((part) => part.kill()));
   const lostAt = performance.now();
-  const promoted = await runHoldfast(
+  const promoted = await holdfastOutput(
     { databaseUrl: pair.standbyUrl },
     secondSettings(),
     ...['admin', 'site', 'promote', '--yes', '--json'],

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { runHoldfast } from '../../testkit/admin-command.ts';
+import { holdfastOutput } from '../../testkit/admin-command.ts';
 import { type PostgresPair, startPostgresPair } from '../../testkit/postgres-pair.ts';
 
 let pair: PostgresPair;
@@ -20,7 +20,7 @@ afterAll(async () => {
 
 function run(databaseUrl: string, ...words: string[]): Promise<string> {
   const settings = { HOLDFAST_DATA_DIR: join(folder, 'data'), HOLDFAST_SECOND_STORE: join(folder, 'second') };
-  return runHoldfast({ databaseUrl }, settings, ...words);
+  return holdfastOutput({ databaseUrl }, settings, ...words);
 }
 
 const site = async (databaseUrl: string, ...words: string[]) =>

@@ -102,6 +102,30 @@ describe('a running update is cancelled at once by', () => {
     expect(await exportedNames(app, left.owner)).toEqual(['r0']);
     await startUpdate(app, left.owner);
   });
+
+  test('token max-days --json, which prints its document only, and succeeds even if that fails', async () => {
+    const left = await leaveRunning();
+    const { organization } = left.owner;
+    const age = `update api_tokens set created_at = now() - interval '9 days' where token_hash = $1`;
+    const limit = ['token', 'max-days', '7', '--organization', organization, '--json'];
+    await query(app, age, [createHash('sha256').update(left.token).digest()]);
+    await query(
+      app,
+      `create function refuse_end() returns trigger language plpgsql as $$ begin raise 'no disk'; end $$;
+       create trigger refuse_end before update on updates for each row when (new.ended_at is not null)
+       execute function refuse_end()`,
+    );
+    try {
+      const run = await admin(...limit);
+      expect([run.code, run.stdout]).toEqual([0, expect.stringMatching(/^\{.*\}\n$/)]);
+    } finally {
+      await query(app, 'drop function refuse_end cascade');
+    }
+    const run = await admin(...limit);
+    expect(JSON.parse(run.stdout)).toMatchObject({ schema: 'holdfast.admin.token.max-days/v1' });
+    expect(run.stderr).toContain(`Update ${left.update.id} was cancelled: the `);
+    expect(await getUpdate(app, left.owner, left.update)).toMatchObject({ status: 'cancelled' });
+  });
 });
 
 test('a deactivated user is rejected with every token, gets no new token, and is restored unchanged', async () => {

@@ -175,6 +175,15 @@ describe('chaining', () => {
     expect((await batchesOf()).length).toBe(2);
   });
 
+  test('goes on after months of the future were dropped, because the clock was ahead', async () => {
+    await query(app, `update audit_chaining set dropped_before = '2099-01-01'`);
+    await add('present');
+    await chain();
+    await query(app, `update audit_chaining set dropped_before = '0001-01-01'`);
+    expect((await batchesOf()).length).toBe(1);
+    expect(await problems()).toEqual([]);
+  });
+
   test.each(['audit_batches', 'audit_chains', 'audit_chaining'])(
     'that fails when it writes %s changes nothing, and the next run does it',
     async (table) => {

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { Restoration } from '../../src/cli/backup/restore.ts';
 import { operatorSource } from '../../src/shared/audit/audit-event.ts';
+import { headsPrefix } from '../../src/shared/audit/audit-hash.ts';
 import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
 import { noEncryption } from '../../src/shared/backup/backup-encryption.ts';
 import { type FoundBackup, findBackups, readVerification } from '../../src/shared/backup/backup-list.ts';
@@ -21,6 +22,7 @@ import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.t
 import { openDatabase } from '../../src/shared/platform/db/database.ts';
 import { migrate, migrationNames } from '../../src/shared/platform/db/migrate.ts';
 import { describeLoss } from '../../src/shared/updates/lease.ts';
+import { dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
 import { storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
@@ -119,6 +121,43 @@ test('heads of the audit log that are stored during a backup make it no fault', 
   });
   await backUp({ source: app.context, recipients: [], target: busy });
   expect(isStored).toBe(true);
+  const { code, stdout } = await runBackup({ dataDir: path.join(home, 'nothing') }, 'verify', '--from', other);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/ no faults\.\n$/)]);
+}, 240_000);
+
+test('heads of the audit log that retention deletes during a backup make it no fault', async () => {
+  const other = path.join(home, 'dropped');
+  await using store = await openStore(other);
+  const organization = 'dropped';
+  await app.context.identity.ensureOrganization(organization);
+  const month = `(date_trunc('month', now() at time zone 'UTC') - interval '4 months')::date`;
+  await query(app, `select add_audit_partition(${month})`);
+  // The chain goes on from the last batch that is dropped, whose head stays.
+  for (const object of ['older', 'old', 'new']) {
+    await createAuditRepository(app.context.db).insert(operatorSource('somebody'), {
+      ...{ action: 'stack.tags', organization, object, details: {} },
+    });
+    if (object !== 'new')
+      await query(app, `update audit_events set occurred_at = ${month} where object = $1`, [object]);
+    await chainAll(app);
+    await storeAuditHeads(app.context);
+  }
+  await backUp({ source: app.context, recipients: [], target: store });
+  const { blobs, config } = app.context;
+  const retaining = { ...app.context, config: { ...config, audit: { ...config.audit, retentionDays: 45 } } };
+  let dropped = 0;
+  const busy = new Proxy(blobs, {
+    get: (_, name: keyof typeof blobs) =>
+      name !== 'list'
+        ? Reflect.get(blobs, name)?.bind?.(blobs)
+        : async (...args: Parameters<BlobStore['list']>) => {
+            const page = await blobs.list(...args);
+            if (args[0] === headsPrefix && page.next === null) dropped += await dropOldAudit(retaining);
+            return page;
+          },
+  });
+  await backUp({ source: { ...app.context, blobs: busy }, recipients: [], target: store });
+  expect(dropped).toBe(1);
   const { code, stdout } = await runBackup({ dataDir: path.join(home, 'nothing') }, 'verify', '--from', other);
   expect([code, stdout]).toEqual([0, expect.stringMatching(/ no faults\.\n$/)]);
 }, 240_000);

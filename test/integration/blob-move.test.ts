@@ -193,6 +193,25 @@ test('missing and different blobs are listed, prevent the switch, and are repair
   await arrive();
 }, 120_000);
 
+test('no move begins, is switched or cancelled without its event', async () => {
+  const refuse = 'add constraint no_repairs check (action <> $$installation.repair$$) not valid';
+  const phase = async (...command: string[]) => {
+    await query(app, `alter table audit_events ${refuse}`);
+    try {
+      expect((await runBlobs(app, {}, ...command)).code).toBe(1);
+    } finally {
+      await query(app, 'alter table audit_events drop constraint no_repairs');
+    }
+    return (await status())?.phase ?? 'settled';
+  };
+  expect(await phase('copy', '--to', there)).toBe('settled');
+  await copy();
+  await verify();
+  expect(await phase('cancel')).toBe('copying');
+  expect(await phase('switch')).toBe('copying');
+  await arrive();
+}, 120_000);
+
 test('a write whose upload began before the move and ends after the switch is in the new location', async () => {
   const gated = await openGatedBlobs(here);
   await using slow = await createTestApp({

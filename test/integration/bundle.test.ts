@@ -125,6 +125,33 @@ test('a stack that was renamed is at its new place only, and a deleted one at no
   expect(await query(app, 'select 1 from bundled_stacks where organization = $1', [stack.organization])).toEqual([]);
 });
 
+test('a deleted stack is removed while others change all the time', async () => {
+  const { location, run } = newLocation();
+  const [busy, gone] = [await createStack(app), await createStack(app)];
+  for (const stack of [busy, gone]) await importState(app, stack, 1);
+  await run();
+  await ok(app.call('DELETE', `${gone.path}?force=true`, { auth: gone.auth }));
+  await importState(app, busy, 2);
+  let writes = 0;
+  let writesBefore: number | null = null;
+  const open = async (): Promise<Folder> => {
+    const folder = await openFolder(location, defaults);
+    const [write, remove] = [folder.write.bind(folder), folder.delete.bind(folder)];
+    folder.write = async (name, body, signal) => {
+      await write(name, body, signal);
+      if (name === `${busy.organization}/.pulumi/stacks/proj/dev.json` && ++writes < 5)
+        await importState(app, busy, 2 + writes);
+    };
+    folder.delete = async (name) => {
+      if (name.startsWith(`${gone.organization}/`)) writesBefore ??= writes;
+      await remove(name);
+    };
+    return folder;
+  };
+  await run({ open });
+  expect([writes, writesBefore]).toEqual([5, 1]);
+});
+
 test('a stack that was renamed stays at its old place until it is at its new one', async () => {
   const { location, run } = newLocation();
   const stack = await createStack(app);

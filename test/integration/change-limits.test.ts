@@ -390,6 +390,33 @@ describe('approval', () => {
       return json.id as string;
     }
 
+    async function rotate(stack: TestStack, id: string, auth: string, overlapSeconds: number): Promise<string> {
+      const path = `/api/orgs/${stack.organization}/tokens/${id}/rotate`;
+      return `token ${(await ok(app.call('POST', path, { auth, body: { overlapSeconds } }))).json.tokenValue}`;
+    }
+
+    /** A token becomes that of a run, whose issuer has keys that a caller gives. */
+    async function issuerOf(stack: TestStack, botId: string, auth: string) {
+      const newKeys = async () => ({ keys: [(await makeKey('ES256', randomUUID())).jwk] });
+      const jwks = await newKeys();
+      const issuers = `/api/orgs/${stack.organization}/oidc/issuers`;
+      const request = { name: 'own', url: 'https://ci.example.com', jwks };
+      const { json } = await ok(app.call('POST', issuers, { auth, body: request }));
+      await query(
+        app,
+        `with policy as (
+           insert into trust_policies (issuer_id, position, decision, token_kind, rules) values ($2, 0, 'allow', 'organization', '{}') returning id)
+         update api_tokens set created_by = null, policy_id = policy.id, claims = '{}' from policy where api_tokens.id = $1`,
+        [botId, json.id],
+      );
+      const giveKeys = async (by: string, given?: object) => {
+        await ok(app.call('PATCH', `${issuers}/${json.id}`, { auth: by, body: { jwks: given ?? (await newKeys()) } }));
+        // New keys end the tokens of runs.
+        await query(app, 'update api_tokens set revoked_at = null where id = $1', [botId]);
+      };
+      return { giveKeys, jwks };
+    }
+
     test('machines approve nothing, regardless of the creator of their tokens, and users do', async () => {
       const request = await asked();
       const { stack } = request;
@@ -419,10 +446,9 @@ describe('approval', () => {
       const ofOwn = await makeToken(stack, own.auth);
       const foreign = await makeToken(stack, other.auth);
       const rotated = await makeToken(stack, other.auth);
-      const path = `/api/orgs/${stack.organization}/tokens/${rotated.id}/rotate`;
-      const { json } = await ok(app.call('POST', path, { auth: admin.auth, body: { overlapSeconds: 0 } }));
+      const byRotation = await rotate(stack, rotated.id, admin.auth, 0);
       const approvalId = await askedBy(stack, admin.auth);
-      for (const auth of [own.auth, ofOwn.auth, `token ${json.tokenValue}`])
+      for (const auth of [own.auth, ofOwn.auth, byRotation])
         expect(await give({ stack, runner, approvalId }, auth)).toMatchObject(refused(/^Another user/));
       await ok(give({ stack, runner, approvalId }, foreign.auth));
       expect(await deleting(stack, { auth: admin.auth })).toBe(204);
@@ -476,28 +502,32 @@ describe('approval', () => {
       await setRule(stack, 'change-limit', { changes: 0 });
       const { admin, other, runner } = await peopleOf(stack);
       const bot = await makeToken(stack, stack.auth, 'tokens', {});
-      const jwks = { keys: [(await makeKey('ES256', 'own')).jwk] };
-      const issuers = `/api/orgs/${stack.organization}/oidc/issuers`;
-      const request = { name: 'own', url: 'https://ci.example.com', jwks };
-      const { json } = await ok(app.call('POST', issuers, { auth: admin.auth, body: request }));
-      await query(
-        app,
-        `with policy as (
-           insert into trust_policies (issuer_id, position, decision, token_kind, rules) values ($2, 0, 'allow', 'organization', '{}') returning id)
-         update api_tokens set created_by = null, policy_id = policy.id, claims = '{}' from policy where api_tokens.id = $1`,
-        [bot.id, json.id],
-      );
+      const { giveKeys, jwks } = await issuerOf(stack, bot.id, admin.auth);
       const approvalId = await askedBy(stack, bot.auth);
       expect(await give({ stack, runner, approvalId }, admin.auth)).toMatchObject(refused(/^Another user/));
       await ok(give({ stack, runner, approvalId }, other.auth));
-      await ok(app.call('PATCH', `${issuers}/${json.id}`, { auth: other.auth, body: { jwks } }));
+      await giveKeys(other.auth, jwks);
       expect(await give({ stack, runner, approvalId }, admin.auth)).toMatchObject(refused(/^Another user/));
-      // Of new keys, which end the tokens of runs.
-      const change = { body: { jwks: { keys: [(await makeKey('ES256', 'other')).jwk] } } };
-      await ok(app.call('PATCH', `${issuers}/${json.id}`, { auth: other.auth, ...change }));
-      await query(app, 'update api_tokens set revoked_at = null where id = $1', [bot.id]);
+      await giveKeys(other.auth);
       expect(await give({ stack, runner, approvalId }, other.auth)).toMatchObject(refused(/^Another user/));
       await ok(give({ stack, runner, approvalId }, admin.auth));
+    });
+
+    test('nor by those behind the token with which somebody gave them', async () => {
+      const stack = await stackWith(3);
+      await setRule(stack, 'change-limit', { changes: 0 });
+      const { admin, other, runner } = await peopleOf(stack);
+      const bot = await makeToken(stack, stack.auth, 'tokens', {});
+      const shared = await makeToken(stack, admin.auth);
+      const issuer = await issuerOf(stack, bot.id, shared.auth);
+      const approvalId = await askedBy(stack, bot.auth);
+      expect(await give({ stack, runner, approvalId }, admin.auth)).toMatchObject(refused(/^Another user/));
+      await ok(give({ stack, runner, approvalId }, other.auth));
+      // By a previous secret, too.
+      await rotate(stack, shared.id, other.auth, 3_600);
+      await issuer.giveKeys(shared.auth);
+      for (const { auth } of [admin, other])
+        expect(await give({ stack, runner, approvalId }, auth)).toMatchObject(refused(/^Another user/));
     });
 
     test('nor if it acts as another user', async () => {
@@ -521,14 +551,10 @@ describe('approval', () => {
       await setRule(stack, 'change-limit', { changes: 0 });
       const { admin, other, runner } = await peopleOf(stack);
       const bot = await makeToken(stack, stack.auth, 'tokens', {});
-      const rotate = async (auth: string, overlapSeconds: number) => {
-        const path = `/api/orgs/${stack.organization}/tokens/${bot.id}/rotate`;
-        return `token ${(await ok(app.call('POST', path, { auth, body: { overlapSeconds } }))).json.tokenValue}`;
-      };
-      const first = await rotate(admin.auth, 0);
-      const second = await rotate(other.auth, 3_600);
+      const first = await rotate(stack, bot.id, admin.auth, 0);
+      const second = await rotate(stack, bot.id, other.auth, 3_600);
       // As after a lost response.
-      await rotate(other.auth, 3_600);
+      await rotate(stack, bot.id, other.auth, 3_600);
       expect((await app.call('GET', '/api/user', { auth: second })).status).toBe(401);
       const approvalId = await askedBy(stack, first);
       expect(await give({ stack, runner, approvalId }, admin.auth)).toMatchObject(refused(/^Another user/));

@@ -688,8 +688,10 @@ test('a secret is set from a file, seen to change, and never shown', async () =>
 
 test('after a refusal, what was done is noted, and the next run does the rest', async () => {
   const both = write({ kind: 'Team', name: 'blue' }, { kind: 'Webhook', name: 'ci', spec: { url: 'ftp://nowhere' } });
-  const { code, stderr } = await apply(both);
-  expect([code, stderr]).toEqual([1, expect.stringContaining(`Webhook ${stack.organization}/ci: `)]);
+  const first = await apply(both, '--json');
+  const refusal = expect.stringContaining(`Webhook ${stack.organization}/ci: `);
+  expect([first.code, first.stderr]).toEqual([1, refusal]);
+  expect(parsed('apply', first)).toMatchObject({ counts: { create: 2 }, applied: 1, refused: [refusal] });
   const rest = write(
     { kind: 'Team', name: 'blue' },
     { kind: 'Webhook', name: 'ci', spec: { url: 'https://hooks.example' } },
@@ -752,9 +754,32 @@ describe('wait, approve and drain call the API for a stack', () => {
     expect(json.approvals).toMatchObject([{ commit, valid: true, reason: 'reviewed' }]);
   });
 
+  test('approve finds a request behind many newer ones', async () => {
+    const commit = 'a1'.repeat(20);
+    await query(
+      app,
+      `insert into update_approvals (stack_id, kind, commit_id, asked_by, request, asked_at)
+       select s.id, 'update', md5(n::text) || md5(n::text), 'ci', '', clock_timestamp() from stacks s
+       join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id, generate_series(1, 120) n
+       where o.name = $1`,
+      [stack.organization],
+    );
+    const [one] = await query<{ id: string }>(
+      app,
+      `update update_approvals set commit_id = $1, asked_at = now() - interval '1 day' where id =
+         (select a.id from update_approvals a join organizations o on o.id = a.organization_id where o.name = $2 limit 1) returning id`,
+      [commit, stack.organization],
+    );
+    expect(one).toBeDefined();
+    const { stdout } = await done(run('approve', nameOf(), commit, '--reason', 'reviewed'));
+    expect(stdout).toContain(`Approved: runs of ${commit}`);
+  });
+
   test.each([
     ['another stack', ['wait', 'acme/web'], 'argument'],
     ['a wrong time', ['wait', 'acme/web/prod', '--seconds', '0'], '--seconds'],
+    ['a short hash', ['approve', 'acme/web/prod', 'abc1234', '--reason', 'x'], 'whole hash'],
+    ['another kind', ['approve', 'acme/web/prod', 'a'.repeat(40), '--reason', 'x', '--kind', 'updates'], 'destroy'],
   ])('%s is refused', async (_, words, named) => {
     const { code, stderr } = await run(...words);
     expect([code, stderr]).toEqual([2, expect.stringContaining(named)]);

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
+import { watchClock } from '../../src/workers/platform/clock-watch.ts';
 import { startMaintenance } from '../../src/workers/platform/maintenance.ts';
 import { startScheduledTasks } from '../../src/workers/scheduled-tasks.ts';
 import { query } from '../support/database.ts';
@@ -170,6 +171,35 @@ describe('a claim', () => {
     await Promise.all(stops.map((stop) => stop()));
     expect(most).toBe(1);
   });
+});
+
+test('what deletes by age is left out while the clock of Postgres may be far ahead, and says so', async () => {
+  await query(app, 'truncate maintenance_runs');
+  const repository = createScheduledTaskRepository(app.context.db);
+  let aheadMs = 0;
+  const runs = { ...repository, readClock: async () => (await repository.readClock()) + aheadMs };
+  let ran = 0;
+  const task = { name: 'test-age', everySeconds: 0, deletesByAge: true, run: async () => void ran++ };
+  const stops = [task, { ...watchClock(runs), everySeconds: 0 }].map((kind) =>
+    startMaintenance(app.context, runs, one, kind),
+  );
+  const seenAt = async () => JSON.parse((await runs.findResult('watch-clock')) ?? '{"seenAt":0}').seenAt as number;
+  const errorOf = async () => (await runs.list()).find(({ name }) => name === 'test-age')?.error ?? null;
+  try {
+    await until(async () => ran > 0 && (await seenAt()) > 0, 'a run');
+    aheadMs = 8 * 86_400_000;
+    await until(async () => (await errorOf()) !== null, 'a run that is left out');
+    expect(await errorOf()).toMatch(/^Nothing is deleted by age for 8 minutes: /);
+    await until(async () => (await seenAt()) > Date.now() + 86_400_000, 'the clock is looked at');
+    const before = ran;
+    await query(app, 'update maintenance_runs set last_error = null, failed_at = null');
+    await until(async () => (await errorOf()) !== null, 'another run that is left out');
+    expect(ran).toBe(before);
+    aheadMs = 0;
+    await until(() => ran > before, 'a run after the correction');
+  } finally {
+    await Promise.all(stops.map((stop) => stop()));
+  }
 });
 
 test('a hanging blob sweep delays neither expired leases, nor compactions, nor the reconciling job', async () => {

@@ -150,6 +150,8 @@ describe('a policy pack', () => {
     for (const tag of ['2', '4', '', '']) await calls.publish({ tag });
     const { policyPacks } = (await ok(calls.call('GET', 'policypacks'))).json;
     expect(policyPacks).toMatchObject([{ versions: [1, 2, 3, 5], versionTags: ['2', '4', '3', '5'] }]);
+    // A tag comes before a number.
+    expect((await ok(calls.call('GET', 'policypacks/pack/versions/2'))).json).toMatchObject({ version: 1 });
   });
 
   test('has the schemas of its configuration, and refuses configuration of policies and levels that it does not have', async () => {
@@ -524,6 +526,9 @@ describe('policy groups', () => {
     expect(message).toContain('stack proj/dev');
     await ok(calls.enable({ name: 'third', config: configOf(100_000) }, 'two'));
     await ok(calls.call('PATCH', 'policygroups/two', dev));
+    // One of its stacks is in no other group.
+    await newStack('proj', 'alone');
+    await ok(calls.call('PATCH', 'policygroups/two', { addStack: { name: 'alone', routingProject: 'proj' } }));
     expect(await rejected(calls.enable({ name: 'third', config: configOf(600_000) }, 'two'), 413)).toMatch(limit);
     expect((await calls.required()).map(({ name }) => name)).toEqual(['first', 'second', 'third']);
   });
@@ -628,8 +633,10 @@ describe('policy groups', () => {
     await ok(calls.call('POST', 'policygroups', { name: 'group' }));
     const add = (name: string) => calls.call('PATCH', 'policygroups/group', { addStack: { name } });
     await ok(add('prod'));
-    await newStack('other', 'prod');
+    const other = await newStack('other', 'prod');
     expect(await rejected(add('prod'), 400)).toContain('<project>/prod');
+    await ok(app.call('DELETE', other, { auth: stack.auth }));
+    await ok(add('prod'));
   });
 
   test('the default one is neither removed, renamed nor given stacks, and other kinds are refused', async () => {

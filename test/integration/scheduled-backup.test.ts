@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
+import { OperatorQueries } from '../../src/api/operator/operator-queries.ts';
 import { findDamage } from '../../src/shared/backup/backup-content.ts';
 import { findBackups } from '../../src/shared/backup/backup-list.ts';
 import { backupTasks, readBackupStatus, saveBackups } from '../../src/shared/backup/backup-status.ts';
@@ -16,6 +17,7 @@ import {
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
+import { fencedBy, ReadOnlyMode } from '../../src/shared/platform/read-only/read-only-mode.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { backUpOnSchedule } from '../../src/workers/backup/scheduled-backup.ts';
 import { verifyNewestBackup } from '../../src/workers/backup/verify-newest.ts';
@@ -224,15 +226,26 @@ test('site admins see the backups, the schedule and the last fault', async () =>
   const faults = async () => (await ask(app, token, 'operator.maintenance')).data.faults;
   const faultless = { blockedStacks: 0, damagedDocuments: 0, isOutgoingHeld: false };
   expect(await faults()).toEqual({ ...faultless, backupOverdueSeconds: expect.any(Number) });
+  const workers = async (change: string) => {
+    expect(
+      await query(app, `update maintenance_runs set ${change} where name = 'back-up' returning name`),
+    ).toHaveLength(1);
+    return (await ask(app, token, 'operator.backups')).data;
+  };
+  // A long one has just ended, or failed.
+  const long = `claimed_until = null, last_started_at = clock_timestamp() - interval '1 day'`;
+  expect(await workers(long)).toMatchObject({ plan: { nextAt: at }, unattendedSince: null });
+  const failed = `last_ended_at = clock_timestamp() - interval '1 day', failed_at = clock_timestamp(), last_error = 'full'`;
+  expect(await workers(failed)).toMatchObject({ plan: { nextAt: at }, unattendedSince: null });
+  expect(await faults()).toEqual({ ...faultless, backupOverdueSeconds: expect.any(Number) });
   // The workers have lost the setting.
-  const claimed = await query<{ claimed_until: unknown }>(
-    app,
-    `update maintenance_runs set claimed_until = null,
-    last_started_at = clock_timestamp() - interval '1 day' where name = 'back-up' returning claimed_until`,
-  );
-  expect(claimed).toHaveLength(1);
-  expect((await ask(app, token, 'operator.backups')).data).toMatchObject({ plan: null, unattendedSince: at });
+  expect(await workers('failed_at = null')).toMatchObject({ plan: null, unattendedSince: at });
   expect(await faults()).toEqual({ ...faultless, backupOverdueSeconds: null });
+  // Another site has taken over.
+  const readOnly = new ReadOnlyMode();
+  readOnly.remember(fencedBy(new Date()));
+  const fenced = new OperatorQueries({ ...app.context, readOnly });
+  expect(await fenced.backups()).toMatchObject({ plan: null, unattendedSince: null });
 });
 
 test('a backup that fails is repeated later and later, leaves no tables, and shows its fault meanwhile', async () => {

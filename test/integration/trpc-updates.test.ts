@@ -51,6 +51,8 @@ describe('updates', () => {
     };
     expect(await list()).toEqual([third.id, second.id, first.id]);
     expect(await list({ previews: true })).toEqual([third.id, second.id, preview.id, first.id]);
+    expect(await list({ beforeId: third.id })).toEqual([second.id, first.id]);
+    expect(await list({ beforeId: second.id, previews: true })).toEqual([preview.id, first.id]);
     const { items } = (await ask(app, token, 'updates.list', ref())).data;
     expect(items[1]).toMatchObject({ kind: 'refresh', dryRun: false, status: 'failed', result: 'failed', version: 2 });
     const got = await ask(app, token, 'updates.get', { ...ref(), version: 2 });

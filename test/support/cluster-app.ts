@@ -44,7 +44,7 @@ const redisDatabases = 500;
  * Makes `createTestApp` start an API and a worker that share a Redis of this test file, and sends every body through
  * the queue, however small. Call `stop` after everything else.
  */
-export async function startCluster({ jobAttempts, settings = {}, s3: kind }: ClusterOptions = {}): Promise<Cluster> {
+export async function startAppCluster({ jobAttempts, settings = {}, s3: kind }: ClusterOptions = {}): Promise<Cluster> {
   const redis = await startRestrictedRedis({ extraArgs: ['--databases', String(redisDatabases)] });
   const s3 = kind === undefined ? null : await startS3Server(kind);
   const databases: string[] = [];
@@ -136,7 +136,7 @@ export async function runInCluster(options: ClusterOptions, importTests: () => P
     test.skip('in a cluster', () => {});
     return;
   }
-  const cluster = await startCluster(options);
+  const cluster = await startAppCluster(options);
   await importTests();
   // Registered last, so that it runs after the apps of those tests are closed.
   afterAll(() => cluster.stop());

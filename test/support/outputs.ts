@@ -2,7 +2,7 @@ import { Value } from 'typebox/value';
 import { type OutputName, outputs, schemaId } from '../../src/cli/output/outputs.ts';
 
 /** The name of what a command prints with --json; undefined if these are not the words of such a command. */
-export function outputNameOf(words: readonly string[]): OutputName | undefined {
+function outputNameOf(words: readonly string[]): OutputName | undefined {
   // The longest first: its words may begin with those of another command.
   const names = (Object.keys(outputs) as OutputName[]).sort((one, other) => other.length - one.length);
   return names.find((name) => words.slice(0, name.split(' ').length).join(' ') === name);

@@ -2,7 +2,7 @@ import type { TestApp } from './test-app.ts';
 import { until } from './until.ts';
 
 /** Calls that wait for a stack at this replica. */
-export function waitingAt({ context }: TestApp): number {
+function waitingAt({ context }: TestApp): number {
   const metric = context.metrics.registry.getSingleMetric('holdfast_update_queue_calls') as unknown as {
     collect(): void;
     hashMap: Record<string, { value: number }>;

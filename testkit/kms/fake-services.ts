@@ -64,7 +64,7 @@ export async function startFakeAws(): Promise<FakeService> {
 }
 
 /** Cloud KMS with a metadata server, as on a machine of Google. */
-export async function startFakeGoogle(): Promise<FakeService> {
+async function startFakeGoogle(): Promise<FakeService> {
   const secret = 'ya29.token-of-the-test';
   const refuse = (status: number, name: string, message: string): FakeAnswer => ({
     status,

@@ -18,6 +18,7 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { parseTags, readTags } from '../../shared/stacks/tags.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { parseContinuation } from '../platform/http/continuation.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { assertGrantBounds } from './grant-bounds.ts';
 import type { ChangeGrantsRequest, CreateGrantRequest, GrantsQuery } from './grants.schemas.ts';
@@ -54,7 +55,7 @@ export class GrantService {
     { limit = pageSize, stack: ref = null }: { readonly limit?: number; readonly stack?: StackRef | null } = {},
   ): Promise<GrantPage> {
     const { db } = this.#context;
-    const after = continuationToken ? cursorOf(continuationToken) : null;
+    const after = continuationToken ? parseContinuation(continuationToken, readCursor) : null;
     const organization = await getOrganization(db, organizationName);
     const isNamed = [subject.user, subject.team, subject.token].some((each) => each !== undefined);
     const stack = ref && (await this.#context.stacks.find(ref));
@@ -251,10 +252,9 @@ function eventOf(organization: string, grant: GrantRow) {
   };
 }
 
-function cursorOf(token: string): GrantCursor {
+function readCursor(token: string): GrantCursor | null {
   const [, micros, id] = /^(\d{1,16})-([0-9a-f-]{36})$/.exec(token) ?? [];
-  if (micros === undefined || id === undefined || !isId(id) || !Number.isSafeInteger(Number(micros)))
-    throw new InvalidRequestError('The continuationToken is not valid');
+  if (micros === undefined || id === undefined || !isId(id) || !Number.isSafeInteger(Number(micros))) return null;
   return { micros: Number(micros), id };
 }
 

@@ -7,6 +7,7 @@ import { ConflictError, InvalidRequestError } from '../../shared/platform/errors
 import { isStorableJson } from '../../shared/platform/json/storable-json.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { decodeContinuation, encodeContinuation } from '../platform/http/continuation.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { lockManagement } from './locked-access.ts';
 import type { ChangeManagedObjectsRequest } from './managed-objects.schemas.ts';
@@ -31,7 +32,7 @@ export class ManagedObjectService {
 
   /** Throws InvalidRequestError, NotFoundError. */
   async list(organization: string, continuationToken: string | undefined): Promise<ManagedObjectPage> {
-    const after = continuationToken ? keyOf(continuationToken) : null;
+    const after = continuationToken ? decodeContinuation(continuationToken, readKey) : null;
     const { id } = await getOrganization(this.#db, organization);
     const rows = await createManagedObjectRepository(this.#db).listPage(id, after, pageSize + 1);
     const objects = rows.slice(0, pageSize);
@@ -94,17 +95,17 @@ export class ManagedObjectService {
 }
 
 function tokenOf({ kind, name }: ManagedObjectKey): string {
-  return Buffer.from(JSON.stringify([kind, name])).toString('base64url');
+  return encodeContinuation(JSON.stringify([kind, name]));
 }
 
-function keyOf(token: string): ManagedObjectKey {
+function readKey(position: string): ManagedObjectKey | null {
   try {
-    const [kind, name] = JSON.parse(Buffer.from(token, 'base64url').toString('utf8')) as unknown[];
-    if (typeof kind === 'string' && typeof name === 'string' && isText(kind) && isText(name)) return { kind, name };
+    const [kind, name] = JSON.parse(position) as unknown[];
+    const isKey = typeof kind === 'string' && typeof name === 'string' && isText(kind) && isText(name);
+    return isKey ? { kind, name } : null;
   } catch {
-    // Refused below.
+    return null;
   }
-  throw new InvalidRequestError('The continuationToken is not valid');
 }
 
 function isText(text: string): boolean {

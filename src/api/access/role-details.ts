@@ -29,7 +29,7 @@ export const roleScopes = grantable.map((name) => ({
   metadata: { description: descriptions[name] },
 }));
 
-export const roleNamePattern = '^[a-zA-Z0-9][a-zA-Z0-9_.:@ -]{0,99}$';
+const roleNamePattern = '^[a-zA-Z0-9][a-zA-Z0-9_.:@ -]{0,99}$';
 
 export function isRoleName(name: string): boolean {
   return new RegExp(roleNamePattern).test(name);

@@ -4,6 +4,7 @@ import { isLogin, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import { decodeContinuation, encodeContinuation } from '../platform/http/continuation.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { type Explanation, explain, type HolderFacts } from './access-explanation.ts';
 import { createAccessHolderRepository, type TokenHolderRow, type UserHolderRow } from './access-holder-repository.ts';
@@ -65,7 +66,7 @@ export class StackAccessService {
     return {
       holders,
       grants: ids.size === 0 ? [] : await createGrantRepository(db).listByIds(organizationId, [...ids]),
-      continuationToken: last && all.length > holders.length ? Buffer.from(last.key).toString('base64url') : null,
+      continuationToken: last && all.length > holders.length ? encodeContinuation(last.key) : null,
     };
   }
 
@@ -91,8 +92,6 @@ function readHolders({ holders, token, user }: AccessQuery): { readonly kind: Ki
 }
 
 function readAfter(continuationToken: string, kind: Kind): string {
-  const after = Buffer.from(continuationToken, 'base64url').toString('utf8');
-  if (!(kind === 'users' ? isLogin(after) : isId(after)))
-    throw new InvalidRequestError('The continuationToken is not valid');
-  return after;
+  const isKey = kind === 'users' ? isLogin : isId;
+  return decodeContinuation(continuationToken, (after) => (isKey(after) ? after : null));
 }

@@ -12,6 +12,7 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { parseContinuation } from '../platform/http/continuation.ts';
 import { type AuditSearch, createAuditSearchRepository, isScan } from './audit-search-repository.ts';
 
 export type { AuditPosition, ListedEventRow };
@@ -196,7 +197,7 @@ function selectionOf({ continuationToken, eventType, from, until, user }: AuditQ
     actor: user ? (isOperator ? 'operator' : 'user') : null,
     from: from ? timeOf(from, 0) : null,
     until: until ? timeOf(until, 999) : null,
-    after: continuationToken ? positionOf(continuationToken) : null,
+    after: continuationToken ? parseContinuation(continuationToken, readPosition) : null,
     object: null,
     outcome: null,
   };
@@ -236,9 +237,8 @@ function tokenOf({ micros, number }: AuditPosition): string {
   return `${micros}-${number}`;
 }
 
-function positionOf(token: string): AuditPosition {
+function readPosition(token: string): AuditPosition | null {
   const [, micros, number] = /^(\d{1,16})-(\d{1,15})$/.exec(token) ?? [];
-  if (micros === undefined || number === undefined || !Number.isSafeInteger(Number(micros)))
-    throw new InvalidRequestError('The continuationToken is not valid');
+  if (micros === undefined || number === undefined || !Number.isSafeInteger(Number(micros))) return null;
   return { micros: Number(micros), number: Number(number) };
 }

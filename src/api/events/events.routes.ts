@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { appendEvents } from '../../shared/events/event-writer.ts';
+import { eventWrite } from '../../shared/jobs/definitions.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { apiToken, updatePath } from '../platform/http/paths.ts';
 import type { Dialect } from '../platform/http/request.ts';
@@ -33,7 +33,7 @@ function recordEvents(app: RouteScope, { submitWrite }: Services): void {
     `${updatePath}/events/batch`,
     fencedWrite(EventBatchRequest, { summary: 'Record engine events', tag: 'events' }),
     async (request, reply) => {
-      await submitWrite(request, appendEvents, { fence: fenceOf(request.lease) });
+      await submitWrite(request, eventWrite, { fence: fenceOf(request.lease) });
       return reply.code(204).send(null);
     },
   );

@@ -95,8 +95,7 @@ export class IssuerService {
         const issuers = createIssuerRepository(tx);
         if ((await issuers.count(organizationId)) >= maxIssuers)
           throw new ConflictError(`There are ${maxIssuers} issuers here, the maximum: remove one first`);
-        const createdBy = caller.userId;
-        const issuer = { organizationId, name, url, audience, replay, maxSeconds, jwks, createdBy };
+        const issuer = { organizationId, name, url, audience, replay, maxSeconds, jwks, createdBy: caller };
         const made = await issuers.insert(issuer);
         await audit.record(tx, { organization, object: name, details: { url, audience, replay, maxSeconds } });
         return made;
@@ -125,7 +124,7 @@ export class IssuerService {
         await assertSeenIssuer(tx, issuer, seen);
         checkIssuer({ ...issuer, ...change });
         const issuers = createIssuerRepository(tx);
-        const changed = await issuers.update(id, change, caller.userId);
+        const changed = await issuers.update(id, change, caller);
         if (changed.jwks !== issuer.jwks || changed.audience !== issuer.audience)
           await assertForNobodyElse(tx, changed, caller);
         if (revisionOfIssuer({ ...changed, name: issuer.name }) !== revisionOfIssuer(issuer))

@@ -17,6 +17,7 @@ import { builtInRole } from '../access/role-references.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertSeen, type SeenRevisions } from '../platform/edits/revisions.ts';
+import { decodeContinuation, encodeContinuation } from '../platform/http/continuation.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { ChangeMemberRequest } from './members.schemas.ts';
 import type { Person } from './person.ts';
@@ -42,14 +43,15 @@ export class MemberService {
   /** Members in order of their logins, after the one in the token. Throws ForbiddenError, InvalidRequestError. */
   async list(caller: Caller, organization: string, continuationToken: string | null): Promise<MemberPage> {
     assertSeesPeople(caller);
-    const after = continuationToken === null ? '' : Buffer.from(continuationToken, 'base64url').toString('utf8');
-    if (after !== '' && !isLogin(after)) throw new InvalidRequestError('The continuationToken is not valid');
+    const after = decodeContinuation(continuationToken ?? '', (login) =>
+      login === '' || isLogin(login) ? login : null,
+    );
     const people = createPeopleRepository(this.#context.db);
     const rows = await people.listOfOrganization(organization, { after, limit: pageSize + 1 });
     const members = withAddresses(caller, rows.slice(0, pageSize));
     const last = members.at(-1);
     const isCut = rows.length > members.length && last !== undefined;
-    return { members, continuationToken: isCut ? Buffer.from(last.login).toString('base64url') : null };
+    return { members, continuationToken: isCut ? encodeContinuation(last.login) : null };
   }
 
   /**

@@ -1,13 +1,11 @@
-import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
+import { decodeContinuation, encodeContinuation } from '../platform/http/continuation.ts';
 
 const pageSize = 500;
 
 /** The name after which a list continues. Throws InvalidRequestError. */
 export function afterOf(continuationToken: string | undefined): string {
-  const after = Buffer.from(continuationToken ?? '', 'base64url').toString('utf8');
-  if (after !== '' && !isLogin(after)) throw new InvalidRequestError('The continuationToken is not valid');
-  return after;
+  return decodeContinuation(continuationToken ?? '', (after) => (after === '' || isLogin(after) ? after : null));
 }
 
 /** A page of rows in order of their names. */
@@ -19,5 +17,5 @@ export async function pageOf<Of>(
   const shown = rows.slice(0, pageSize);
   const last = shown.at(-1);
   if (rows.length === shown.length || last === undefined) return { rows: shown };
-  return { rows: shown, continuationToken: Buffer.from(nameOf(last)).toString('base64url') };
+  return { rows: shown, continuationToken: encodeContinuation(nameOf(last)) };
 }

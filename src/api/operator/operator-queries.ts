@@ -168,7 +168,8 @@ export class OperatorQueries {
       runs.list(),
       runs.readClock(),
     ]);
-    const unattendedSince = found && findUnattended(tasks, now);
+    const { isFenced } = this.#context.readOnly;
+    const unattendedSince = found && !isFenced ? findUnattended(tasks, now) : null;
     const failureOf = (task: string) => {
       const { error = null, failedAt = null } = tasks.find(({ name }) => name === task) ?? {};
       return failedAt && { at: failedAt.toISOString(), error };
@@ -177,13 +178,13 @@ export class OperatorQueries {
     return {
       /** Null: no worker makes any. */
       plan:
-        found && unattendedSince === null
+        found && !isFenced && unattendedSince === null
           ? {
               ...{ location: found.location, keep: found.keep, schedule: found.schedule },
               nextAt: nextTime(found.schedule)?.toISOString() ?? null,
             }
           : null,
-      /** Since when no worker has looked whether one is due, although one did; null: one does, or none ever did. */
+      /** Since when no worker has looked whether one is due, although one did; null: one does, none ever did, or another site has taken over. */
       unattendedSince: unattendedSince?.toISOString() ?? null,
       backups: (found?.backups ?? [])
         .slice(0, maxBackups)
@@ -199,7 +200,7 @@ export class OperatorQueries {
 
   /** Background tasks: when they ran, and their backlogs, counted up to a limit. */
   async maintenance() {
-    const { compactions, config, db, documentChecks, rollbackState } = this.#context;
+    const { compactions, config, db, documentChecks, readOnly, rollbackState } = this.#context;
     const { isExported, receiverUrl } = config.audit;
     const tasks = createScheduledTaskRepository(db);
     const sending = createAuditSendingRepository(db);
@@ -222,10 +223,10 @@ export class OperatorQueries {
       tasks.readClock(),
     ]);
     const newest = backups?.backups[0];
-    const isMade = newest && findUnattended(runs, now) === null;
+    const isMade = newest && !readOnly.isFenced && findUnattended(runs, now) === null;
     const iso = (time: Date | null) => time?.toISOString() ?? null;
     return {
-      runs: runs.map(({ endedAt, failedAt, startedAt, ...run }) => ({
+      runs: runs.map(({ endedAt, failedAt, seenAt: _seenAt, startedAt, ...run }) => ({
         ...run,
         startedAt: iso(startedAt),
         endedAt: iso(endedAt),
@@ -252,8 +253,8 @@ export class OperatorQueries {
 
 /** Since when no worker has looked whether a backup is due; null: one does. */
 function findUnattended(runs: Awaited<ReturnType<ScheduledTaskRepository['list']>>, now: number): Date | null {
-  const { isRunning = false, startedAt = null } = runs.find(({ name }) => name === backupTasks.create) ?? {};
-  return startedAt !== null && !isRunning && now - startedAt.getTime() > unattendedMs ? startedAt : null;
+  const { seenAt = null } = runs.find(({ name }) => name === backupTasks.create) ?? {};
+  return seenAt !== null && now - seenAt.getTime() > unattendedMs ? seenAt : null;
 }
 
 function noJob(): NotFoundError {

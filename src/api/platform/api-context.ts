@@ -13,8 +13,8 @@ export interface ApiContext extends AppContext {
   /** Services for the jobs that the API runs itself. */
   readonly jobServices: JobServices;
   readonly health: ProcessHealth;
-  /** Compacts an update's journal before the call continues; see JournalCompaction. */
-  readonly compactJournal: (updateId: string, organization?: string) => Promise<void>;
+  /** Compacts an update's journal before the call continues; see CompactionCalls. */
+  readonly awaitCompaction: (updateId: string, organization?: string) => Promise<void>;
   /** Serves reads that may be large; null: the primary does. */
   readonly replica: Replica | null;
   readonly rates: RequestRates;

@@ -34,7 +34,7 @@ export async function admitCreation(
   if (await identity.findOrganization(organization)) await lockCreation(identity, caller, stack);
 }
 
-export function assertMayCreate(access: LockedAccess, { ref, tags }: NewStack): void {
+function assertMayCreate(access: LockedAccess, { ref, tags }: NewStack): void {
   const held = permissionsOn(access, { ...ref, tags });
   if (!hasPermission(held, 'write')) throw missingPermission('write', held, ref);
 }

@@ -35,6 +35,7 @@ import { assertMayFollow, changeTags } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { decodeContinuation, encodeContinuation } from '../platform/http/continuation.ts';
 import type { Caller, Dialect } from '../platform/http/request.ts';
 import { isRootOnly } from '../state/resources/root-only.ts';
 import { assertQueueTags } from '../updates/queue/queue-tags.ts';
@@ -150,7 +151,8 @@ export class StackService {
 
   /** Yields a page of the stacks in the caller's organizations that the caller may read, in chunks. Returns the next page's token, or null. */
   async *list(caller: Caller, query: StackListQuery): AsyncGenerator<readonly StackListRow[], string | null> {
-    let after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
+    let after =
+      query.continuationToken === null ? null : decodeContinuation(query.continuationToken, parseQualifiedName);
     const start = { name: query.organization, from: after?.organization ?? null };
     let organizations = await this.#lists.listOrganizations(caller.tokenId, start);
     // Permissions come from the primary; the replica only lists stacks by them.
@@ -185,7 +187,7 @@ export class StackService {
       // Large tags end a chunk early, and rows beyond its end are found again.
       rowsAtOnce = isCut && chunk.length < limit ? Math.min(chunkSize, chunk.length * 2) : chunkSize;
     }
-    return after && Buffer.from(formatStackRef(after)).toString('base64url');
+    return after && encodeContinuation(formatStackRef(after));
   }
 
   /** Throws NotFoundError, InvalidRequestError, and ForbiddenError for tags by which grants select stacks. */
@@ -289,10 +291,4 @@ async function assertEmpty(tx: Queryable, stack: StackRow, rootOnly: string | nu
   if (stack.checkpointId === rootOnly) return;
   const head = stack.checkpointId === null ? null : await createCheckpointRepository(tx).find(stack.checkpointId);
   if (head && head.resourceCount > 0) throw new InvalidRequestError('Bad Request: Stack still contains resources.');
-}
-
-function decodeContinuation(token: string): StackRef {
-  const ref = parseQualifiedName(Buffer.from(token, 'base64url').toString('utf8'));
-  if (!ref) throw new InvalidRequestError('The continuationToken is not valid');
-  return ref;
 }

@@ -37,6 +37,7 @@ function stateOf(sizeBytes: number, isBlob = true) {
     verifier: { open: (location: DocumentLocation) => documents.open(location) },
     updates: { findByVersion: async () => ({ checkpointId: 'c', compactionError: null, compactionWarning: null }) },
     checkpoints: { find: async () => checkpoint },
+    replica: null,
   };
   const reader = new StateReader(parts as unknown as ConstructorParameters<typeof StateReader>[0]);
   return { counts, reader };

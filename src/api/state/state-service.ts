@@ -25,7 +25,7 @@ export class StateService {
 
   constructor(context: ApiContext, reclaim: Reclaim) {
     this.#context = context;
-    this.#exported = new StateReader({ ...context, compactLarge: context.compactJournal });
+    this.#exported = new StateReader({ ...context, compactLarge: context.awaitCompaction, replica: context.replica });
     this.#reclaim = reclaim;
   }
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { hasPermission, isOutputsOnly } from '../../shared/access/permissions.ts';
-import { importDeployment } from '../../shared/state/deployment-importer.ts';
+import { importWrite } from '../../shared/jobs/definitions.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
@@ -110,7 +110,7 @@ function importState(app: RouteScope, { states, submitWrite }: Services): void {
     async (request) => {
       // Called before reading the body, which may take long: what is committed in the meantime is newer.
       const target = await states.beginImport(request.params, request.caller, request.audit);
-      await submitWrite(request, importDeployment, target);
+      await submitWrite(request, importWrite, target);
       request.audit.settle();
       const { updateId } = target;
       // The CLI reads `updateId`, the contract specifies `updateID`.

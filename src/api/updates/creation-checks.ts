@@ -54,7 +54,9 @@ export interface Findings {
   waitedMs: number | null;
 }
 
-type Check = (candidate: Candidate, findings: Findings) => unknown;
+type Found = Partial<Findings> | undefined;
+/** Throws if the update may not be created. Returns what it has found, which the later checks get. */
+type Check = (candidate: Candidate, findings: Readonly<Findings>) => Found | Promise<Found>;
 
 const of = {
   all: () => true,
@@ -68,39 +70,40 @@ const of = {
  * is refused before it waits if waiting would not help.
  */
 const checks: readonly (readonly [keyof typeof of, Check])[] = [
-  ['all', isPermitted],
-  ['all', isImported],
-  ['changes', isCounted],
-  ['changes', isNotFrozen],
-  ['destroys', isNotConsumed],
-  ['updates', keepsOutputs],
-  ['all', findsStackFree],
-  ['changes', isPreviewed],
-  ['all', hasItsTurn],
-  ['changes', isWithinLimits],
-  ['all', endsWaiting],
-  ['changes', hasNoFault],
+  ['all', checkPermission],
+  ['all', checkImport],
+  ['changes', checkCounting],
+  ['changes', checkFreezes],
+  ['destroys', checkConsumers],
+  ['updates', checkOutputs],
+  ['all', checkStackFree],
+  ['changes', checkPreviewRule],
+  ['all', checkTurn],
+  ['changes', checkLimits],
+  ['all', endWaiting],
+  ['changes', checkFaults],
 ];
 
 /** Throws the error of the first check that fails. */
 export async function checkCandidate(candidate: Candidate): Promise<Findings> {
   const findings: Findings = { breakGlass: null, removal: null, previewed: null, waitedMs: null };
-  for (const [subject, check] of checks) if (of[subject](candidate)) await check(candidate, findings);
+  for (const [subject, check] of checks)
+    if (of[subject](candidate)) Object.assign(findings, await check(candidate, findings));
   return findings;
 }
 
 /** Throws NotFoundError, ForbiddenError. A preview that locks the stack keeps updates away. */
-function isPermitted({ access, isExclusive, stack }: Candidate): void {
+function checkPermission({ access, isExclusive, stack }: Candidate): undefined {
   assertPermission(access, stack, readTags(stack.tags), isExclusive ? 'write' : 'preview');
 }
 
 /** Throws ImportUnfinishedError. */
-function isImported({ stack }: Candidate): void {
+function checkImport({ stack }: Candidate): undefined {
   assertImported(stack);
 }
 
 /** Throws LimitsChangedError. */
-function isCounted({ isCounting, stack }: Candidate): void {
+function checkCounting({ isCounting, stack }: Candidate): undefined {
   if (!isCounting && isLimited(stack.updateRules)) throw new LimitsChangedError();
 }
 
@@ -109,20 +112,23 @@ export function isLimited(rules: UpdateRules): boolean {
 }
 
 /** Throws FrozenError. */
-function isNotFrozen({ access, request, stack }: Candidate, findings: Findings): void {
-  findings.breakGlass = assertNotFrozen(stack, access, request.message);
+function checkFreezes({ access, request, stack }: Candidate): Found {
+  return { breakGlass: assertNotFrozen(stack, access, request.message) };
 }
 
 /** Throws ConsumersError. */
-async function isNotConsumed({ access, stack, tx, unindexed }: Candidate, { breakGlass }: Findings): Promise<void> {
+async function checkConsumers(
+  { access, stack, tx, unindexed }: Candidate,
+  { breakGlass }: Findings,
+): Promise<undefined> {
   if (breakGlass === null) await assertNotConsumed(tx, stack, access, 'destroy', unindexed);
 }
 
 /** Throws ConsumersError. */
-async function keepsOutputs(candidate: Candidate, findings: Findings): Promise<void> {
+async function checkOutputs(candidate: Candidate, { breakGlass }: Findings): Promise<Found> {
   const { access, stack, tx, unindexed } = candidate;
-  if (findings.breakGlass !== null) return;
-  findings.removal = await checkOutputLoss(tx, stack, access, previewOf(candidate), unindexed);
+  if (breakGlass !== null) return;
+  return { removal: await checkOutputLoss(tx, stack, access, previewOf(candidate), unindexed) };
 }
 
 /** The properties that identify the preview of this update. */
@@ -131,7 +137,10 @@ export function previewOf({ caller, request }: Pick<Candidate, 'caller' | 'reque
 }
 
 /** Throws StackBusyError, PreviewNeededError. */
-function findsStackFree({ isExclusive, mayWait, request, stack, ...of }: Candidate, { breakGlass }: Findings): void {
+function checkStackFree(
+  { isExclusive, mayWait, request, stack, ...of }: Candidate,
+  { breakGlass }: Findings,
+): undefined {
   if (!isExclusive || stack.activeUpdateId === null) return;
   const rule = of.isPreview ? null : previewRule(stack, request.kind);
   // A caller that waits for the end of an update starts from a different version than the preview.
@@ -141,32 +150,32 @@ function findsStackFree({ isExclusive, mayWait, request, stack, ...of }: Candida
 }
 
 /** Throws PreviewNeededError. */
-async function isPreviewed({ request, stack, tx }: Candidate, findings: Findings): Promise<void> {
+async function checkPreviewRule({ request, stack, tx }: Candidate, { breakGlass }: Findings): Promise<Found> {
   const { environment, kind } = request;
   const rule = previewRule(stack, kind);
   if (rule === null) return;
-  const update = { stack, kind, commit: commitOf(environment), breakGlass: findings.breakGlass };
-  findings.previewed = await assertPreviewed(tx, rule, update);
+  return { previewed: await assertPreviewed(tx, rule, { stack, kind, commit: commitOf(environment), breakGlass }) };
 }
 
 /** Throws StackBusyError unless the caller is first in the queue. */
-async function hasItsTurn(candidate: Candidate, findings: Findings): Promise<void> {
+async function checkTurn(candidate: Candidate, findings: Findings): Promise<undefined> {
   const { entryId, stack, tx } = candidate;
   if (!isQueued(candidate, findings)) return;
   if ((await createUpdateQueueRepository(tx).findFirst(stack.id)) !== entryId) throw new StackBusyError();
 }
 
 /** Throws LimitError. */
-function isWithinLimits({ caller, entryId, stack, tx }: Candidate, { breakGlass }: Findings): Promise<void> {
-  return assertWithinLimits(tx, stack, { breakGlass, caller, entryId });
+async function checkLimits({ caller, entryId, stack, tx }: Candidate, { breakGlass }: Findings): Promise<undefined> {
+  await assertWithinLimits(tx, stack, { breakGlass, caller, entryId });
 }
 
-/** Throws StackBusyError if a newer run has superseded this one. */
-async function endsWaiting(candidate: Candidate, findings: Findings): Promise<void> {
+/** Takes the caller out of the queue. Throws StackBusyError if a newer run has superseded this one. */
+async function endWaiting(candidate: Candidate, findings: Findings): Promise<Found> {
   const { entryId, tx } = candidate;
   if (entryId === null || !isQueued(candidate, findings)) return;
-  findings.waitedMs = await createUpdateQueueRepository(tx).take(entryId);
-  if (findings.waitedMs === null) throw new StackBusyError();
+  const waitedMs = await createUpdateQueueRepository(tx).take(entryId);
+  if (waitedMs === null) throw new StackBusyError();
+  return { waitedMs };
 }
 
 /** Whether waiting calls take precedence. An emergency goes ahead of all of them. */
@@ -175,6 +184,6 @@ function isQueued({ mayWait, entryId }: Candidate, { breakGlass }: Findings): bo
 }
 
 /** Throws JournalFaultError. */
-function hasNoFault({ stack, tx }: Candidate): Promise<void> {
-  return assertNoFault(tx, stack.id);
+async function checkFaults({ stack, tx }: Candidate): Promise<undefined> {
+  await assertNoFault(tx, stack.id);
 }

@@ -4,7 +4,7 @@ import { expireUpdate } from '../../shared/updates/update-closer.ts';
 import type { UpdateRow } from '../../shared/updates/update-repository.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../platform/api-context.ts';
-import { compactSoon } from './compact-soon.ts';
+import { compactSoon } from './compaction-calls.ts';
 
 /**
  * Cancels the update whose lease was revoked, unless it has ended already, so that its stack is free when the holder is notified.

@@ -101,7 +101,7 @@ interface Texts {
 
 type Stored = Texts & Pick<NewUpdate, 'tagsAtArrival' | 'waitSeconds'>;
 
-/** Does all checks that are possible before an update is created. Drops what it stores from the request. Throws the errors of UpdateService.create. */
+/** Does all checks that are possible before an update is created. Drops what it stores from the request. No update exists if it throws. */
 export async function prepareCreation(
   context: ApiContext,
   call: CreationCall,

@@ -17,6 +17,7 @@ import {
   type OverviewUpdateDetailsRow,
   type OverviewUpdateRow,
   type QueuedRunRow,
+  type UpdateRange,
   type UpdateSelector,
 } from './update-query-repository.ts';
 
@@ -32,10 +33,7 @@ export class UpdateQueries {
   }
 
   /** Updates before number `before`, newest first, and the number to go on before. Throws NotFoundError. */
-  async list(
-    ref: StackRef,
-    query: { readonly before: number | null; readonly limit: number; readonly previews: boolean },
-  ) {
+  async list(ref: StackRef, query: UpdateRange) {
     const { limit } = query;
     const stackId = await this.#idOf(ref);
     const rows = await createUpdateQueryRepository(this.#context.db).list(stackId, { ...query, limit: limit + 1 });

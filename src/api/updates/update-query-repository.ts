@@ -4,6 +4,7 @@ import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schem
 import { type ListedOrganization, unnested } from '../../shared/stacks/stack-list-repository.ts';
 import { isEffective } from '../../shared/updates/history-repository.ts';
 import type { EndReason } from '../../shared/updates/lease.ts';
+import { isNoPreview, isPreview } from '../../shared/updates/preview-fragments.ts';
 import type { UpdateKind, UpdateStatus } from '../../shared/updates/update-state.ts';
 
 const Text = Nullable(Type.String());
@@ -83,6 +84,14 @@ const ConfigRow = Type.Object({ config: Text, environment: Text });
 
 export type UpdateSelector = { readonly id: string } | { readonly version: number };
 
+/** A page of updates: those before a number, or before another update. */
+export interface UpdateRange {
+  readonly before: number | null;
+  readonly beforeId?: string | undefined;
+  readonly previews: boolean;
+  readonly limit: number;
+}
+
 /** Maximum size of texts that are read whole, in bytes; of messages in characters. */
 const maxText = 262_144;
 const maxMessage = 2_000;
@@ -142,22 +151,20 @@ export function createUpdateQueryRepository(db: Queryable) {
       join api_tokens t on t.id = w.token_id left join users a on a.id = t.user_id
     )`;
   return {
-    /** Updates before number `before`, newest first. */
-    list: (
-      stackId: string,
-      {
-        before,
-        limit,
-        previews,
-      }: { readonly before: number | null; readonly limit: number; readonly previews: boolean },
-    ) =>
+    /** Newest first. */
+    list: (stackId: string, { before, beforeId, limit, previews }: UpdateRange) =>
       db.any(sql.rows(UpdateRow)`
         /* updateQueries.list */
         select ${columns(maxListMessage)}
         from (
           select * from updates u where u.stack_id = ${stackId}
-            ${previews ? sql.fragment`` : sql.fragment`and not u.dry_run and u.kind <> 'preview'`}
+            ${previews ? sql.fragment`` : sql.fragment`and ${isNoPreview}`}
             ${before === null ? sql.fragment`` : sql.fragment`and u.number < ${before}::bigint`}
+            ${
+              beforeId === undefined
+                ? sql.fragment``
+                : sql.fragment`and u.number < (select number from updates where stack_id = ${stackId} and id = ${beforeId})`
+            }
           order by u.number desc limit ${limit}
         ) u ${owners}
         order by u.number desc`),
@@ -168,7 +175,7 @@ export function createUpdateQueryRepository(db: Queryable) {
         /* updateQueries.find */
         select ${columns(maxMessage)}, u.exclusive, ${small('config')} as config, ${small('environment')} as environment,
           (select c.resource_count from checkpoints c where c.id = u.checkpoint_id) as "resourceCount",
-          case when not u.dry_run and u.kind <> 'preview' then (
+          case when ${isNoPreview} then (
             select p.id from updates p
             where p.stack_id = u.stack_id and p.number < u.number and (p.dry_run or p.kind = 'preview')
               and p.number > coalesce((
@@ -176,7 +183,7 @@ export function createUpdateQueryRepository(db: Queryable) {
                 where e.stack_id = u.stack_id and e.number < u.number and not e.dry_run and e.kind <> 'preview'
                   and (e.started_at is not null or e.ended_at is null)), 0)
             order by p.number desc limit 1) end as "previewId",
-          case when u.dry_run or u.kind = 'preview' then (
+          case when ${isPreview} then (
             select f.id from (
               select n.id, n.dry_run or n.kind = 'preview' as is_preview from updates n
               where n.stack_id = u.stack_id and n.number > u.number order by n.number limit 1) f

@@ -19,7 +19,7 @@ import { DecidingTagError } from '../access/tag-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../platform/http/request.ts';
-import { compactSoon } from './compact-soon.ts';
+import { compactSoon } from './compaction-calls.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
 import { findOutputLosses, type OutputLosses, recordOutputLosses } from './output-losses.ts';
 import { revokedLeaseError } from './revoked-lease-error.ts';
@@ -42,7 +42,7 @@ export class UpdateService {
     this.#context = context;
   }
 
-  /** Does all checks that are possible before an update is created. Throws the errors of prepareCreation. */
+  /** See prepareCreation. */
   prepare(
     ref: StackRef,
     caller: Caller,
@@ -55,8 +55,7 @@ export class UpdateService {
 
   /**
    * Creates an update that waits to be started, and locks the stack for it. Previews in the CLI's dialect do not lock: users
-   * expect them to run alongside an update. `entryId`: see PreparedCreation. Throws StackBusyError, DeferredError,
-   * JournalFaultError and QuotaReachedError.
+   * expect them to run alongside an update. `entryId`: see PreparedCreation. Throws what `checkCandidate` throws; no update exists then.
    */
   async create(creation: PreparedCreation, audit: AuditTrail, entryId?: string): Promise<CreatedUpdate> {
     try {
@@ -161,18 +160,19 @@ export class UpdateService {
 
   /**
    * Compacts the journal into a checkpoint, then ends the update with `status`. Idempotent: repeating a successful call succeeds.
-   * Throws LeaseLostError, JournalGapError unless it has failed, and ConflictError if entries keep arriving.
+   * The update does not end if it throws: LeaseLostError, JournalGapError unless it has failed, ConflictError if entries keep arriving, or
+   * an error of the compaction (InvalidJournalError, UnavailableError).
    */
   async complete(
     lease: Lease,
     { organization, status }: { readonly organization: string; readonly status: EndStatus },
     audit: AuditTrail,
   ): Promise<CompletedUpdate> {
-    const { compactJournal, metrics } = this.#context;
+    const { awaitCompaction, metrics } = this.#context;
     let { hasPendingEntries = true } = lease;
     let losses: OutputLosses | null | undefined;
     for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
-      if (hasPendingEntries) await compactJournal(lease.updateId, organization);
+      if (hasPendingEntries) await awaitCompaction(lease.updateId, organization);
       const completion = await this.#completeOnce(lease, status, losses, audit);
       // More entries were accepted since the compaction: compact again, or they would be missing from the version.
       hasPendingEntries = completion.outcome === 'pending-entries';
@@ -245,9 +245,9 @@ export class UpdateService {
 
   /** Prepares the stack for its next change; see reclaimStack. */
   async reclaim(stackId: string, options: ReclaimOptions = {}): Promise<void> {
-    const { compactor, config, compactJournal } = this.#context;
+    const { compactor, config, awaitCompaction } = this.#context;
     const compact = (updateId: string): Promise<void> =>
-      compactJournal(updateId, options.organization).catch((error: unknown) => compactor.setAside(updateId, error));
+      awaitCompaction(updateId, options.organization).catch((error: unknown) => compactor.setAside(updateId, error));
     await reclaimStack(this.#context, stackId, config.leaseSeconds, compact, options);
   }
 

@@ -36,7 +36,7 @@ export function createUpdateResponse(
 }
 
 /** Messages as the CLI shows them. */
-export function userMessages(messages: readonly string[]) {
+function userMessages(messages: readonly string[]) {
   return messages.map((message) => ({ severity: 'info', message }));
 }
 

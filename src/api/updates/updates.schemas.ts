@@ -128,7 +128,7 @@ export const GetUpdateResponse = component(
 const IntegerMap = Type.Object({}, { additionalProperties: Type.Integer() });
 
 /** apitype.UpdateInfo. */
-export const UpdateInfo = component(
+const UpdateInfo = component(
   'UpdateInfo',
   Type.Object({
     updateID: Type.String(),

@@ -20,14 +20,16 @@ const chosen = { updateId: Id };
 
 /** Updates of a stack. */
 export const updatesRouter = router({
-  /** Newest first. */
+  /** Newest first. `beforeId`: only those before this one. */
   list: stackProcedure('read')
-    .input(input(Type.Object({ previews: Type.Optional(Type.Boolean()), ...page })))
-    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, previews = false, ...ref } }) => {
-      const [before] = decodeCursor(cursor, Numbered) ?? [null];
-      const { items, next } = await services.updateQueries.list(ref, { before, limit, previews });
-      return { items, next: next === null ? null : encodeCursor([next]) };
-    }),
+    .input(input(Type.Object({ previews: Type.Optional(Type.Boolean()), beforeId: Type.Optional(Id), ...page })))
+    .query(
+      async ({ ctx: { services }, input: { beforeId, cursor, limit = defaultPage, previews = false, ...ref } }) => {
+        const [before] = decodeCursor(cursor, Numbered) ?? [null];
+        const { items, next } = await services.updateQueries.list(ref, { before, beforeId, limit, previews });
+        return { items, next: next === null ? null : encodeCursor([next]) };
+      },
+    ),
 
   /** The one with this id, or that has made this version. */
   get: stackProcedure('read')

@@ -1,8 +1,8 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { createWebhookRepository, type StackWebhookRow } from '../../shared/webhooks/webhook-repository.ts';
 import { getOrganization } from '../access/organizations.ts';
+import { parseContinuation } from '../platform/http/continuation.ts';
 import type { Caller } from '../platform/http/request.ts';
 
 const pageSize = 500;
@@ -21,7 +21,7 @@ export async function listStackWebhooks(
   organization: string,
   continuationToken: string | undefined,
 ): Promise<StackWebhookPage> {
-  const after = continuationToken ? positionOf(continuationToken) : null;
+  const after = continuationToken ? parseContinuation(continuationToken, readPosition) : null;
   const { id } = await getOrganization(db, organization);
   const rows = await createWebhookRepository(db).listOfStacks(id, facts, after, pageSize + 1);
   const page = rows.slice(0, pageSize);
@@ -30,9 +30,8 @@ export async function listStackWebhooks(
   return rows.length > pageSize && last ? { hooks, continuationToken: `${last.stackId}/${last.name}` } : { hooks };
 }
 
-function positionOf(token: string): { readonly stackId: string; readonly name: string } {
+function readPosition(token: string): { readonly stackId: string; readonly name: string } | null {
   const [stackId = '', name = '', ...rest] = token.split('/');
-  if (!isUuid(stackId) || !/^[A-Za-z0-9._-]{1,32}$/.test(name) || rest.length > 0)
-    throw new InvalidRequestError('The continuationToken is not valid');
-  return { stackId, name };
+  const isPosition = isUuid(stackId) && /^[A-Za-z0-9._-]{1,32}$/.test(name) && rest.length === 0;
+  return isPosition ? { stackId, name } : null;
 }

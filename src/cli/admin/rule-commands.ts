@@ -139,7 +139,7 @@ async function deleteRule(work: Work, id: string, given: { readonly organization
 }
 
 /** One line for a list. */
-export function describeRule(row: RuleRow, organization: string): string {
+function describeRule(row: RuleRow, organization: string): string {
   const note = row.note === '' ? '' : `  ${row.note}`;
   const by = row.setBy === null ? '' : ` by ${row.setBy}`;
   return `${row.id}  ${row.kind}  ${describeScope(scopeOf(row), organization)}  ${row.settings}${note}  (set ${row.setAt.toISOString()}${by})`;

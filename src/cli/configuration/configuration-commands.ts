@@ -1,5 +1,4 @@
 import { writeFile } from 'node:fs/promises';
-import { createInterface } from 'node:readline/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { findCliLogin } from '../../shared/platform/config/cli-login.ts';
 import { exitCodeOf, onEndSignal } from '../../shared/platform/lifecycle/end-signals.ts';
@@ -8,6 +7,7 @@ import { collect, toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { applyPlan } from './apply-plan.ts';
 import { ConfigurationError } from './configuration-error.ts';
+import { confirm } from './confirmation.ts';
 import { type Labels, titleOf } from './document.ts';
 import { exportDocuments } from './export-documents.ts';
 import { OrganizationApi } from './organization-api.ts';
@@ -59,7 +59,7 @@ export function addPlanCommand(command: Command, run: CommandRun): void {
     .option('--detailed-exitcode', 'exit with 2 if there are changes')
     .action(async (options: PlanOptions) => {
       const plans = await makePlans(options);
-      print('plan', plans, options);
+      printResult('plan', planJson(plans), { json: options.json, text: textOf(plans) });
       if (options.detailedExitcode && hasChanges(plans)) run.exitCode = 2;
     });
 }
@@ -71,13 +71,19 @@ export function addApplyCommand(command: Command, run: CommandRun): void {
     .option('--parallel <count>', 'calls at once', toCount, 8)
     .action(async (options: ApplyOptions) => {
       const plans = await makePlans(options);
-      print('apply', plans, options);
-      if (hasChanges(plans) && !options.yes && !(await isConfirmed())) {
-        run.exitCode = 1;
-        return console.error('holdfast: nothing was changed');
-      }
       let done = 0;
       const refused: string[] = [];
+      const printJson = () =>
+        printResult('apply', { ...planJson(plans), applied: done, refused }, { json: true, text: '' });
+      const isAsking = hasChanges(plans) && !options.yes;
+      if (!options.json) console.log(textOf(plans));
+      else if (isAsking) console.error(textOf(plans));
+      const answer = isAsking ? await ask() : 'yes';
+      if (answer !== 'yes') {
+        run.exitCode = answer === 'interrupted' ? exitCodeOf('SIGINT') : 1;
+        if (options.json) printJson();
+        return console.error('holdfast: nothing was changed');
+      }
       const ending = stopOnSignal();
       try {
         for (const plan of plans)
@@ -88,7 +94,8 @@ export function addApplyCommand(command: Command, run: CommandRun): void {
           );
       } finally {
         ending.forget();
-        if (!options.json && hasChanges(plans)) console.log(`Applied ${done} of ${total(plans)} changes.`);
+        if (options.json) printJson();
+        else if (hasChanges(plans)) console.log(`Applied ${done} of ${total(plans)} changes.`);
         for (const each of refused) console.error(`holdfast: ${each}`);
       }
       if (refused.length > 0) run.exitCode = 1;
@@ -143,8 +150,8 @@ async function makePlans(options: PlanOptions): Promise<OrganizationPlan[]> {
   return plans;
 }
 
-function print(name: 'plan' | 'apply', plans: readonly OrganizationPlan[], { json }: PlanOptions): void {
-  printResult(name, planJson(plans), { json, text: [...planLines(plans)].join('\n') });
+function textOf(plans: readonly OrganizationPlan[]): string {
+  return [...planLines(plans)].join('\n');
 }
 
 function total(plans: readonly OrganizationPlan[]): number {
@@ -163,14 +170,10 @@ function stopOnSignal(): { readonly stop: AbortSignal; forget(): void } {
   return { stop: controller.signal, forget };
 }
 
-async function isConfirmed(): Promise<boolean> {
-  if (!process.stdin.isTTY) throw new ConfigurationError('There is no terminal to ask at: give --yes');
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return /^y(es)?$/i.test((await terminal.question('Make these changes? [y/N] ')).trim());
-  } finally {
-    terminal.close();
-  }
+function ask(): ReturnType<typeof confirm> {
+  const { stderr, stdin } = process;
+  if (!stdin.isTTY) throw new ConfigurationError('There is no terminal to ask at: give --yes');
+  return confirm('Make these changes? [y/N] ', { input: stdin, output: stderr });
 }
 
 function toLabels(text: string): Labels {

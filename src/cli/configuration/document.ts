@@ -25,7 +25,7 @@ export type SecretReference = { readonly env: string } | { readonly file: string
 
 const closed = { additionalProperties: false } as const;
 const Name = Type.String({ minLength: 1, maxLength: 240, pattern: '^[^\\u0000-\\u001f]*$' });
-export const Metadata = Type.Object(
+const Metadata = Type.Object(
   {
     name: Name,
     organization: Type.Optional(Type.String({ minLength: 1, description: 'Default: --organization' })),

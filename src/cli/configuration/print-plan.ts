@@ -37,7 +37,7 @@ export function countsOf(plans: readonly OrganizationPlan[]) {
   return { create: of('create'), change: of('change'), delete: of('delete'), unchanged };
 }
 
-export function counted(objects: number): string {
+function counted(objects: number): string {
   return `${objects} ${objects === 1 ? 'object is' : 'objects are'}`;
 }
 

@@ -117,7 +117,7 @@ async function exportFolder(
     try {
       if (same.has(name))
         throw new TransferError('another stack has the same files there, where case makes no difference');
-      await guard.assertUntouched();
+      await guard.claim();
       const exported = await exportStack({ ...parts, beforeState: guard.beforeState }, stack);
       return { stack: name, isComplete: true, ...described(exported) };
     } catch (error) {

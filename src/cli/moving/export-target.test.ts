@@ -1,13 +1,17 @@
+import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
-import { openTarget, sameButForCase } from './export-target.ts';
+import { openTarget, sameButForCase, TargetGuard } from './export-target.ts';
 
 /** A folder in memory. */
 function folderOf(keyOf: (name: string) => string): Folder {
   const files = new Map<string, Buffer>();
   return {
-    list: async function* () {},
+    list: async function* (prefix) {
+      for (const [name, { length }] of files)
+        if (name.startsWith(keyOf(prefix))) yield { name, bytes: length, modifiedAt: new Date(0) };
+    },
     open: async (name) => {
       const bytes = files.get(keyOf(name));
       return bytes === undefined ? null : bytesOf(bytes)();
@@ -33,4 +37,23 @@ test('a folder says whether case makes a difference, and then which stacks have 
     ),
   ).toEqual({ isCaseless: true });
   expect([...sameButForCase(['Web/dev', 'api/dev', 'web/Dev', 'web/dev'])]).toEqual(['web/Dev', 'web/dev']);
+});
+
+test('a stack replaces no files of one whose name differs in case, also of an earlier export', async () => {
+  const folder = folderOf((name) => name.toLowerCase());
+  const write = (name: string, text: string) => folder.write(name, bytesOf(Buffer.from(text))());
+  const guardOf = (stack: string) => new TargetGuard(folder, { organization: 'acme', project: 'web', stack });
+  const refused = /^another stack, web\/Dev, has the same files there/;
+  const dev = guardOf('Dev');
+  await dev.claim();
+  // Nothing is there yet.
+  await guardOf('dev').claim();
+  await dev.claim();
+  await write('.pulumi/history/web/Dev/Dev-1.history.json', '{"version":1}');
+  await expect(guardOf('dev').claim()).rejects.toThrow(refused);
+  await dev.beforeState(createHash('sha256').update('{}').digest('hex'));
+  await write('.pulumi/stacks/web/Dev.json', '{}');
+  await folder.delete('.pulumi/history/web/Dev/Dev-1.history.json');
+  await expect(guardOf('dev').claim()).rejects.toThrow(refused);
+  await dev.claim();
 });

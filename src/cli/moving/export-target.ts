@@ -30,27 +30,44 @@ export function sameButForCase(names: readonly string[]): ReadonlySet<string> {
   return new Set([...groups.values()].flatMap(([, ...others]) => others));
 }
 
+/** What the last export of a stack wrote. */
+interface Note {
+  /** Its exact name; absent in older notes. */
+  readonly stack?: string;
+  /** SHA-256 of its state files. */
+  readonly states: readonly string[];
+}
+
 /** Keeps an export from replacing what the CLI has done with a stack in the folder. */
 export class TargetGuard {
   readonly #folder: Folder;
   readonly #stack: StackRef;
+  readonly #name: string;
   readonly #noteFile: string;
 
   constructor(folder: Folder, stack: StackRef) {
     this.#folder = folder;
     this.#stack = stack;
-    this.#noteFile = `holdfast-export/${stack.project}/${stack.stack}.json`;
+    this.#name = `${stack.project}/${stack.stack}`;
+    this.#noteFile = `holdfast-export/${this.#name}.json`;
+  }
+
+  /** Notes whose files these are, before the first of them. Throws TransferError. */
+  async claim(): Promise<void> {
+    await this.#note(await this.#assertUntouched());
   }
 
   /** Throws TransferError. Returns the SHA-256 of the state files. */
-  async assertUntouched(): Promise<readonly string[]> {
+  async #assertUntouched(): Promise<readonly string[]> {
     if (await isLocked(this.#folder, this.#stack)) throw new TransferError('it is locked in the folder');
     const newest = await this.#newestEntry();
+    const there = (await readThere(this.#folder, this.#stack)).map(({ sha256 }) => sha256);
+    const { stack = this.#name, states } = await this.#readNote();
+    if (stack !== this.#name && (newest !== null || there.length > 0))
+      throw new TransferError(`another stack, ${stack}, has the same files there, where case makes no difference`);
     if (newest !== null && !isOfExport(await readText(this.#folder, newest)))
       throw new TransferError('it was updated in the folder since the last export');
-    const there = (await readThere(this.#folder, this.#stack)).map(({ sha256 }) => sha256);
-    const known = there.length === 0 ? [] : await this.#known();
-    if (there.some((sha256) => !known.includes(sha256)))
+    if (there.some((sha256) => !states.includes(sha256)))
       throw new TransferError('its state was changed in the folder since the last export');
     return there;
   }
@@ -58,13 +75,16 @@ export class TargetGuard {
   /** Before a state of this hash becomes visible. Throws TransferError. */
   readonly beforeState = async (sha256: string): Promise<void> => {
     // The one that is there, too: this export may be killed now.
-    const states = [sha256, ...(await this.assertUntouched())];
-    await writeText(this.#folder, this.#noteFile, JSON.stringify({ states }));
+    await this.#note([sha256, ...(await this.#assertUntouched())]);
   };
 
-  async #known(): Promise<readonly string[]> {
+  async #note(states: readonly string[]): Promise<void> {
+    await writeText(this.#folder, this.#noteFile, JSON.stringify({ stack: this.#name, states }));
+  }
+
+  async #readNote(): Promise<Note> {
     const text = await readText(this.#folder, this.#noteFile);
-    return text === null ? [] : (JSON.parse(text) as { states: readonly string[] }).states;
+    return text === null ? { states: [] } : (JSON.parse(text) as Note);
   }
 
   async #newestEntry(): Promise<string | null> {

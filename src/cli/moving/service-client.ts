@@ -15,7 +15,7 @@ export class SourceLacksError extends TransferError {}
 export class SourceUnavailableError extends TransferError {}
 
 /** A response broke off. Reading it again may succeed. */
-export class SourceBrokenError extends SourceUnavailableError {}
+class SourceBrokenError extends SourceUnavailableError {}
 
 /** Whether the source has answered that it does not have what was asked for. */
 export function isRefusal(error: unknown): boolean {

@@ -32,7 +32,8 @@ export const outputs = {
     unanswered: Type.Array(Type.String()),
   }),
   plan: Plan,
-  apply: Plan,
+  /** `applied`: how many of the changes were made. `refused`: the messages of the others. */
+  apply: Type.Object({ ...Plan.properties, applied: Count, refused: Texts }),
   top: Installation,
   doctor: Type.Object({ findings: Type.Array(Finding) }),
 };

@@ -27,6 +27,18 @@ test('each part, process, queue and update has a line', () => {
   expect(lines).toContain('acme/web/s0            update  1 h 30 min  ada  0        EXPIRED');
 });
 
+test('of many processes, the late ones are shown, below the state of the parts', () => {
+  const [late] = installation.processes;
+  const processes = Array.from({ length: 30 }, (_, at) => ({ ...late, host: `h-${at}`, isLate: at === 20 }));
+  const queues = Array.from({ length: 8 }, (_, at) => ({ ...installation.queues[0], name: `q${at}` }));
+  const size = { at: new Date(), origin: 'https://h', columns: 200, rows: 22 };
+  const lines = drawInstallation({ ...installation, processes, queues } as Installation, size).split('\n');
+  expect(lines.length).toBeLessThanOrEqual(22);
+  expect(lines[1]).toBe('Postgres 1.3 ms   blobs DOES NOT ANSWER');
+  expect(lines[4]).toMatch(/h-20 .*NOT HEARD OF/);
+  expect(lines).toContain('… 27 more');
+});
+
 test('the view fits the terminal', () => {
   const lines = draw(40, 24).split('\n');
   expect(lines.length).toBeLessThanOrEqual(24);

@@ -65,6 +65,8 @@ export type Installation = Static<typeof Installation>;
 type Part = Static<typeof Part>;
 
 const maxSlow = 5;
+/** Updates and processes that are shown in any case. */
+const minShown = 3;
 
 /** Draws an installation for a terminal of this size. */
 export function drawInstallation(
@@ -83,13 +85,22 @@ export function drawInstallation(
       .join('   '),
     '',
   ];
+  // The table of updates has a head, a line for more and one before it.
+  const sizes = [head.length, queues.length + 2, Math.min(slow.length, maxSlow) + 2, minShown + 3];
+  const room = Math.max(minShown, rows - sizes.reduce((total, size) => total + size) - 3);
+  const shownProcesses =
+    processes.length > room
+      ? processes.toSorted((one, other) => Number(other.isLate) - Number(one.isLate)).slice(0, room)
+      : processes;
+  const hiddenProcesses = processes.length - shownProcesses.length;
   const processTable = tableOf(
     ['PROCESS', 'HOST', 'PID', 'VERSION', 'CPU', 'MEMORY', 'BLOCKED', ''],
-    processes.map(({ cpu, host, isLate, loopMs, pid, role, rssBytes, version }) => [
+    shownProcesses.map(({ cpu, host, isLate, loopMs, pid, role, rssBytes, version }) => [
       ...[role, host, String(pid), version, `${Math.round(cpu * 100)} %`, `${Math.round(rssBytes / 1e6)} MB`],
       ...[`${Math.round(loopMs)} ms`, isLate ? 'NOT HEARD OF' : ''],
     ]),
   );
+  if (hiddenProcesses > 0) processTable.push(`… ${hiddenProcesses} more`);
   const queueTable = tableOf(
     ['QUEUE', 'RUNNING', 'WAITING', 'OLDEST', 'FAILED', 'WORKERS'],
     queues.map(({ active, failed, name, oldestWaitingMs, waiting, workers }) => [
@@ -102,7 +113,7 @@ export function drawInstallation(
     slow.slice(0, maxSlow).map((update) => [nameOf(update), update.kind, ageText(update.lastedMs), update.status]),
   );
   const around = [...head, ...processTable, '', ...queueTable, '', ...slowTable].length;
-  const shown = updates.slice(0, Math.max(3, rows - around - 4));
+  const shown = updates.slice(0, Math.max(minShown, rows - around - 4));
   const hidden = updates.length - shown.length;
   const updateTable = tableOf(
     [`RUNNING UPDATES (${updates.length}${hasMoreUpdates ? '+' : ''})`, 'KIND', 'FOR', 'BY', 'WAITING', ''],
@@ -113,6 +124,7 @@ export function drawInstallation(
   );
   const more = hidden > 0 || hasMoreUpdates ? [`… ${hasMoreUpdates ? 'more' : `${hidden} more`}`] : [];
   return [...head, ...processTable, '', ...queueTable, '', ...updateTable, ...more, '', ...slowTable]
+    .slice(0, rows)
     .map((line) => line.slice(0, columns).trimEnd())
     .join('\n');
 }

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { findCliLogin } from '../../shared/platform/config/cli-login.ts';
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
+import { approvableKinds, parseCommit } from '../../shared/state/journal/change-limits/approvals.ts';
 import { OrganizationApi } from '../configuration/organization-api.ts';
 import { toCount } from '../option-values.ts';
 
@@ -61,16 +62,16 @@ export function addWaitCommand(command: Command): void {
 /** Adds the options of `holdfast approve`. */
 export function addApproveCommand(command: Command): void {
   addServerOptions(command)
-    .argument('<commit>', 'the full hash of the commit')
+    .argument('<commit>', 'the full hash of the commit', toCommit)
     .requiredOption('--reason <text>', 'for the record (required)')
-    .option('--kind <kind>', 'update, refresh or destroy', 'update')
+    .addOption(new Option('--kind <kind>', 'what is run').choices(approvableKinds).default('update'))
     .option('--minutes <count>', 'how long', toCount, 60)
     .action(async (stack: StackRef, commit: string, { kind, minutes, reason, ...server }: ApproveOptions) => {
       const api = openStack(stack, server);
-      const { approvals } = (await api.get('approvals')).json as {
+      const { approvals } = (await api.get(`approvals?commit=${commit}`)).json as {
         approvals: { id: string; kind: string; commit: string }[];
       };
-      const asked = approvals.find((each) => each.commit === commit.toLowerCase() && each.kind === kind);
+      const asked = approvals.find((each) => each.commit === commit && each.kind === kind);
       if (!asked)
         throw new RemoteError(`nobody has requested an approval of ${commit} (${kind}) on ${formatStackRef(stack)}`);
       await api.post(`approvals/${asked.id}`, { reason, minutes });
@@ -102,6 +103,14 @@ async function findRunning(api: OrganizationApi): Promise<Running | null> {
     currentOperation?: { kind: string };
   };
   return activeUpdate && currentOperation ? { updateId: activeUpdate, kind: currentOperation.kind } : null;
+}
+
+function toCommit(text: string): string {
+  try {
+    return parseCommit(text.toLowerCase());
+  } catch (error) {
+    throw new InvalidArgumentError(`${(error as Error).message}.`);
+  }
 }
 
 function toStack(text: string): StackRef {

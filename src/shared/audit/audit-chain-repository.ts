@@ -11,6 +11,8 @@ const StateRow = Type.Object({
   isReached: Type.Boolean(),
   /** Events before this month were dropped: `YYYY-MM-DD`. */
   droppedBefore: Type.String(),
+  /** Events before this month are not chained: the same, or the current one if it lies in the future. */
+  chainedFrom: Type.String(),
   /** Whether that month lies in the future: retention drops only months that have ended. */
   isDroppedAhead: Type.Boolean(),
 });
@@ -70,6 +72,7 @@ export function createAuditChainRepository(db: Queryable) {
   const state = sql.fragment`
     chained_through as "chainedThrough", horizon_through as "horizonThrough",
     horizon_xid < pg_snapshot_xmin(pg_current_snapshot()) as "isReached", dropped_before::text as "droppedBefore",
+    least(dropped_before, date_trunc('month', now() at time zone 'UTC'))::date::text as "chainedFrom",
     dropped_before > now() at time zone 'UTC' as "isDroppedAhead"`;
   const inRange = ({ after, since, through }: EventRange) => sql.fragment`
     number > ${after} and number <= ${through} and occurred_at >= ${since}::date::timestamp at time zone 'UTC'`;

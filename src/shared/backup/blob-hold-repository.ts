@@ -3,6 +3,9 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
+/** How long a hold counts without a renewal. */
+export const holdSeconds = 300;
+
 /** Holds of backups, under which no blob becomes due for deletion. Times are in seconds. */
 export function createBlobHoldRepository(db: Queryable) {
   return {
@@ -23,6 +26,15 @@ export function createBlobHoldRepository(db: Queryable) {
         update blob_holds set held_until = least(ends_at, now() + make_interval(secs => ${seconds}))
         where id = ${id}::uuid and held_until > now()`);
       return rowCount > 0;
+    },
+
+    /** Ends holds that are too long because the clock was set back, unless they are renewed. Returns how many. */
+    clip: async (seconds: number): Promise<number> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* blobHolds.clip */
+        update blob_holds set held_until = now() + make_interval(secs => ${seconds})
+        where held_until > now() + make_interval(secs => ${seconds})`);
+      return rowCount;
     },
 
     delete: (id: string) => db.query(sql.nothing`/* blobHolds.delete */ delete from blob_holds where id = ${id}::uuid`),

@@ -1,7 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createZstdCompress } from 'node:zlib';
-import { headsPrefix } from '../audit/audit-hash.ts';
+import { headsPrefix, readHeadKey } from '../audit/audit-hash.ts';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { once } from '../platform/blobs/blob-streams.ts';
 import { inParallel } from '../platform/blobs/in-parallel.ts';
@@ -90,9 +90,16 @@ async function copyAll(parts: BackupParts, id: string): Promise<Manifest> {
   await target.put(backupKeys.start(id), once(Buffer.from('\n')));
   const known = await KnownBlobs.open(target);
   const needed = new KeyPages();
-  // Before the snapshot, which then has each batch whose head is copied.
-  for await (const keys of listAll(source.blobs, headsPrefix)) needed.push(keys);
+  const heads = new KeyPages();
+  // Before the snapshot, which then has each batch whose head is copied, unless retention drops it meanwhile.
+  for await (const keys of listAll(source.blobs, headsPrefix)) heads.push(keys);
   await copies.beginSnapshot();
+  const bases = await copies.listAuditBases();
+  const isKept = (key: string): boolean => {
+    const head = readHeadKey(key);
+    return head === null || head.batch >= (bases.get(head.organizationId) ?? 0);
+  };
+  for (const keys of heads.pages()) needed.push(keys.filter(isKept));
   const about = await copies.describe();
   const position = await copies.readPosition();
   const migrations = await copies.listMigrations();

@@ -3,14 +3,13 @@ import type { Database } from '../platform/db/database.ts';
 import type { PostgresConnection } from '../platform/db/postgres-connector.ts';
 import { encryptToRecipients } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
-import { createBlobHoldRepository } from './blob-hold-repository.ts';
+import { createBlobHoldRepository, holdSeconds } from './blob-hold-repository.ts';
 import type { BackupSource } from './checked-blob.ts';
 import { type BackupProgress, createBackup } from './create-backup.ts';
 import type { Manifest } from './manifest.ts';
 import { BodyPace } from './stored-bytes.ts';
 import { createTableCopyRepository } from './table-copy-repository.ts';
 
-const holdSeconds = 300;
 const renewEveryMs = 60_000;
 /** A backup that takes longer fails: blobs that it needs may be gone. */
 const longestHoldSeconds = 24 * 3600;

@@ -130,6 +130,14 @@ export function createTableCopyRepository(client: pg.Client) {
       return rows.map(({ key }) => key);
     },
 
+    /** The batch of each chain of the audit log before which retention has dropped all, by organization. */
+    listAuditBases: async (): Promise<ReadonlyMap<string, number>> => {
+      const rows = await run<{ id: string; base: number }>(
+        `/* tableCopies.listAuditBases */ select organization_id as id, base_batch::float8 as base from audit_chains where base_batch > 0`,
+      );
+      return new Map(rows.map(({ base, id }) => [id, base]));
+    },
+
     /** Whether the database has organizations. A database without migrations is empty. */
     isUsed: async () => {
       const [table] = await run<{ found: boolean }>(`select to_regclass('organizations') is not null as found`);

@@ -49,6 +49,7 @@ const FoundRow = Type.Object({ stack: Type.String() });
 const attemptSeconds = 1200;
 const recheckSeconds = 60;
 const retrySeconds = 30;
+const maxRetrySeconds = 3600;
 /** As many changed stacks are written for each that the bundle lacks: a first fill of thousands holds up no change. */
 const changesFirst = 4;
 /** Kept of each stack. */
@@ -74,8 +75,9 @@ export function createBundleRepository(db: Queryable) {
   const isChanged = sql.fragment`(b.stack_id is distinct from c.stack_id or b.changed_at is distinct from c.changed_at)`;
   const isOutdated = sql.fragment`(b.stack_version is not null and ${isChanged})`;
   const isImported = sql.fragment`not exists (select 1 from stacks s where s.id = c.stack_id and s.import_unfinished)`;
-  /** The bundle of a restored database may still be that of another. */
-  const isReady = sql.fragment`(${mayBeSent} and (b.postponed_until is null or b.postponed_until <= clock_timestamp()))`;
+  /** The bundle of a restored database may still be that of another. A longer wait than any is from before the clock was set back. */
+  const isReady = sql.fragment`(${mayBeSent} and (b.postponed_until is null or b.postponed_until <= clock_timestamp()
+    or b.postponed_until > clock_timestamp() + make_interval(secs => ${maxRetrySeconds})))`;
 
   return {
     find: () => db.maybeOne(sql.rows(BundleRow)`/* bundles.find */ select place as location, salt as key from bundles`),
@@ -233,7 +235,7 @@ export function createBundleRepository(db: Queryable) {
           clock_timestamp() + make_interval(secs => ${retrySeconds}), ${failure.error.replaceAll('\0', '').slice(0, maxError)})
         on conflict (organization, project, stack) do update set behind_since = coalesce(b.behind_since, excluded.behind_since),
           failures = b.failures + 1, error = excluded.error,
-          postponed_until = clock_timestamp() + make_interval(secs => least(3600, ${retrySeconds}::integer * 2 ^ least(b.failures, 10)))`),
+          postponed_until = clock_timestamp() + make_interval(secs => least(${maxRetrySeconds}::integer, ${retrySeconds}::integer * 2 ^ least(b.failures, 10)))`),
 
     delete: (where: BundleLocation, holder: string) =>
       db.query(sql.nothing`
@@ -266,7 +268,7 @@ export function createBundleRepository(db: Queryable) {
       db.one(sql.rows(LagRow)`
         /* bundledStacks.readLag */
         select count(*)::integer as stacks,
-          coalesce(ceil(extract(epoch from clock_timestamp() - min(coalesce(b.behind_since, c.changed_at)))), 0)::integer as seconds,
+          greatest(0, ceil(extract(epoch from clock_timestamp() - min(coalesce(b.behind_since, c.changed_at)))))::integer as seconds,
           (select count(*)::integer from bundled_stacks where error is not null) as errors
         from ${live} left join bundled_stacks b on ${sameAddress} where ${isChanged} and ${isImported}`),
   };

@@ -8,9 +8,13 @@ const VersionRow = Type.Object({
   ...movedVersion,
   /** Its entry in the history that it was imported from. */
   entry: Nullable(Type.String()),
+  hasState: Type.Boolean(),
 });
 /** An ended update that has a version. */
 export type ExportedVersionRow = Row<typeof VersionRow>;
+const EntryRow = Type.Pick(VersionRow, ['stackVersion', 'entry', 'endedAt']);
+/** What the name of a version in a history depends on. */
+export type EntryRow = Row<typeof EntryRow>;
 
 const FirstRow = Type.Object({ stackVersion: Nullable(Type.Integer()) });
 const ConfigRow = Type.Object({ config: Type.String() });
@@ -39,7 +43,17 @@ export function createExportedStackRepository(db: Queryable) {
       return row.stackVersion;
     },
 
-    /** A page of versions that have their state, oldest first. */
+    /** A page of versions before `before`, with or without their states, oldest first. */
+    listEntries: (stackId: string, { from, before }: { from: number; before: number }, limit: number) =>
+      db.any(sql.rows(EntryRow)`
+        /* exportedStacks.listEntries */
+        select u.stack_version as "stackVersion", i.entry, coalesce(u.ended_at, u.created_at) as "endedAt"
+        from updates u left join imported_versions i on i.update_id = u.id
+        where u.stack_id = ${stackId} and u.stack_version >= ${from} and u.stack_version < ${before}
+          and u.status in ('succeeded', 'failed', 'cancelled')
+        order by u.stack_version limit ${limit}`),
+
+    /** A page of versions, oldest first. */
     listVersions: (
       stackId: string,
       { from, to = maxVersion }: { from: number; to?: number | undefined },
@@ -47,10 +61,9 @@ export function createExportedStackRepository(db: Queryable) {
     ) =>
       db.any(sql.rows(VersionRow)`
         /* exportedStacks.listVersions */
-        select ${movedVersionColumns}, i.entry
+        select ${movedVersionColumns}, i.entry, u.state_deleted_at is null as "hasState"
         from updates u left join imported_versions i on i.update_id = u.id
         where u.stack_id = ${stackId} and u.stack_version between ${from} and ${to} and u.status in ('succeeded', 'failed', 'cancelled')
-          and u.state_deleted_at is null
         order by u.stack_version limit ${limit}`),
 
     /** The configuration of the newest version up to `to` that had one; null if none had. Not that of a preview, which needs less permission. */

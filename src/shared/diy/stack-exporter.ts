@@ -16,6 +16,7 @@ import type { StateDocument, StateReader } from '../state/state-reader.ts';
 import { configText } from './config-text.ts';
 import { configFile, diyOrganization, root, stateFile, TransferError, tagsFile } from './diy-layout.ts';
 import { createExportedStackRepository, type ExportedVersionRow } from './exported-stack-repository.ts';
+import { findEntryBefore, laterOf } from './history-entry.ts';
 import { toHistoryConfig } from './history-info.ts';
 import { checkpointOfDocument, initialMark } from './move-document.ts';
 import { type DocumentSecrets, type Reencrypt, reencryptDocument } from './reencrypt-document.ts';
@@ -133,10 +134,10 @@ class StackExport {
     const { context, part } = this.#parts;
     const rows = createExportedStackRepository(context.db);
     let list: (() => Promise<void>) | null = null;
-    let [versions, lastId] = [0, BigInt(part?.lastEntry ?? 0)];
+    let versions = 0;
+    let lastId = part ? BigInt(part.lastEntry ?? 0) : await findEntryBefore(rows, this.#stack.id, first);
     let secrets: DocumentSecrets | null = null;
-    // A name depends on those of the versions before.
-    for (let from = part ? first : 0; ; ) {
+    for (let from = first; ; ) {
       const page = await rows.listVersions(this.#stack.id, { from, to: part?.toVersion }, pageRows);
       for (const row of page) {
         const readVersion = async (): Promise<StateDocument> => {
@@ -145,7 +146,7 @@ class StackExport {
           return state;
         };
         lastId = laterOf(lastId, row);
-        if (row.stackVersion < first) continue;
+        if (!row.hasState) continue;
         const name = `${root}/history/${this.#path}/${this.#stack.stack}-${lastId}`;
         // The update is listed by its history file, so its state comes first.
         try {
@@ -258,13 +259,6 @@ class StackExport {
     this.#reencrypted += replaced.filter((each) => each !== null).length;
     return ciphertexts.map((each, at) => replaced[at] ?? each);
   };
-}
-
-/** The time of a version in ns, after that of the version before: its entry in the history. An imported one keeps its own. */
-export function laterOf(last: bigint, { endedAt, entry }: ExportedVersionRow): bigint {
-  // Entries of a service are no times.
-  const own = entry && /^\d+$/.test(entry) ? BigInt(entry) : BigInt(endedAt.getTime()) * 1_000_000n;
-  return own > last ? own : last + 1n;
 }
 
 /** Whether the newest state may be whole all the same. */

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { inBatches, packTexts } from '../platform/db/text-chunks.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
+import { FenceError, fenceHolds, whileFenceHolds } from '../updates/fence.ts';
 import type { LeaseFence } from '../updates/lease.ts';
 import type { EventFilter } from './segment-index.ts';
 
@@ -46,11 +47,6 @@ export interface EventSelection extends EventFilter {
   readonly newestFirst: boolean;
 }
 
-/** The lease ended between the statements of one batch, which must be rolled back. */
-class FenceError extends Error {
-  override readonly name = 'FenceError';
-}
-
 export type EventRepository = ReturnType<typeof createEventRepository>;
 
 /** Engine events as raw text, keyed by (update, sequence), until they are archived. */
@@ -63,15 +59,14 @@ export function createEventRepository(db: Queryable) {
   ): Promise<boolean> => {
     const [name, lock] =
       resourceChanges === null
-        ? (['engine_events_append', sql.fragment`for share of updates`] as const)
-        : (['engine_events_append_summary', sql.fragment`for update of updates`] as const);
+        ? (['engine_events_append', sql.fragment`for share of u`] as const)
+        : (['engine_events_append_summary', sql.fragment`for update of u`] as const);
     const { bytes, starts, lengths } = packTexts(events.map(({ text }) => Buffer.from(text)));
     const row = await tx.one(sql.prepared(name, AdmittedRow)`
       /* engineEvents.append */
       with locked as materialized (select lock_shared(${fence.updateId})),
       fenced as (
-        select id from locked, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
-          and expires_at > clock_timestamp() ${lock}
+        select u.id from locked, updates u where ${fenceHolds(fence)} ${lock}
       ),
       added as (
         insert into engine_events (update_id, sequence, event, type, urn)
@@ -108,16 +103,12 @@ export function createEventRepository(db: Queryable) {
     ): Promise<boolean> => {
       const batches = inBatches(events, ({ text }) => text.length);
       if (batches.length === 1) return insert(db, fence, events, resourceChanges);
-      try {
-        await db.transaction(async (tx) => {
-          for (const [index, batch] of batches.entries())
-            if (!(await insert(tx, fence, batch, index === 0 ? resourceChanges : null))) throw new FenceError();
-        });
+      const added = await whileFenceHolds(db, async (tx) => {
+        for (const [index, batch] of batches.entries())
+          if (!(await insert(tx, fence, batch, index === 0 ? resourceChanges : null))) throw new FenceError();
         return true;
-      } catch (error) {
-        if (error instanceof FenceError) return false;
-        throw error;
-      }
+      });
+      return added ?? false;
     },
 
     /**

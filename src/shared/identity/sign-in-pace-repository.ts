@@ -16,10 +16,13 @@ const KeyRow = Type.Object({ key: Bytes });
 
 /** How fast passwords may be tried. */
 export function createSignInPaceRepository(db: Queryable) {
+  /** Since the last attempt. */
+  const idleSeconds = sql.fragment`greatest(0, extract(epoch from clock_timestamp() - p.at))`;
   return {
     /**
      * Reserves the next time slot of a login for one attempt, if it has begun: beyond the free attempts, the time to the next slot doubles from a
-     * second to the longest time. Returns 0, or the milliseconds until the next slot. Of concurrent calls, one gets the slot.
+     * second to the longest time. Returns 0, or the milliseconds until the next slot. Of concurrent calls, one gets the slot. A slot from
+     * before the clock was set back does not count.
      */
     take: async (loginHash: string): Promise<number> => {
       const { waitMs } = await db.one(sql.rows(WaitRow)`
@@ -28,13 +31,13 @@ export function createSignInPaceRepository(db: Queryable) {
           insert into sign_in_paces as p (login_hash, level, at, next_at)
           values (${loginHash}, 1, clock_timestamp(), clock_timestamp())
           on conflict (login_hash) do update set
-            level = least(greatest(p.level - extract(epoch from clock_timestamp() - p.at) / ${forgetSeconds}, 0) + 1, ${maxLevel}),
+            level = least(greatest(p.level - ${idleSeconds} / ${forgetSeconds}, 0) + 1, ${maxLevel}),
             at = clock_timestamp(),
             next_at = clock_timestamp() + make_interval(secs => (
               select case when l.over <= 0 then 0 else least(power(2, ceil(l.over) - 1), ${maxPaceSeconds}) end
-              from (select greatest(p.level - extract(epoch from clock_timestamp() - p.at) / ${forgetSeconds}, 0) + 1
+              from (select greatest(p.level - ${idleSeconds} / ${forgetSeconds}, 0) + 1
                 - ${freeAttempts} as over) l))
-          where p.next_at <= clock_timestamp()
+          where p.next_at <= clock_timestamp() or p.at > clock_timestamp()
           returning 1)
         select case when exists (select 1 from taken) then 0 else greatest(coalesce((
           select ceil(extract(epoch from p.next_at - clock_timestamp()) * 1000) from sign_in_paces p

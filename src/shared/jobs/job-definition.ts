@@ -1,8 +1,9 @@
 import { type Static, type TObject, type TProperties, type TUnsafe, Type } from 'typebox';
 import type { EventWriter } from '../events/event-writer.ts';
 import { currentRequest } from '../platform/logger/request-lines.ts';
+import type { BudgetName } from '../platform/payloads/in-flight-rules.ts';
 import { currentTraceparent } from '../platform/tracing/tracing.ts';
-import { BodyEncoding } from '../state/checkpoints/body-buffer.ts';
+import { BodyEncoding, type WriteBody } from '../state/checkpoints/body-buffer.ts';
 import type { CheckpointWriter } from '../state/checkpoints/checkpoint-writer.ts';
 import type { DeploymentImporter } from '../state/deployment-importer.ts';
 import type { IncrementalCompaction } from '../state/journal/incremental/incremental-compaction.ts';
@@ -76,15 +77,65 @@ export function defineTask<const N extends string, P extends TProperties>(
   return { name, record: Type.Unsafe(recordOf(definition)), create, run };
 }
 
-/** The schema of a queued write: a job with a body, which is defined beside the code that commits it. */
-export function queuedWrite<const N extends string, P extends TProperties>(
-  definition: Common<N, P>,
-): TUnsafe<JobOf<N, P> & QueuedBody> {
-  return Type.Unsafe(recordOf(definition, QueuedBody.properties));
+/**
+ * A write: a job with a body, `Q` as it is queued and `J` without the fields of the body. `I` is what a route knows before the body has
+ * arrived.
+ */
+export interface WriteDefinition<J, I, Q = J & QueuedBody> extends WriteOptions<J, I> {
+  readonly name: string;
+  /** The schema of the queued job. */
+  readonly record: TUnsafe<Q>;
+  /** Creates the job as of this release. Called when the body is complete. */
+  create(services: JobServices, input: I): Promise<J>;
+  queued(job: J, body: QueuedBody): Q;
+}
+
+interface WriteOptions<J, I> {
+  /** Label in the metrics. */
+  label(input: I): string;
+  /** `imports`: for calls that the CLI does not repeat; they wait for capacity instead of being refused. */
+  readonly budget: BudgetName;
+  /**
+   * Skip the write if the client has disconnected by the time its body is complete: it may have repeated the call elsewhere,
+   * and this call has no number to detect that.
+   */
+  onlyWhileAwaited?(input: I): boolean;
+  run(services: JobServices, job: J, body: WriteBody): Promise<void>;
+  /**
+   * For writes that must not be committed after their client got an error. Receives the error of the attempt to commit.
+   * Resolves if the write is committed nevertheless; otherwise throws the error for the client and prevents the commit.
+   */
+  resolveFailure?(services: JobServices, job: J, error: unknown): Promise<void>;
+}
+
+type WriteSource<N extends string, P extends TProperties, I> = Common<N, P> & WriteOptions<JobOf<N, P>, I>;
+
+/** Defines a write of which routes know the payload. */
+export function defineWrite<const N extends string, P extends TProperties>(
+  definition: WriteSource<N, P, Static<TObject<P>>>,
+): WriteDefinition<JobOf<N, P>, Static<TObject<P>>> {
+  return defineWriteOf({ ...definition, payloadOf: async (_services, payload) => payload });
+}
+
+/** Defines a write whose payload is known only when its body is complete. */
+export function defineWriteOf<const N extends string, P extends TProperties, I>(
+  definition: WriteSource<N, P, I> & {
+    payloadOf(services: JobServices, input: I): Promise<Static<TObject<P>>>;
+  },
+): WriteDefinition<JobOf<N, P>, I> {
+  const { name, payload: _, payloadOf, schemas, ...options } = definition;
+  const schema = schemas.at(-1) as number;
+  return {
+    ...options,
+    name,
+    record: Type.Unsafe(recordOf(definition, QueuedBody.properties)),
+    create: async (services, input) => ({ ...(await payloadOf(services, input)), name, schema }),
+    queued: (job, body) => ({ ...job, ...originOfJob(), ...body }),
+  };
 }
 
 /** The request and the trace that the current work belongs to, as a job has them. */
-export function originOfJob(): { requestId?: string; traceparent?: string } {
+function originOfJob(): { requestId?: string; traceparent?: string } {
   const requestId = currentRequest();
   const traceparent = currentTraceparent();
   return {

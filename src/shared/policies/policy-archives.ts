@@ -21,7 +21,7 @@ export const maxArchiveBytes = 64 * 1024 * 1024;
 const gzipMagic = Buffer.from([0x1f, 0x8b]);
 
 /** The stored archive is damaged. A retry does not help. */
-export class ArchiveDamagedError extends FaultError {
+class ArchiveDamagedError extends FaultError {
   override readonly name = 'ArchiveDamagedError';
   override readonly code = 'policy-archive-damaged';
 }

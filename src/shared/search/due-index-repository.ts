@@ -8,7 +8,7 @@ const UnindexedRow = Type.Object({
   stackId: Type.String(),
   /** Changes when the stack becomes due again. */
   notedAt: Type.String(),
-  /** Something was saved since a worker began to index the stack, so that it becomes due again. */
+  /** Something was saved since a worker began to index the stack, so that it becomes due again; or the clock was set back since it became due. */
   isNotedAgain: Type.Boolean(),
   /** Indexing it has failed, and is tried again later. */
   isFailing: Type.Boolean(),
@@ -42,14 +42,18 @@ export const indexClaimSeconds = 120;
 /** Time between the failure of an attempt and the next one: this long at first, then doubled up to an hour. */
 const retrySeconds = 30;
 
+const maxRetrySeconds = 3600;
+
 /** Of an attempt that failed after this many others. */
 const retryPause = (failures: SqlFragment) =>
-  sql.fragment`least(3600, ${retrySeconds}::integer * 2 ^ least(greatest(${failures}, 0), 10))`;
+  sql.fragment`least(${maxRetrySeconds}::integer, ${retrySeconds}::integer * 2 ^ least(greatest(${failures}, 0), 10))`;
 
 export type DueIndexRepository = ReturnType<typeof createDueIndexRepository>;
 
 /** The stacks whose index is due. */
 export function createDueIndexRepository(db: Queryable) {
+  /** A time of the future is clipped. */
+  const changesTime = sql.fragment`(d.is_noted_again or d.noted_at > clock_timestamp())`;
   return {
     /**
      * Claims stacks that are due, first stacks with new commits at least `delaySeconds` old. Safe in any number of processes. A claim counts as
@@ -106,6 +110,16 @@ export function createDueIndexRepository(db: Queryable) {
         where stack_id = ${stackId} and claim = ${claim}`);
     },
 
+    /** Ends waits that are too long because the clock was set back. Returns how many. */
+    clipWaits: async (): Promise<number> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* stateIndex.clipWaits */
+        update state_index_due set noted_at = least(noted_at, now()),
+          claimed_until = case when claimed_until is not null then least(claimed_until, now() + make_interval(secs => ${maxRetrySeconds})) end
+        where noted_at > now() or claimed_until > now() + make_interval(secs => ${maxRetrySeconds})`);
+      return rowCount;
+    },
+
     /** Claims a stack, whether it is due or not, and whatever has failed or another process has claimed. */
     take: (stackId: string, claim: string, claimSeconds: number) =>
       db.query(sql.nothing`
@@ -159,7 +173,7 @@ export function createDueIndexRepository(db: Queryable) {
     ) =>
       db.any(sql.rows(UnindexedRow)`
         /* stateIndex.listUnindexed */
-        select s.id as "stackId", d.noted_at::text as "notedAt", d.is_noted_again as "isNotedAgain",
+        select s.id as "stackId", d.noted_at::text as "notedAt", ${changesTime} as "isNotedAgain",
           d.failures > 0 and d.claim is null as "isFailing", clock_timestamp()::text as now,
           o.name as organization, p.name as project, s.name as stack, s.tags::text as tags
         from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
@@ -168,14 +182,14 @@ export function createDueIndexRepository(db: Queryable) {
           and not (d.is_backlog and exists (
             select 1 from state_indexes i where i.stack_id = s.id and i.checkpoint_id = s.checkpoint_id))
           and (${until}::timestamptz is null or d.noted_at <= ${until}::timestamptz or d.stack_id = any (${sql.array([...alsoOf], 'uuid')}))
-        order by d.is_noted_again desc, d.noted_at limit ${limit}`),
+        order by ${changesTime} desc, d.noted_at limit ${limit}`),
 
     /** Null if the index shows the newest states of all stacks of these organizations. */
     readLag: async (organizationIds: readonly string[]): Promise<IndexLag | null> => {
       const row = await db.one(sql.rows(LagRow)`
         /* stateIndex.readLag */
         select count(*)::integer as stacks,
-          coalesce(ceil(extract(epoch from clock_timestamp() - min(noted_at))), 0)::integer as "oldestSeconds"
+          greatest(0, ceil(extract(epoch from clock_timestamp() - min(noted_at))))::integer as "oldestSeconds"
         from (
           select d.noted_at from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
           where p.organization_id = any (${sql.array([...organizationIds], 'uuid')}) and s.deleted_at is null

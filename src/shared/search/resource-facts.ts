@@ -11,7 +11,7 @@ import { diffProperties } from './property-leaves.ts';
 import { deletedKey, providerKey, resourceKey, shortHash, withoutStack } from './resource-key.ts';
 import { isSameWithoutStack } from './stackless-text.ts';
 
-export const stackReferenceType = 'pulumi:pulumi:StackReference';
+const stackReferenceType = 'pulumi:pulumi:StackReference';
 const providerTypePrefix = 'pulumi:providers:';
 
 /** Longer URNs, types and names are cut, in characters. */

@@ -3,7 +3,7 @@ import { RecentText } from '../platform/json/recent-text.ts';
 import { denseSliceBytes, inSlices, slicesOf } from '../platform/slices/slices.ts';
 
 /** Maximum size of a resource, in bytes; larger ones are skipped. */
-export const maxResourceBytes = 8 * 1024 * 1024;
+const maxResourceBytes = 8 * 1024 * 1024;
 
 export interface ResourceScan {
   /** Resources that were skipped because they are too large. */

@@ -5,7 +5,7 @@ import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 export type ImportRunKind = 'import' | 'verify' | 'rollback';
 
 /** Of an organization; the oldest are deleted. */
-export const maxImportRuns = 200;
+const maxImportRuns = 200;
 
 const IdRow = Type.Object({ id: Type.String() });
 const RunRow = Type.Object({

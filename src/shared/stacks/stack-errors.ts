@@ -11,7 +11,7 @@ export function stackExists(ref: StackRef): ConflictError {
 }
 
 /** An import of the stack was interrupted, or goes on: what it has now is an old state. */
-export class ImportUnfinishedError extends ConflictError {
+class ImportUnfinishedError extends ConflictError {
   override readonly name = 'ImportUnfinishedError';
   override readonly code = 'import-unfinished';
 }

@@ -43,7 +43,7 @@ export const importDeployment = {
   label: () => 'import',
   budget: 'imports',
   onlyWhileAwaited: () => true,
-  admit: async ({ changes }: Services, { head, ...target }: ImportInput) => ({
+  payloadOf: async ({ changes }: Services, { head, ...target }: ImportInput) => ({
     ...target,
     admission: await changes.admit(head),
   }),

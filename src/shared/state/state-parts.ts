@@ -170,6 +170,7 @@ export function createStateParts(
     states: new StateReader({
       ...{ stacks, updates, checkpoints, verifier, compactor, compactions },
       compactLarge: (updateId) => compactor.compact(updateId),
+      replica: null,
     }),
     writer: new CheckpointWriter({
       ...{ updates, checkpoints, rollbackState, documents, verifier, bodyBuffer, maxBodyBytes },

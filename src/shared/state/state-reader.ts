@@ -73,12 +73,12 @@ export class StateReader {
     compactions: CompactionRepository;
     /** Compacts a large journal. In the API, a worker does it, so that the process is not blocked. */
     compactLarge: (updateId: string, organization?: string) => Promise<void>;
-    /** Serves what is stored; entries that are not compacted yet are always read from the primary. */
-    replica?: Replica | null;
+    /** Serves what is stored; entries that are not compacted yet are always read from the primary. Null where decisions depend on the read. */
+    replica: Replica | null;
   }) {
     const { stacks, updates, checkpoints, compactions } = parts;
     this.#rows = { stacks, updates, checkpoints, compactions, chunks: null };
-    this.#replica = parts.replica ?? null;
+    this.#replica = parts.replica;
     this.#verifier = parts.verifier;
     this.#compactor = parts.compactor;
     this.#compactLarge = parts.compactLarge;

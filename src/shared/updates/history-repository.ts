@@ -4,6 +4,7 @@ import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { timeSliceBytes } from '../platform/slices/slices.ts';
 import type { StackRef } from '../stacks/names.ts';
 import { stackNamed } from '../stacks/stack-repository.ts';
+import { isNoPreview, isPreview } from './preview-fragments.ts';
 import type { UpdateKind, UpdateStatus } from './update-state.ts';
 
 const Text = Nullable(Type.String());
@@ -84,14 +85,13 @@ export interface HistoryView {
   readonly form: TextForm;
 }
 
-const isUpdate = sql.fragment`not u.dry_run and u.kind <> 'preview'`;
 /** An update `u` that is no preview, and has not ended without having started: histories show it, but it says nothing about its stack. */
-export const isEffective = sql.fragment`${isUpdate} and (u.started_at is not null or u.ended_at is null)`;
+export const isEffective = sql.fragment`${isNoPreview} and (u.started_at is not null or u.ended_at is null)`;
 
 const condition: Readonly<Record<ShownUpdates, SqlFragment>> = {
   all: sql.fragment`true`,
-  updates: isUpdate,
-  previews: sql.fragment`(u.dry_run or u.kind = 'preview')`,
+  updates: isNoPreview,
+  previews: isPreview,
 };
 
 /** Size of a row without its texts, in bytes. */

@@ -72,7 +72,7 @@ export class StackChangedError extends ConflictError {
 }
 
 /** The change is too late, or its caller was already informed that it failed. */
-export class ChangeTimedOutError extends ConflictError {
+class ChangeTimedOutError extends ConflictError {
   override readonly name = 'ChangeTimedOutError';
   override readonly code = givenUpCode;
   constructor() {

@@ -80,7 +80,7 @@ export type QueueLoss =
   | { readonly evictedBy: string; readonly reason: string };
 
 /** Reads the column `supersededBy`. */
-export function readLoss(json: string | null): QueueLoss | null {
+function readLoss(json: string | null): QueueLoss | null {
   return json === null ? null : (JSON.parse(json) as QueueLoss);
 }
 

@@ -4,6 +4,7 @@ import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.t
 import { timeSliceBytes } from '../platform/slices/slices.ts';
 import type { StackRef } from '../stacks/names.ts';
 import { stackJoins, stackNamed } from '../stacks/stack-repository.ts';
+import { fenceHolds } from './fence.ts';
 import type { UpdateKind, UpdateStatus } from './update-state.ts';
 
 const Status = Type.Unsafe<UpdateStatus>(Type.String());
@@ -224,7 +225,7 @@ export function createUpdateRepository(db: Queryable) {
         update updates u
         set expires_at = greatest(u.expires_at, least(clock_timestamp() + make_interval(secs => ${seconds}), u.must_end_at,
           (select t.expires_at from api_tokens t where t.id = u.token_id)))
-        from locked where u.id = ${id} and u.epoch = ${epoch} and u.status = 'running' and u.expires_at > clock_timestamp()
+        from locked where ${fenceHolds({ updateId: id, epoch })}
           and (u.token_id is null or token_permissions(u.token_id, u.stack_id) & permission_of_update(u.dry_run, u.exclusive) <> 0)
         returning u.expires_at as "expiresAt"`);
       return row?.expiresAt ?? null;

@@ -22,6 +22,7 @@ export const claimSeconds = 60;
 const lastSendMs = 30_000;
 /** Pauses after failed attempts, in seconds; a day in all. */
 const pausesSeconds = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 21_600, 28_800];
+export const maxPauseSeconds = Math.max(...pausesSeconds);
 const hidden = new Set(['authorization', 'private-token']);
 const maxLoggedChars = 4_096;
 

@@ -81,6 +81,36 @@ export function createWebhookEventRepository(db: Queryable) {
       return row.count;
     },
 
+    /**
+     * Ends waits that are too long because the clock was set back: of events of the future, of retries beyond `pauseSeconds`, and of claims beyond
+     * `claimSeconds`. Returns how many, up to about `limit`.
+     */
+    clipWaits: async ({
+      claimSeconds,
+      limit,
+      pauseSeconds,
+    }: {
+      readonly claimSeconds: number;
+      readonly limit: number;
+      readonly pauseSeconds: number;
+    }): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* webhookEvents.clipWaits */
+        with clipped as (
+          update webhook_deliveries set next_at = least(next_at, now()),
+            claimed_until = case when claimed_until is not null then least(claimed_until, now() + make_interval(secs => ${claimSeconds})) end
+          where id = any (array(
+            (select d.id from webhook_events e join webhook_deliveries d on d.event_id = e.id
+              where e.occurred_at > now() and d.state = 'waiting' and d.next_at > now() limit ${limit})
+            union all (select id from webhook_deliveries
+              where state = 'waiting' and next_at > now() + make_interval(secs => ${pauseSeconds}) limit ${limit})
+            union all (select id from webhook_deliveries where claimed_until > now() + make_interval(secs => ${claimSeconds}) limit ${limit})))
+          returning 1
+        )
+        select count(*)::integer as count from clipped`);
+      return row.count;
+    },
+
     /** The current facts of the event. */
     readSource: (id: string) =>
       db.one(sql.rows(SourceRow)`

@@ -11,9 +11,14 @@ export function EnableForm({
   isPending,
   onEnable,
   onMore,
+  onTag: setTag,
   packs,
+  tag,
 }: {
   readonly packs: readonly PolicyPack[];
+  /** The chosen version; empty: the newest. */
+  readonly tag: string;
+  readonly onTag: (tag: string) => void;
   readonly isPending: boolean;
   readonly onEnable: (enabled: { readonly pack: string; readonly tag: string }) => void;
   readonly onMore: (() => void) | null;
@@ -21,7 +26,6 @@ export function EnableForm({
   const listId = useId();
   const [name, setName] = useState(packs[0]?.name ?? '');
   const pack = packs.find((each) => each.name === name) ?? packs[0];
-  const [tag, setTag] = useState('');
   if (pack === undefined) return null;
   const newest = pack.versions[0]?.tag ?? '';
   const hasOlder = pack.versionCount > pack.versions.length;

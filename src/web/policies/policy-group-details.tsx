@@ -36,9 +36,14 @@ export function PolicyGroupDetails({
   const [isRemoving, setIsRemoving] = useState(false);
   /** A change that needs a confirmation: of a declared group, or one of which that is not known. */
   const [asked, setAsked] = useState<GroupChange | null>(null);
+  // The drafts of the forms, which a change that succeeds ends.
+  const [text, setText] = useState('');
+  const [tag, setTag] = useState('');
   const change = useMutation(
     trpc.policies.changeGroup.mutationOptions({
-      onSuccess: async () => {
+      onSuccess: async (_, { addStack, enable }) => {
+        if (addStack) setText((typed) => (typed.trim() === `${addStack.project}/${addStack.stack}` ? '' : typed));
+        if (enable) setTag((chosen) => (chosen.trim() === enable.tag ? '' : chosen));
         await refresh(trpc.policies.pathKey());
         setAsked(null);
       },
@@ -119,6 +124,8 @@ export function PolicyGroupDetails({
         {mayManage && packs.length > 0 && details.data !== undefined ? (
           <EnableForm
             packs={packs}
+            tag={tag}
+            onTag={setTag}
             onMore={onMorePacks}
             isPending={isPending}
             // Another version of a pack keeps its configuration.
@@ -161,6 +168,8 @@ export function PolicyGroupDetails({
             {mayManage ? (
               <StackForm
                 organization={organization}
+                text={text}
+                onText={setText}
                 isPending={isPending}
                 onAdd={(addStack) => send.mutate({ addStack })}
               />
@@ -185,14 +194,17 @@ export function PolicyGroupDetails({
 function StackForm({
   isPending,
   onAdd,
+  onText: setText,
   organization,
+  text,
 }: {
   readonly organization: string;
+  readonly text: string;
+  readonly onText: (text: string) => void;
   readonly isPending: boolean;
   readonly onAdd: (stack: { readonly project: string; readonly stack: string }) => void;
 }) {
   const listId = useId();
-  const [text, setText] = useState('');
   const searched = useDeferredValue(text.trim());
   const found = useQuery(
     trpc.stacks.list.queryOptions({ organization, text: searched, limit: 10 }, { enabled: searched.length > 1 }),
@@ -242,7 +254,7 @@ function RemoveGroupDialog({
   const remove = useMutation(
     trpc.policies.removeGroup.mutationOptions({
       onSuccess: async () => {
-        await refresh(trpc.policies.groups.pathKey());
+        await Promise.all([trpc.policies.groups, trpc.policies.packs].map((part) => refresh(part.pathKey())));
         onClose();
       },
     }),

@@ -163,7 +163,10 @@ function Results({ query: text, within }: { readonly query: string; readonly wit
         label={searchTexts.resources}
         columns={columns}
         items={items}
-        keyOf={(item) => `${item.organization}/${item.urn} ${item.isDeleted}`}
+        // A state may have one resource several times, to be deleted.
+        keyOf={({ isDeleted, organization, project, stack, urn }, at) =>
+          `${organization}/${project}/${stack} ${urn} ${isDeleted ? at : ''}`
+        }
         hasMore={query.hasNextPage && last?.isCut !== true}
         isBusy={query.isFetching}
         onMore={more}

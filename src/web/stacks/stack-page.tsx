@@ -117,7 +117,9 @@ export function StackPage() {
       {tab === 'updates' ? <UpdateList stack={stack} search={search} isBusy={isBusy(details)} /> : null}
       {tab === 'trends' ? <StackTrends stack={stack} /> : null}
       {tab === 'resources' ? <ResourceList stack={stack} search={search} /> : null}
-      {tab === 'versions' ? <VersionList stack={stack} details={details} search={search} /> : null}
+      {tab === 'versions' ? (
+        <VersionList key={details.createdAt} stack={stack} details={details} search={search} />
+      ) : null}
       {tab === 'interrupted' ? <PendingRepair stack={stack} details={details} /> : null}
       {tab === 'configuration' ? (
         <section className={styles['config']}>

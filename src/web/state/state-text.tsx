@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useMemo, useRef } from 'react';
 import type { StackRef } from '../platform/app/contract.ts';
+import { ofVersions } from '../platform/app/of-versions.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { trpc } from '../platform/app/trpc.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
@@ -14,13 +15,21 @@ const linePixels = 20;
 const maxCharacters = 4_000;
 
 /** A state as text. Only the visible lines are rendered. */
-export function StateText({ stack, version }: { readonly stack: StackRef; readonly version: number }) {
+export function StateText({
+  id,
+  stack,
+  version,
+}: {
+  readonly stack: StackRef;
+  readonly version: number;
+  readonly id: string;
+}) {
   const { organization, project, stack: name } = stack;
   const query = useQuery(
     trpc.versions.text.queryOptions(
       { organization, project, stack: name, version },
       // Each read is recorded: refreshing the page does not repeat it.
-      { staleTime: 'static' },
+      ofVersions(id),
     ),
   );
   const problem = useProblem(query);

@@ -3,6 +3,7 @@ import { Download } from 'lucide-react';
 import { useState } from 'react';
 import type { StackRef } from '../platform/app/contract.ts';
 import { ListTextFilter } from '../platform/app/list-text-filter.tsx';
+import { ofVersions } from '../platform/app/of-versions.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { shortType } from '../platform/app/resource-name.ts';
 import { stopsUnread, trpc } from '../platform/app/trpc.ts';
@@ -21,8 +22,15 @@ import { stateTexts } from './texts.tsx';
 
 const pageSize = 100;
 
+interface StateProps {
+  readonly stack: StackRef;
+  readonly version: number;
+  /** What tells it from another version of the same number. */
+  readonly id: string;
+}
+
 /** The state of one version: resource by resource, or as text while it is not too large. Secrets are redacted. */
-export function StateViewer({ stack, version }: { readonly stack: StackRef; readonly version: number }) {
+export function StateViewer({ id, stack, version }: StateProps) {
   const [isText, setIsText] = useState(false);
   // Each change reads the whole state: it waits until the user pauses.
   const [text = '', setText] = useState<string>();
@@ -32,7 +40,7 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
       {
         getNextPageParam: (page) => page.next,
         ...stopsUnread,
-        staleTime: 'static',
+        ...ofVersions(id),
         placeholderData: (former) => former,
       },
     ),
@@ -74,7 +82,7 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
       facts={first && stateTexts.facts(first.resourceCount, byteText(first.sizeBytes))}
     >
       {showsText ? (
-        <StateText stack={stack} version={version} />
+        <StateText stack={stack} version={version} id={id} />
       ) : items.length === 0 ? (
         <Empty title={text === '' ? stateTexts.none : stateTexts.noMatch}>
           <p>{text === '' ? stateTexts.empty : stateTexts.noMatchHint}</p>
@@ -85,7 +93,7 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
           <AccordionList
             items={items}
             keyOf={(_, at) => at}
-            row={(item) => <ResourceText stack={stack} version={version} item={item} />}
+            row={(item) => <ResourceText stack={stack} version={version} id={id} item={item} />}
           />
           {query.hasNextPage ? (
             <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
@@ -115,15 +123,7 @@ interface Item {
   readonly isDeleted: boolean;
 }
 
-function ResourceText({
-  item,
-  stack,
-  version,
-}: {
-  readonly item: Item;
-  readonly stack: StackRef;
-  readonly version: number;
-}) {
+function ResourceText({ item, ...state }: StateProps & { readonly item: Item }) {
   return (
     <AccordionRow
       name={item.name}
@@ -131,14 +131,14 @@ function ResourceText({
       urn={item.urn}
       fact={item.isDeleted ? stateTexts.toBeDeleted : byteText(item.bytes)}
     >
-      {() => (item.isDeleted ? null : <Values stack={stack} version={version} urn={item.urn} />)}
+      {() => (item.isDeleted ? null : <Values {...state} urn={item.urn} />)}
     </AccordionRow>
   );
 }
 
-function Values({ stack, urn, version }: { readonly stack: StackRef; readonly version: number; readonly urn: string }) {
+function Values({ id: versionId, stack, urn, version }: StateProps & { readonly urn: string }) {
   const query = useQuery(
-    trpc.resources.get.queryOptions({ ...refOf(stack), urn, version }, { ...stopsUnread, staleTime: 'static' }),
+    trpc.resources.get.queryOptions({ ...refOf(stack), urn, version }, { ...stopsUnread, ...ofVersions(versionId) }),
   );
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import { ofVersions } from '../platform/app/of-versions.ts';
 import { stopsUnread, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Time } from '../platform/ui/time.tsx';
@@ -20,11 +21,10 @@ export function useLastSuccess(stack: StackRef, update: UpdateDetails): UpdateDe
   const { organization, project, stack: name } = stack;
   const ref = { organization, project, stack: name };
   const isWanted = update.status === 'failed';
-  const { data: list } = useQuery(trpc.updates.list.queryOptions({ ...ref, limit: maxListed }, { enabled: isWanted }));
-  const found = list?.items.find(
-    ({ createdAt, status, updateId }) =>
-      status === 'succeeded' && updateId !== update.updateId && createdAt < update.createdAt,
+  const { data: list } = useQuery(
+    trpc.updates.list.queryOptions({ ...ref, beforeId: update.updateId, limit: maxListed }, { enabled: isWanted }),
   );
+  const found = list?.items.find(({ status }) => status === 'succeeded');
   const updateId = found?.updateId ?? '';
   const { data } = useQuery(
     trpc.updates.get.queryOptions({ ...ref, updateId }, { enabled: isWanted && found !== undefined }),
@@ -33,14 +33,23 @@ export function useLastSuccess(stack: StackRef, update: UpdateDetails): UpdateDe
 }
 
 /** Providers that differ between the states of two updates, once they are asked for: the server reads both states whole. */
-function Providers({ from, stack, to }: { readonly stack: StackRef; readonly from: number; readonly to: number }) {
+function Providers({
+  from,
+  ids,
+  stack,
+  to,
+}: {
+  readonly stack: StackRef;
+  readonly from: number;
+  readonly to: number;
+  readonly ids: readonly string[];
+}) {
   const { organization, project, stack: name } = stack;
   const [isAsked, setIsAsked] = useState(false);
   const { data, isError } = useQuery(
     trpc.versions.diff.queryOptions(
       { ...{ organization, project, stack: name, from, to }, ...{ typePrefix: providerTypes, limit: maxListed } },
-      // Versions do not change.
-      { ...stopsUnread, enabled: isAsked, retry: false, staleTime: 'static' },
+      { ...stopsUnread, enabled: isAsked, retry: false, ...ofVersions(...ids) },
     ),
   );
   if (!isAsked) {
@@ -124,6 +133,7 @@ export function LastSuccess({
         {success.version === null || update.version === null || success.version === update.version ? null : (
           <Providers
             key={`${success.version} ${update.version}`}
+            ids={[success.updateId, update.updateId]}
             stack={stack}
             from={success.version}
             to={update.version}

@@ -39,12 +39,7 @@ export function DeliveryTable({
     ),
   );
   const redeliver = useMutation(
-    calls.redeliver.mutationOptions({
-      onSuccess: async ({ id }) => {
-        await refresh(calls.deliveries.pathKey());
-        onOpen(id);
-      },
-    }),
+    calls.redeliver.mutationOptions({ onSuccess: () => refresh(calls.deliveries.pathKey()) }),
   );
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
@@ -86,7 +81,9 @@ export function DeliveryTable({
             kind="quiet"
             aria-label={deliveryTableTexts.sendEventAgain(nameOfEvent(event))}
             disabled={redeliver.isPending}
-            onClick={() => redeliver.mutate({ ...target, webhook, deliveryId: id })}
+            onClick={() =>
+              redeliver.mutate({ ...target, webhook, deliveryId: id }, { onSuccess: (sent) => onOpen(sent.id) })
+            }
           >
             {deliveryTableTexts.sendAgain}
           </Button>

@@ -30,13 +30,9 @@ export function WebhookDialog({
     read: () => readWebhook(owner, webhook?.name ?? ''),
   });
   const { displayName, format, groups, isActive, isAll, isRemoved, secret, selected, url } = draft;
-  const onSuccess = async ({ name }: Webhook): Promise<void> => {
-    await refresh(trpc.webhooks.pathKey());
-    onClose();
-    onMade?.(name);
-  };
-  const create = useMutation(calls.create.mutationOptions({ onSuccess }));
-  const changed = useMutation(calls.change.mutationOptions({ onSuccess }));
+  const afterwards = { onSuccess: () => refresh(trpc.webhooks.pathKey()) };
+  const create = useMutation(calls.create.mutationOptions(afterwards));
+  const changed = useMutation(calls.change.mutationOptions(afterwards));
   const isToken = format === 'github_status' || format === 'gitlab_status';
   const send = (): void => {
     const made = {
@@ -46,8 +42,13 @@ export function WebhookDialog({
       ...(isAll ? { events: [], groups: [] } : { events: [...selected], groups: [...groups] }),
       ...(isRemoved ? { secret: null } : secret === '' ? {} : { secret }),
     };
-    if (webhook === null) create.mutate(made);
-    else changed.mutate({ ...made, webhook: webhook.name, ...(base === null ? {} : { revision: base.revision }) });
+    const onSuccess = ({ name }: Webhook): void => {
+      onClose();
+      onMade?.(name);
+    };
+    const revision = base === null ? {} : { revision: base.revision };
+    if (webhook === null) create.mutate(made, { onSuccess });
+    else changed.mutate({ ...made, webhook: webhook.name, ...revision }, { onSuccess });
   };
   return (
     <ManagedDialog

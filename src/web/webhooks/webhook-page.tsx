@@ -60,14 +60,9 @@ export function WebhookView({
   const { calls, target } = owner;
   const [asked, setAsked] = useState<'change' | 'remove' | null>(null);
   const query = useQuery(calls.get.queryOptions({ ...target, webhook: name }));
-  const ping = useMutation(
-    calls.ping.mutationOptions({
-      onSuccess: async ({ id }) => {
-        await refresh(calls.deliveries.pathKey());
-        open(id);
-      },
-    }),
-  );
+  const ping = useMutation(calls.ping.mutationOptions({ onSuccess: () => refresh(calls.deliveries.pathKey()) }));
+  // An option of the call, unlike one of the mutation, is left out once the user has left the page.
+  const send = () => ping.mutate({ ...target, webhook: name }, { onSuccess: ({ id }) => open(id) });
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   const webhook = query.data;
@@ -87,7 +82,7 @@ export function WebhookView({
       lead={<span className={styles['url']}>{webhook.url}</span>}
       actions={
         <>
-          <Button kind="main" disabled={ping.isPending} onClick={() => ping.mutate({ ...target, webhook: name })}>
+          <Button kind="main" disabled={ping.isPending} onClick={send}>
             {ping.isPending ? webhookTexts.waitingForResponse : webhookTexts.sendAPing}
           </Button>
           <Button onClick={() => setAsked('change')}>{webhookTexts.edit}</Button>
@@ -133,13 +128,8 @@ function RemoveDialog({
   const { calls, target } = owner;
   const { dialog, item } = useRemoval({ item: webhook, read: () => readWebhook(owner, webhook.name) });
   const remove = useMutation(
-    calls.remove.mutationOptions({
-      onSuccess: async () => {
-        // Leaves the page first: its queries would fail once the webhook is gone.
-        await onRemoved();
-        await refresh(calls.list.pathKey());
-      },
-    }),
+    // Only the list: the queries of this page would fail once the webhook is gone.
+    calls.remove.mutationOptions({ onSuccess: () => refresh(calls.list.pathKey()) }),
   );
   return (
     <ManagedDialog
@@ -151,7 +141,9 @@ function RemoveDialog({
       isDanger
       {...dialog(remove)}
       onClose={onClose}
-      onSubmit={() => remove.mutate({ ...target, webhook: item.name, revision: item.revision })}
+      onSubmit={() =>
+        remove.mutate({ ...target, webhook: item.name, revision: item.revision }, { onSuccess: () => void onRemoved() })
+      }
     />
   );
 }

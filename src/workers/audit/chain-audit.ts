@@ -43,10 +43,10 @@ export async function chainAudit({ db }: Pick<AppContext, 'db'>, signal?: AbortS
 
 async function chainPass(tx: Queryable): Promise<Pass> {
   const auditChains = createAuditChainRepository(tx);
-  const { droppedBefore, horizonThrough, isReached, chainedThrough } = await auditChains.lockState();
+  const { chainedFrom, horizonThrough, isReached, chainedThrough } = await auditChains.lockState();
   if (chainedThrough >= horizonThrough) return 'idle';
   if (!isReached) return 'waiting';
-  const range = { after: chainedThrough, through: horizonThrough, since: droppedBefore };
+  const range = { after: chainedThrough, through: horizonThrough, since: chainedFrom };
   const throughNumber = await auditChains.findPassEnd(range, { bytes: bytesAtOnce, events: eventsAtOnce });
   const events = await auditChains.listEvents({ ...range, through: throughNumber }, eventsAtOnce);
   const groups = Map.groupBy(events, ({ month, organizationId }) => `${organizationId} ${month}`);

@@ -121,21 +121,23 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
 
   // Somebody may have emptied the bundle.
   for (const organization of await rows.listBundledOrganizations()) await folderOf(organization);
-  for (let page = await rows.listDue(pageRows); page.length > 0 && !signal.aborted; ) {
+  for (let isAnyDue = true; isAnyDue && !signal.aborted; ) {
+    const page = await rows.listDue(pageRows);
+    isAnyDue = page.length > 0;
     for (const due of page) {
       if (signal.aborted) break;
       const target = await folderOf(due.organization);
       await attempt(due, () => writer.write(target, due));
     }
-    page = await rows.listDue(pageRows);
-  }
-  for (const row of signal.aborted ? [] : await rows.listLeft(pageRows)) {
-    if (signal.aborted) break;
-    const target = await folderOf(row.organization);
-    await attempt({ ...row, changedAt: null, waitedSeconds: null }, async () => {
-      await writer.remove(target, row);
-      return 0;
-    });
+    // After each page: others may be due for days.
+    for (const row of signal.aborted ? [] : await rows.listLeft(pageRows)) {
+      if (signal.aborted) break;
+      const target = await folderOf(row.organization);
+      await attempt({ ...row, changedAt: null, waitedSeconds: null }, async () => {
+        await writer.remove(target, row);
+        return 0;
+      });
+    }
   }
   return done;
 }

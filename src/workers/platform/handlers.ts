@@ -1,6 +1,17 @@
-import { appendEvents } from '../../shared/events/event-writer.ts';
-import { compactJournal, type Job, type JobName, renameStack, snapshotJournal } from '../../shared/jobs/definitions.ts';
+import type { AppContext } from '../../shared/context.ts';
+import {
+  checkpointWrite,
+  compactJournal,
+  eventWrite,
+  importWrite,
+  type Job,
+  type JobName,
+  journalWrite,
+  renameStack,
+  snapshotJournal,
+} from '../../shared/jobs/definitions.ts';
 import type { JobServices } from '../../shared/jobs/job-definition.ts';
+import { createSnapshotRequest } from '../../shared/jobs/snapshot-request.ts';
 import type { BodyEncryption, PayloadStore } from '../../shared/platform/payloads/payload-store.ts';
 import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 import type {
@@ -10,9 +21,6 @@ import type {
   OpenedBody,
   WriteBody,
 } from '../../shared/state/checkpoints/body-buffer.ts';
-import { applyCheckpoint } from '../../shared/state/checkpoints/checkpoint-writer.ts';
-import { importDeployment } from '../../shared/state/deployment-importer.ts';
-import { appendJournal } from '../../shared/state/journal/journal-writer.ts';
 
 /** Runs a job; `encryption` is that of its body. A job without a handler does not compile. */
 export type JobHandlers = {
@@ -25,6 +33,16 @@ export interface PayloadSource {
   readonly bodyBuffer: BodyBuffer;
 }
 
+/** The services of jobs in a process that runs them. `enqueue`: for the jobs that they ask for. */
+export function jobServicesOf(context: AppContext, enqueue: (job: Job) => Promise<void>): JobServices {
+  const { changes, compactor, eventWriter, importer, incrementalCompaction, journalWriter, renamer, writer } = context;
+  return {
+    ...{ changes, compactor, eventWriter, importer, incrementalCompaction, journalWriter, renamer, writer },
+    requestSnapshot: createSnapshotRequest(enqueue, context.logger),
+    requestIncremental: async (updateId) => incrementalCompaction.request(updateId),
+  };
+}
+
 /** Handlers for a process that runs jobs from a queue. They throw ReadOnlyError once another site has taken over. */
 export function createJobHandlers(
   services: JobServices,
@@ -34,10 +52,10 @@ export function createJobHandlers(
     new StoredBody(source, job, stackId, encryption);
   const handlers: JobHandlers = {
     'apply-checkpoint': (job, encryption) =>
-      applyCheckpoint.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
-    'append-journal': (job, encryption) => appendJournal.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
-    'append-events': (job, encryption) => appendEvents.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
-    'import-deployment': (job, encryption) => importDeployment.run(services, job, bodyOf(job, job.stackId, encryption)),
+      checkpointWrite.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
+    'append-journal': (job, encryption) => journalWrite.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
+    'append-events': (job, encryption) => eventWrite.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
+    'import-deployment': (job, encryption) => importWrite.run(services, job, bodyOf(job, job.stackId, encryption)),
     'rename-stack': (job) => renameStack.run(services, job),
     'compact-journal': (job) => compactJournal.run(services, job),
     'snapshot-journal': (job) => snapshotJournal.run(services, job),

@@ -2,12 +2,15 @@ import type { AppContext } from '../../shared/context.ts';
 import { repeat } from '../../shared/platform/lifecycle/repeat.ts';
 import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { inLoneSpan } from '../../shared/platform/tracing/tracing.ts';
+import { assertClock } from './clock-watch.ts';
 
 /** A background task that only one process runs at a time. */
 export interface Maintenance {
   readonly name: string;
   /** Seconds between the starts of two runs. Default: the sweep interval. */
   readonly everySeconds?: number;
+  /** Deletes for good what is old enough. Left out while the clock of Postgres may be far ahead. */
+  readonly deletesByAge?: boolean;
   /** Called at every interval in every process, whether or not the task runs there. */
   observe?(): Promise<void>;
   /**
@@ -30,7 +33,7 @@ export function startMaintenance(
   { config, logger, metrics, readOnly }: Pick<AppContext, 'config' | 'logger' | 'metrics' | 'readOnly'>,
   runs: ScheduledTaskRepository,
   holder: string,
-  { everySeconds = config.sweepSeconds, name, observe, run }: Maintenance,
+  { deletesByAge = false, everySeconds = config.sweepSeconds, name, observe, run }: Maintenance,
 ): () => Promise<void> {
   const round = async (stop: AbortSignal): Promise<void> => {
     if (readOnly.isFenced) return;
@@ -56,6 +59,7 @@ export function startMaintenance(
       );
       renewing.unref();
       try {
+        if (deletesByAge) await assertClock(runs);
         const result = await inLoneSpan(`task ${name}`, () => run(signal, { ...claim, holder }));
         metrics.maintenanceRuns.labels(name, 'done').inc();
         clearInterval(renewing);

@@ -43,7 +43,7 @@ export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle' | 'r
     if (readOnly.isFenced) return;
     const signal = AbortSignal.any([stop, readOnly.fenceSignal]);
     const indexed = await indexDue(context, { signal, delaySeconds, backlog });
-    if (indexed === 0) await fillHistory(context, { signal, backlog, history });
+    if (history.takesTurn(indexed)) await fillHistory(context, { signal, backlog, history });
   };
   const rounds = repeat(pollMs, round, (error) => logger.warn({ err: error }, 'states could not be indexed'));
   lifecycle.onClose('work', 'state index', rounds.stop);
@@ -52,6 +52,8 @@ export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle' | 'r
 /** Time between two searches for versions from before the index, if all stacks have been looked at. */
 const historyRestMs = 30_000;
 const historyRetryMs = 60 * 60_000;
+/** On a busy installation, stacks are always due. */
+const maxHistoryWaitMs = 30_000;
 /** How long this goes on before due stacks are looked for again. */
 const historyTurnMs = 1_000;
 
@@ -61,6 +63,15 @@ export class HistoryRound {
   readonly #failed = new Map<string, number>();
   #after: string | null = null;
   #readyAt = 0;
+  #turnAt = performance.now();
+
+  /** Whether its turn has come, after a round that has indexed this many due stacks. */
+  takesTurn(indexed: number): boolean {
+    const now = performance.now();
+    const isTurn = indexed === 0 || now >= this.#turnAt + maxHistoryWaitMs;
+    if (isTurn) this.#turnAt = now;
+    return isTurn;
+  }
 
   /** The next stack with such a version; null for now, if there is none. */
   async next(db: Parts['db']): Promise<string | null> {

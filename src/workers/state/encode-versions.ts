@@ -36,7 +36,7 @@ export function encodeInSlices(context: AppContext): Maintenance {
   };
 }
 
-/** Encodes what is due. Returns how many versions were encoded. */
+/** Encodes what is due, and deletes some unneeded chunks after each batch. Returns how many versions were encoded. */
 export async function encodeVersions(
   context: AppContext,
   options: { signal?: AbortSignal; versions?: VersionRepository; encoder?: VersionEncoder } = {},
@@ -67,5 +67,7 @@ export async function encodeVersions(
       }
     }
     if (due.length < batchSize) return encoded;
+    // Encoding may go on for days.
+    await context.chunks.sweep(batchSize);
   }
 }

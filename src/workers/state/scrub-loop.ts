@@ -8,7 +8,7 @@ const tickMs = 5_000;
 export function startScrub(context: AppContext): void {
   const { config, documentChecks, eventSegments, lifecycle, logger, metrics, policyArchives, readOnly } = context;
   const { bytesPerSecond, periodSeconds } = config.scrub;
-  const scrubber = new Scrubber(context, { bytesPerSecond, periodSeconds });
+  const scrubber = new Scrubber(context, { bytesPerSecond, periodSeconds, burstMs: 2 * tickMs });
   let statistics = { damaged: 0, oldestSeconds: Number.NaN, readAt: performance.now() };
   metrics.gauge(
     'holdfast_documents_damaged',

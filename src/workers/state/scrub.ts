@@ -26,6 +26,7 @@ export class Scrubber {
   readonly #logger: Logger;
   readonly #metrics: Metrics;
   readonly #bytesPerSecond: number;
+  readonly #burstMs: number;
   readonly #periodSeconds: number;
   /** Stored bytes that may be read now; negative after a document larger than the allowance. */
   #allowance = 0;
@@ -41,7 +42,8 @@ export class Scrubber {
       logger: Logger;
       metrics: Metrics;
     },
-    pace: { bytesPerSecond: number; periodSeconds: number },
+    /** `burstMs`: the most that a run reads, in milliseconds at that rate. */
+    pace: { bytesPerSecond: number; periodSeconds: number; burstMs?: number },
   ) {
     this.#blobs = parts.blobs;
     this.#checks = parts.documentChecks;
@@ -52,6 +54,7 @@ export class Scrubber {
     this.#logger = parts.logger;
     this.#metrics = parts.metrics;
     this.#bytesPerSecond = pace.bytesPerSecond;
+    this.#burstMs = pace.burstMs ?? Number.POSITIVE_INFINITY;
     this.#periodSeconds = pace.periodSeconds;
   }
 
@@ -61,8 +64,9 @@ export class Scrubber {
    * is unavailable or `signal` fires.
    */
   async run(elapsedMs: number, signal?: AbortSignal): Promise<void> {
-    // Unused allowance does not accumulate.
-    this.#allowance = Math.min(this.#allowance, 0) + (elapsedMs * this.#bytesPerSecond) / 1000;
+    // Unused allowance does not accumulate, nor does the time in which the process stood still.
+    const bytesIn = (ms: number): number => (ms * this.#bytesPerSecond) / 1000;
+    this.#allowance = Math.min(Math.min(this.#allowance, 0) + bytesIn(elapsedMs), bytesIn(this.#burstMs));
     while (this.#allowance > 0) {
       const claimed = [
         ...(await this.#claimSnapshots()),

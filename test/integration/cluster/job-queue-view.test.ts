@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createMetrics } from '../../../src/shared/platform/telemetry/metrics.ts';
-import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { type Cluster, startAppCluster } from '../../support/cluster-app.ts';
 import { query } from '../../support/database.ts';
 import { ask, command } from '../../support/procedures.ts';
 import { createStack, ok, startUpdate } from '../../support/state.ts';
@@ -17,7 +17,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
   let admin: string;
 
   beforeAll(async () => {
-    cluster = await startCluster({ jobAttempts: 3 });
+    cluster = await startAppCluster({ jobAttempts: 3 });
     app = await createTestApp();
     const token = await app.createUser('operators', 'viewer', 'operator');
     const { identity } = app.context;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { holdfastProgram } from '../../../testkit/holdfast-program.ts';
 import { type ServerHandle, startOnFreePort, startServer } from '../../../testkit/server-process.ts';
-import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { type Cluster, startAppCluster } from '../../support/cluster-app.ts';
 import { exportedNames } from '../../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate } from '../../support/state.ts';
 import { createTestApp, masterKeys, type TestApp } from '../../support/test-app.ts';
@@ -22,7 +22,7 @@ await describeWithTools('an API that is killed during uploads', ['redis-server']
   const settings = { HOLDFAST_REDIS_IN_FLIGHT_BYTES: String(4 * mib) };
 
   beforeAll(async () => {
-    cluster = await startCluster({ settings });
+    cluster = await startAppCluster({ settings });
     app = await createTestApp();
     redis = new Redis(cluster.redisAdminUrl(app.database));
     victim = await startOnFreePort(async (port) => {

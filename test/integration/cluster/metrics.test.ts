@@ -6,7 +6,7 @@ import { parseConfig } from '../../../src/shared/platform/config/config.ts';
 import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
 import { startWorker } from '../../../src/workers/main.ts';
 import { chunksOf, readAll } from '../../contracts/blob-store-suite.ts';
-import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { type Cluster, startAppCluster } from '../../support/cluster-app.ts';
 import { query } from '../../support/database.ts';
 import { creation } from '../../support/journal-entries.ts';
 import { createStack, ok, startUpdate } from '../../support/state.ts';
@@ -22,7 +22,7 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
   let api: Awaited<ReturnType<typeof startApi>>;
 
   beforeAll(async () => {
-    cluster = await startCluster({ s3: 'versitygw', settings: { HOLDFAST_INLINE_BYTES: '1' } });
+    cluster = await startAppCluster({ s3: 'versitygw', settings: { HOLDFAST_INLINE_BYTES: '1' } });
     app = await createTestApp();
     const config = parseConfig({
       HOLDFAST_DATABASE_URL: app.database.url,

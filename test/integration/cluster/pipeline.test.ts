@@ -11,7 +11,7 @@ import type { ClusterContext } from '../../../src/shared/cluster-context.ts';
 import type { Job } from '../../../src/shared/jobs/definitions.ts';
 import type { JobAdmission } from '../../../src/shared/jobs/job-repository.ts';
 import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
-import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { type Cluster, startAppCluster } from '../../support/cluster-app.ts';
 import { query } from '../../support/database.ts';
 import { DelayedPuts } from '../../support/delayed-puts.ts';
 import { creation } from '../../support/journal-entries.ts';
@@ -30,7 +30,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
   let directory: string;
 
   beforeAll(async () => {
-    cluster = await startCluster({ settings: { HOLDFAST_INLINE_BYTES: '1', blobGraceSeconds: 3600 } });
+    cluster = await startAppCluster({ settings: { HOLDFAST_INLINE_BYTES: '1', blobGraceSeconds: 3600 } });
     directory = await mkdtemp(path.join(tmpdir(), 'holdfast-pipeline-'));
     const blobs = puts.over(await openBlobStore({ kind: 'files', directory }));
     app = await createTestApp({ overrides: { blobs } });

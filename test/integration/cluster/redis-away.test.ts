@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
-import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { type Cluster, startAppCluster } from '../../support/cluster-app.ts';
 import { DelayedPuts } from '../../support/delayed-puts.ts';
 import { creation } from '../../support/journal-entries.ts';
 import { exportedNames, getStack } from '../../support/stack-state.ts';
@@ -20,7 +20,7 @@ await describeWithTools('updates with a journal while Redis is away', ['redis-se
   let app: TestApp;
   let isDown = false;
   beforeAll(async () => {
-    cluster = await startCluster({ settings: { HOLDFAST_DIRECT_BYTES: '1000000', HOLDFAST_INLINE_BYTES: '1' } });
+    cluster = await startAppCluster({ settings: { HOLDFAST_DIRECT_BYTES: '1000000', HOLDFAST_INLINE_BYTES: '1' } });
     const blobs = puts.over(await openBlobStore({ kind: 'files', directory }));
     app = await createTestApp({ overrides: { blobs } });
   });

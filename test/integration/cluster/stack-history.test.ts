@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { type Cluster, startAppCluster } from '../../support/cluster-app.ts';
 import { openGatedBlobs } from '../../support/gated-blobs.ts';
 import { findViolations, type RecordedCall, type RecordedVersion } from '../../support/history/check-history.ts';
 import { printCall, type Replica, randomOf, StackRace } from '../../support/history/stack-race.ts';
@@ -80,7 +80,7 @@ await describeWithTools('one stack, many clients, three replicas', ['redis-serve
   let token: string;
 
   beforeAll(async () => {
-    cluster = await startCluster();
+    cluster = await startAppCluster();
     database = await createTestDatabase();
     dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-history-'));
     for (const bytes of directBytes) {

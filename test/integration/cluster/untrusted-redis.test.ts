@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { type Cluster, startAppCluster } from '../../support/cluster-app.ts';
 import { query } from '../../support/database.ts';
 import { chunkKey, RedisAttacker, tamperings } from '../../support/redis-attacker.ts';
 import { exportedNames, getStack } from '../../support/stack-state.ts';
@@ -19,7 +19,7 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
   let stack: TestStack;
 
   beforeAll(async () => {
-    cluster = await startCluster({
+    cluster = await startAppCluster({
       settings: { HOLDFAST_MAX_BODY_BYTES: '20000000', jobWaitSeconds: 60 },
     });
     app = await createTestApp({ log: { write: (line) => void lines.push(line) } });

@@ -45,7 +45,7 @@ const checkEveryMs = (headMs: number): number => Math.min(Math.max(Math.floor(he
  * Creates the HTTP server below the app. It limits what a client can do before the app sees a request, and how long a client may
  * take to send what the app does not read. Uses plain HTTP if `tls` is null.
  */
-export function createHttpServer(
+function createHttpServer(
   handler: RequestListener,
   { front, limits, tls }: { front: Config['front']; limits: ConnectionLimits; tls: TlsFiles | null },
 ): Server {

@@ -9,7 +9,7 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 const reloadEveryMs = 5_000;
 
 /** The certificate and key cannot be used. The message names the files. */
-export class TlsFilesError extends OperatorError {
+class TlsFilesError extends OperatorError {
   override readonly name = 'TlsFilesError';
 }
 

@@ -1,6 +1,7 @@
 import { type TSchema, Type } from 'typebox';
+import { checkpointWrite } from '../../../shared/jobs/definitions.ts';
 import { ConflictError } from '../../../shared/platform/errors/errors.ts';
-import { applyCheckpoint, type CheckpointKind } from '../../../shared/state/checkpoints/checkpoint-writer.ts';
+import type { CheckpointKind } from '../../../shared/state/checkpoints/checkpoint-writer.ts';
 import { updatePath } from '../../platform/http/paths.ts';
 import type { Lease } from '../../platform/http/request.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
@@ -47,7 +48,7 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: Services, kin
       const envelope = request.dialect === 'contract' ? 'contract' : 'cli';
       // Assigned before reading the body, which may take long: checkpoints are ordered by arrival.
       const arrivalSequence = kind === 'full' ? await updates.assignArrivalSequence(lease.updateId) : null;
-      await submitWrite(request, applyCheckpoint, { kind, envelope, fence, arrivalSequence });
+      await submitWrite(request, checkpointWrite, { kind, envelope, fence, arrivalSequence });
       return reply.code(204).send(null);
     },
   );

@@ -1,5 +1,5 @@
+import { journalWrite } from '../../../shared/jobs/definitions.ts';
 import { ConflictError } from '../../../shared/platform/errors/errors.ts';
-import { appendJournal } from '../../../shared/state/journal/journal-writer.ts';
 import { updatePath } from '../../platform/http/paths.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { JournalEntriesRequest } from '../../platform/protocol/payloads.ts';
@@ -18,7 +18,7 @@ export function registerJournalRoutes(app: RouteScope, services: Services): void
     async (request, reply) => {
       const { lease } = request;
       if (lease.journalVersion === 0) throw new ConflictError('This update was not started with a journal');
-      await services.submitWrite(request, appendJournal, { fence: fenceOf(lease) });
+      await services.submitWrite(request, journalWrite, { fence: fenceOf(lease) });
       return reply.code(204).send(null);
     },
   );

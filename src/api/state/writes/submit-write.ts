@@ -3,9 +3,9 @@ import type { FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import type { Quotas } from '../../../shared/access/quotas/quota-service.ts';
 import { TooManyInFlightError } from '../../../shared/access/quotas/quotas.ts';
-import type { BodilessJob, Job, WriteDefinition, WriteName } from '../../../shared/jobs/definitions.ts';
+import type { Job } from '../../../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../../shared/jobs/dispatcher.ts';
-import { type JobServices, originOfJob } from '../../../shared/jobs/job-definition.ts';
+import type { JobServices, WriteDefinition } from '../../../shared/jobs/job-definition.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { PayloadTooLargeError } from '../../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../../shared/platform/errors/outcome.ts';
@@ -77,11 +77,7 @@ export interface WriteParts {
 }
 
 /** Submits a write with the body of a request; resolves once it is committed. */
-export type SubmitWrite = <N extends WriteName, I>(
-  request: FastifyRequest,
-  write: WriteDefinition<N, I>,
-  input: I,
-) => Promise<void>;
+export type SubmitWrite = <J, I>(request: FastifyRequest, write: WriteDefinition<J, I, Job>, input: I) => Promise<void>;
 
 /**
  * The only path for writes with a body. Small bodies are committed here. Larger ones go to the payload store, still compressed, and
@@ -102,24 +98,24 @@ export function createSubmitWrite(parts: WriteParts): SubmitWrite {
   };
 }
 
-interface Submission<N extends WriteName, I> {
+interface Submission<J, I> {
   readonly request: FastifyRequest;
-  readonly write: WriteDefinition<N, I>;
+  readonly write: WriteDefinition<J, I, Job>;
   readonly input: I;
   /** The organization whose share of in-flight budget, memory and workers the call counts against. */
   readonly fairnessKey: string;
 }
 
 /** Commits a body in this process. The memory for the inflated body is reserved until the commit ends. */
-async function commitHere<N extends WriteName, I>(
+async function commitHere<J, I>(
   parts: WriteParts,
-  submission: Submission<N, I>,
+  submission: Submission<J, I>,
   bytes: Buffer,
   encoding: BodyEncoding,
 ): Promise<void> {
   const { config, services, bodyBuffer } = parts;
   const { write, fairnessKey } = submission;
-  const job = await admit(services, submission);
+  const job = await createJob(services, submission);
   const { maxBatchBytes, maxBodyBytes } = config.limits;
   const options = {
     bodyBuffer,
@@ -142,9 +138,9 @@ async function commitHere<N extends WriteName, I>(
 }
 
 /** `workBytes`: size of what the job reads, if that is more than its body. */
-async function commitOnWorker<N extends WriteName, I>(
+async function commitOnWorker<J, I>(
   { config, dispatcher, payloads, quotas, services }: WriteParts,
-  submission: Submission<N, I>,
+  submission: Submission<J, I>,
   { declared, encoding, stream }: Omit<PayloadBody, 'direct'>,
   workBytes = 0,
 ): Promise<void> {
@@ -171,9 +167,9 @@ async function commitOnWorker<N extends WriteName, I>(
       .delete(payloadKey)
       .catch((error: unknown) => request.log.debug({ err: error }, 'body could not be deleted; it will expire'));
   try {
-    const job = await admit(services, submission);
+    const job = await createJob(services, submission);
     // From here on the body is committed even if the client disconnects.
-    const running = dispatcher.run({ ...job, ...originOfJob(), payloadKey, encoding } as unknown as Job, {
+    const running = dispatcher.run(write.queued(job, { payloadKey, encoding }), {
       bytes: Math.max(bytes, workBytes),
       encryption,
       fairnessKey,
@@ -189,24 +185,21 @@ async function commitOnWorker<N extends WriteName, I>(
 }
 
 /** Creates the job as of this release, once its body has arrived completely. */
-async function admit<N extends WriteName, I>(
-  services: JobServices,
-  { request, write, input }: Submission<N, I>,
-): Promise<BodilessJob<N>> {
+async function createJob<J, I>(services: JobServices, { request, write, input }: Submission<J, I>): Promise<J> {
   if (write.onlyWhileAwaited?.(input)) await assertAwaited(request.raw);
-  const payload = write.admit ? await write.admit(services, input) : input;
-  const head = { name: write.name, schema: write.schemas.at(-1) };
-  return { ...payload, ...head } as unknown as BodilessJob<N>;
+  return write.create(services, input);
 }
 
-async function awaitCommit<N extends WriteName, I>(
+async function awaitCommit<J, I>(
   services: JobServices,
-  { resolveFailure }: WriteDefinition<N, I>,
-  job: BodilessJob<N>,
+  write: WriteDefinition<J, I, Job>,
+  job: J,
   commit: Promise<void>,
 ): Promise<void> {
-  if (resolveFailure) await commit.catch((error: unknown) => resolveFailure(services, job, error));
-  else await commit;
+  await commit.catch((error: unknown) => {
+    if (!write.resolveFailure) throw error;
+    return write.resolveFailure(services, job, error);
+  });
 }
 
 function fairnessKeyOf(request: FastifyRequest): string {

@@ -39,11 +39,11 @@ export class ApprovalService {
     this.#db = db;
   }
 
-  /** The most recently requested approvals. */
-  async list(ref: StackRef): Promise<readonly ApprovalRow[]> {
+  /** The most recently requested approvals: all, or those of a commit. */
+  async list(ref: StackRef, { commit }: { readonly commit?: string | undefined }): Promise<readonly ApprovalRow[]> {
     const stack = await createStackRepository(this.#db).find(ref);
     if (!stack) throw stackNotFound(ref);
-    return createApprovalRepository(this.#db).list(stack.id, maxListed);
+    return createApprovalRepository(this.#db).list(stack.id, maxListed, commit ?? null);
   }
 
   /** Requests an approval before a run is stopped. Throws InvalidRequestError. */

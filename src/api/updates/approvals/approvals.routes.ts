@@ -73,10 +73,11 @@ function listApprovals(app: RouteScope, { approvals }: Services): void {
         description: 'The 100 most recently requested, including pending ones.',
         security: apiToken,
         params: StackParams,
+        querystring: Type.Object({ commit: Type.Optional(Type.String({ description: 'Only of this commit' })) }),
         response: { 200: ListApprovalsResponse },
       },
     },
-    async ({ params }) => ({ approvals: (await approvals.list(params)).map(toResponse) }),
+    async ({ params, query }) => ({ approvals: (await approvals.list(params, query)).map(toResponse) }),
   );
 }
 

@@ -89,7 +89,7 @@ export class UpdateCreator {
     return performance.now() + this.#context.config.updateQueue.longPollSeconds * 1000;
   }
 
-  /** Throws the errors of UpdateService.prepare and `create`. A StackBusyError names the lock holder. */
+  /** Creates the update, or lets its call wait in the queue. No update exists if it throws. A StackBusyError names the lock holder. */
   async create(request: CreationRequest, audit: AuditTrail, waiting: WaitingRequest): Promise<QueuedUpdate> {
     try {
       return await this.#createOrWait(request, audit, waiting);

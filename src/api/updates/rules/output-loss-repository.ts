@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.ts';
+import { isPreview } from '../../../shared/updates/preview-fragments.ts';
 
 const WatchedRow = Type.Object({
   organizationId: Type.String(),
@@ -40,7 +41,7 @@ export function createOutputLossRepository(db: Queryable) {
       db.maybeOne(sql.prepared('output_losses_watched', WatchedRow)`
         /* outputLosses.findWatched */
         select o.id as "organizationId", o.name as organization, p.name as project, s.name as stack,
-          u.dry_run or u.kind = 'preview' as "isPreview"
+          ${isPreview} as "isPreview"
         from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where u.id = ${updateId} and u.kind in ('update', 'preview') and exists (
           select 1 from update_rules r

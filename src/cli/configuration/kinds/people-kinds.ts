@@ -15,7 +15,7 @@ const closed = { additionalProperties: false } as const;
 const permissions = [...allPermissions];
 
 /** Permissions with all that they need, as the server stores them. */
-export function withNeeded(names: readonly string[]): string[] {
+function withNeeded(names: readonly string[]): string[] {
   return sorted(namesOf(allowedBy(names as Grantable[])));
 }
 

@@ -1,4 +1,5 @@
 import { type SqlFragment, sql } from '../../../shared/platform/db/sql.ts';
+import { isPreview } from '../../../shared/updates/preview-fragments.ts';
 import { active, idTypes, lockStack, type TableCheck } from './table-check-repository.ts';
 
 const countedDays = 98;
@@ -22,7 +23,7 @@ const days = (stackId: SqlFragment, organizationId: SqlFragment): SqlFragment =>
       count(*) filter (where not k.preview and u.status = 'succeeded' and u.kind in ('update', 'destroy')
         and greatest(f.creates, f.updates, f.replaces, f.deletes) > 0)::integer as changed
     from updates u left join update_statistics f on f.update_id = u.id and f.organization_id is not null cross join lateral (
-      select u.dry_run or u.kind = 'preview' as preview,
+      select ${isPreview} as preview,
         greatest(0, floor(1000 * extract(epoch from u.ended_at - u.started_at)))::bigint as lasted) k
     where u.stack_id = ${stackId} and u.status not in ${active} and u.started_at is not null and u.ended_at >= ${oldestDay}
       and u.kind not in ('import', 'rename') and not exists (select 1 from imported_versions i where i.update_id = u.id)

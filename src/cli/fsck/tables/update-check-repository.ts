@@ -1,4 +1,5 @@
 import { sql } from '../../../shared/platform/db/sql.ts';
+import { isPreview } from '../../../shared/updates/preview-fragments.ts';
 import { active, idTypes, type TableCheck } from './table-check-repository.ts';
 
 const leaseIsMissing = sql.fragment`(u.lease_hash is null or u.started_at is null or u.must_end_at is null)`;
@@ -6,7 +7,7 @@ const hasEnded = sql.fragment`u.status not in ${active}`;
 
 const lacksStatistics = sql.fragment`
   (f.kind, f.is_preview, f.is_success, f.ended_at) is distinct from
-    (u.kind, u.dry_run or u.kind = 'preview', u.status = 'succeeded', u.ended_at)
+    (u.kind, ${isPreview}, u.status = 'succeeded', u.ended_at)
   or abs(f.seconds - extract(epoch from u.ended_at - u.started_at)) > 0.001
   or f.organization_id is not null and f.created_at is distinct from u.created_at`;
 
@@ -79,7 +80,7 @@ export const updateChecks: readonly TableCheck[] = [
           sql.fragment`
             with gone as (
               delete from update_statistics f using updates u where f.update_id = ${id}::uuid and u.id = f.update_id and u.status in ${active})
-            update update_statistics f set kind = u.kind, is_preview = u.dry_run or u.kind = 'preview', is_success = u.status = 'succeeded',
+            update update_statistics f set kind = u.kind, is_preview = ${isPreview}, is_success = u.status = 'succeeded',
               ended_at = u.ended_at, seconds = extract(epoch from u.ended_at - u.started_at),
               created_at = case when f.organization_id is not null then u.created_at end
             from updates u where u.id = f.update_id and f.update_id = ${id}::uuid and u.ended_at is not null and u.started_at is not null`,

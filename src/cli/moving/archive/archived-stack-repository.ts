@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { movedVersion, movedVersionColumns } from '../../../shared/diy/moved-version.ts';
 import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.ts';
 import { Nullable } from '../../../shared/platform/schema/standard-schema.ts';
+import { isPreview } from '../../../shared/updates/preview-fragments.ts';
 import type { Remainder } from './archive-layout.ts';
 
 const UpdateRow = Type.Object({
@@ -43,7 +44,7 @@ export function createArchivedStackRepository(db: Queryable) {
       db.any(sql.rows(UpdateRow)`
         /* archivedStacks.listPreviews */
         select ${columns} from updates u left join users a on a.id = u.requested_by
-        where u.stack_id = ${stackId} and u.number > ${afterNumber} and (u.dry_run or u.kind = 'preview')
+        where u.stack_id = ${stackId} and u.number > ${afterNumber} and ${isPreview}
           and u.status in ('succeeded', 'failed', 'cancelled')
         order by u.number limit ${limit}`),
 

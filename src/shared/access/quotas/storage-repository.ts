@@ -67,7 +67,7 @@ const packs = sql.fragment`
     from policy_packs p join policy_pack_versions v on v.pack_id = p.id group by 1) k on k.organization_id = o.id`;
 
 /** Whether nothing has changed what the organization `o` keeps since it was measured, nor does in the background. */
-export const isSettled = (measuredAt: Fragment): Fragment => sql.fragment`(
+const isSettled = (measuredAt: Fragment): Fragment => sql.fragment`(
   not exists (select 1 from updates u where u.organization_id = o.id and u.status in ('not started', 'running'))
   and not exists (
     select 1 from stack_changes c where c.organization_id = o.id

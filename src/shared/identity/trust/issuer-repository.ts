@@ -47,8 +47,14 @@ export interface NewIssuer {
   readonly replay: Replay;
   readonly maxSeconds: number | null;
   readonly jwks: string | null;
-  /** Null for an operator. */
-  readonly createdBy: string | null;
+  readonly createdBy: IssuerAuthor | null;
+}
+
+/** Who changes an issuer; null instead: an operator. */
+export interface IssuerAuthor {
+  /** Null for a token without a user. */
+  readonly userId: string | null;
+  readonly tokenId: string;
 }
 
 /** The values that a change sets; missing ones stay. */
@@ -67,6 +73,8 @@ export function createIssuerRepository(db: Queryable) {
   const columns = sql.fragment`i.id, i.organization_id as "organizationId", i.name, i.url, i.audience, i.replay,
     i.max_seconds as "maxSeconds", i.jwks, i.policy_version as "policyVersion", i.created_at as "createdAt",
     i.modified_at as "modifiedAt"`;
+  const behind = (author: IssuerAuthor | null) =>
+    sql.fragment`people_behind(${author?.tokenId ?? null}::uuid, ${author?.userId ?? null}::uuid)`;
   return {
     /** Violates a constraint that ends in `_name_key` or `_url_key` if there is one with that name or URL. */
     insert: (issuer: NewIssuer) =>
@@ -74,7 +82,8 @@ export function createIssuerRepository(db: Queryable) {
         /* issuers.insert */
         insert into trusted_issuers as i (organization_id, name, url, audience, replay, max_seconds, jwks, created_by, keys_by)
         values (${issuer.organizationId}, ${issuer.name}, ${issuer.url}, ${issuer.audience}, ${issuer.replay},
-                ${issuer.maxSeconds}, ${issuer.jwks}, ${issuer.createdBy}, ${issuer.jwks === null ? null : issuer.createdBy})
+                ${issuer.maxSeconds}, ${issuer.jwks}, ${issuer.createdBy?.userId ?? null},
+                case when ${issuer.jwks !== null} then ${behind(issuer.createdBy)} end)
         returning ${columns}`),
 
     count: async (organizationId: string): Promise<number> => {
@@ -127,8 +136,7 @@ export function createIssuerRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** `changedBy`: null for an operator. */
-    update: (id: string, change: IssuerChange, changedBy: string | null) =>
+    update: (id: string, change: IssuerChange, changedBy: IssuerAuthor | null) =>
       db.one(sql.rows(IssuerRow)`
         /* issuers.update */
         update trusted_issuers i set modified_at = now(),
@@ -138,7 +146,7 @@ export function createIssuerRepository(db: Queryable) {
           max_seconds = case when ${change.maxSeconds !== undefined} then ${change.maxSeconds ?? null} else i.max_seconds end,
           jwks = case when ${change.jwks !== undefined} then ${change.jwks ?? null} else i.jwks end,
           keys_by = case when ${change.jwks === undefined} or i.jwks = ${change.jwks ?? null} then i.keys_by
-            when ${change.jwks ?? null}::text is not null then ${changedBy}::uuid end
+            when ${change.jwks ?? null}::text is not null then ${behind(changedBy)} end
         where i.id = ${id} returning ${columns}`),
 
     /** Deletes the issuer with its policies, and so revokes the tokens issued under them. */

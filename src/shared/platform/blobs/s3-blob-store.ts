@@ -26,7 +26,7 @@ import {
   type PutOptions,
 } from './blob-store.ts';
 import { OpenedBlob, withDeadline } from './blob-streams.ts';
-import { createS3Clients, type S3Clients, type S3Options } from './s3-client.ts';
+import { createS3Clients, type S3Clients, type S3Options, storeNow } from './s3-client.ts';
 import { isNoSuchKey, isPastEnd, isS3Error, toUnavailable } from './s3-errors.ts';
 import { uploadToS3 } from './s3-upload.ts';
 
@@ -84,7 +84,7 @@ export class S3BlobStore implements BlobStore {
 
   async keepLocked(key: string, { lockedUntil }: BlobStat): Promise<void> {
     const { lock } = this.#options;
-    if (!lock || (lockedUntil && lockedUntil.getTime() > Date.now() + lock.days * dayMs)) return;
+    if (!lock || (lockedUntil && lockedUntil.getTime() > storeNow(this.#clients) + lock.days * dayMs)) return;
     const { ObjectLockMode: Mode, ObjectLockRetainUntilDate: RetainUntilDate } = this.#lock(1 + lockReserve);
     const command = new PutObjectRetentionCommand({ ...this.#object(key), Retention: { Mode, RetainUntilDate } });
     await orUnavailable('lock', () => this.#clients.requests.send(command));
@@ -153,7 +153,6 @@ export class S3BlobStore implements BlobStore {
 
   async sweepUnfinished(olderThanMs: number, prefixes: readonly string[]): Promise<number> {
     const isOwn = (key: string): boolean => prefixes.some((prefix) => key.startsWith(this.#prefix + prefix));
-    const limit = Date.now() - olderThanMs;
     const { bucket: Bucket } = this.#options;
     let swept = 0;
     const faults: unknown[] = [];
@@ -166,6 +165,7 @@ export class S3BlobStore implements BlobStore {
         UploadIdMarker: page?.NextUploadIdMarker,
       });
       page = await orUnavailable('sweep', () => this.#clients.requests.send(command));
+      const limit = storeNow(this.#clients) - olderThanMs;
       for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
         if (!Key || !isOwn(Key) || Initiated === undefined || Initiated.getTime() > limit) continue;
         try {
@@ -217,7 +217,7 @@ export class S3BlobStore implements BlobStore {
     if (!lock) return {};
     return {
       ObjectLockMode: lock.mode,
-      ObjectLockRetainUntilDate: new Date(Date.now() + lock.days * dayMs * times),
+      ObjectLockRetainUntilDate: new Date(storeNow(this.#clients) + lock.days * dayMs * times),
     };
   }
 

@@ -89,3 +89,8 @@ export function createS3Clients(options: S3Options): S3Clients {
     );
   return { requests, reads, readDeadlineMs: maxAttempts * (requestTimeoutMs + retryPauseMs) };
 }
+
+/** The time of the store in ms since 1970, by its last response, because the clock of this process may be wrong. */
+export function storeNow({ requests }: S3Clients): number {
+  return Date.now() + requests.config.systemClockOffset;
+}

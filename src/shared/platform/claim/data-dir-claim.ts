@@ -10,7 +10,7 @@ import { type FileLock, type TakeLock, takeFileLock } from './file-lock.ts';
 import { fateOf, ownIdentity } from './process-identity.ts';
 
 /** Another server is running on the same data directory. */
-export class DataDirInUseError extends OperatorError {
+class DataDirInUseError extends OperatorError {
   override readonly name = 'DataDirInUseError';
 }
 

@@ -9,7 +9,7 @@ import { readAccessToken } from './access-token.ts';
 export const serverVariable = 'HOLDFAST_URL';
 
 /** There is no server or no token to call it with. */
-export class NoLoginError extends OperatorError {}
+class NoLoginError extends OperatorError {}
 
 /** Where a client calls a server, and with which token. */
 export interface CliLogin {

@@ -15,7 +15,7 @@ import { type PostgresConnection, PostgresConnector } from './postgres-connector
 import { createPostgresDriver, queryLimit } from './postgres-driver.ts';
 import type { PostgresSetting } from './postgres-url.ts';
 import type { RaisedMessage } from './raised-messages.ts';
-import { createRowChecker, type Queryable, sql } from './sql.ts';
+import { createRowChecker, poolMark, type Queryable, sql } from './sql.ts';
 
 export interface DatabaseOptions {
   /** `postgres://user:password@host:port/name`. Of several comma-separated hosts, the one that accepts writes is used. */
@@ -109,6 +109,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   }
   const database = Object.assign(Object.create(pool) as DatabasePool, methods);
   return Object.assign(database as CommonQueryMethods, {
+    [poolMark]: true,
     inTransaction: <T>(work: (tx: DatabaseTransactionConnection) => Promise<T>) => database.transaction(work),
     onConnection: <T>(work: (connection: Connection) => Promise<T>) => database.connect(work),
     checkConnections: (check: (connection: Connection) => Promise<void>) => checks.add(check),

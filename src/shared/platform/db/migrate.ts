@@ -13,7 +13,7 @@ import { assertOneOwner } from './table-owners.ts';
 const migrationsTable = 'holdfast_migrations';
 
 /** The database lacks migrations that this release needs. */
-export class PendingMigrationsError extends OperatorError {
+class PendingMigrationsError extends OperatorError {
   override readonly name = 'PendingMigrationsError';
 }
 

@@ -26,7 +26,7 @@ export interface PostgresConnection {
 }
 
 /** No server of the URL currently accepts writes. `cause` is the most informative of their errors. */
-export class NoPrimaryError extends Error {
+class NoPrimaryError extends Error {
   override readonly name = 'NoPrimaryError';
 }
 

@@ -8,7 +8,7 @@ import { type PostgresConnection, type PostgresConnector, readOnlyState } from '
 import { type RaisedMessage, watchRaised } from './raised-messages.ts';
 
 /** Postgres did not respond to a statement in time. Whether it took effect is unknown. */
-export class QueryDeadlineError extends Error {
+class QueryDeadlineError extends Error {
   override readonly name = 'QueryDeadlineError';
 
   constructor(limitMs: number) {

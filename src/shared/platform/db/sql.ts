@@ -15,6 +15,14 @@ export type Queryable = CommonQueryMethods;
 /** A part of a statement. */
 export type SqlFragment = FragmentSqlToken;
 
+/** A property of pools. */
+export const poolMark = Symbol('pool');
+
+/** Whether each statement is a transaction of its own. */
+export function isPool(on: Queryable): boolean {
+  return poolMark in on;
+}
+
 const tag = createSqlTag();
 const nothing = standard(Type.Object({}));
 
@@ -46,7 +54,7 @@ export type Row<S extends TSchema> = Static<S>;
 export const plannedOnce = (on: Queryable) => sql.fragment`
   planned_once as materialized (
     select set_config(
-      'plan_cache_mode', case when ${'inTransaction' in on}::boolean then 'force_generic_plan' else current_setting('plan_cache_mode') end, true
+      'plan_cache_mode', case when ${isPool(on)}::boolean then 'force_generic_plan' else current_setting('plan_cache_mode') end, true
     ) as mode
   )`;
 

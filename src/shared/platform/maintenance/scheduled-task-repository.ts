@@ -18,6 +18,8 @@ const RunRow = Type.Object({
   /** Of the last run; null: it has not failed, or no process has had the task for a day. */
   failedAt: Nullable(Timestamp),
   error: Nullable(Type.String()),
+  /** The last trace of a process that has the task. */
+  seenAt: Nullable(Timestamp),
 });
 const maxError = 500;
 /** A task that failed is repeated long before. */
@@ -103,7 +105,8 @@ export function createScheduledTaskRepository(db: Queryable) {
         /* maintenanceRuns.list */
         select name, coalesce(claimed_until > clock_timestamp(), false) as "isRunning", last_started_at as "startedAt",
           last_ended_at as "endedAt", last_count as count,
-          case when ${isFailing} then failed_at end as "failedAt", case when ${isFailing} then last_error end as error
+          case when ${isFailing} then failed_at end as "failedAt", case when ${isFailing} then last_error end as error,
+          greatest(last_started_at, last_ended_at, failed_at, claimed_until) as "seenAt"
         from maintenance_runs order by name`),
 
     /** Returns the result of the last complete run. */

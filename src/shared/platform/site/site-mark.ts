@@ -24,12 +24,12 @@ export type StoreMark = { readonly name: SiteStore['name'] } & (
 );
 
 /** The site could not be promoted. */
-export class SiteError extends OperatorError {
+class SiteError extends OperatorError {
   override readonly name = 'SiteError';
 }
 
 /** How long a look waits for one store, in ms. */
-export const markTimeoutMs = 5_000;
+const markTimeoutMs = 5_000;
 
 const rule = /^(\d{1,9}) ([0-9a-f-]{36})\n?$/;
 

@@ -5,7 +5,7 @@ import { codeOf } from '../errors/causes.ts';
 import { OperatorError } from '../errors/errors.ts';
 
 /** A certificate or key file cannot be used. */
-export class CertificateFileError extends OperatorError {
+class CertificateFileError extends OperatorError {
   override readonly name = 'CertificateFileError';
 }
 

@@ -1,7 +1,9 @@
 import { type TSchema, Type } from 'typebox';
-import { plannedOnce, type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { isPool, plannedOnce, type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Bytes, Nullable } from '../../platform/schema/standard-schema.ts';
+import { fenceHolds } from '../../updates/fence.ts';
 import type { LeaseFence } from '../../updates/lease.ts';
+import { isNoPreview } from '../../updates/preview-fragments.ts';
 import type { StoredDocument } from './document-store.ts';
 
 const CheckpointRow = Type.Object({
@@ -111,8 +113,7 @@ export function createCheckpointRepository(db: Queryable) {
         ${withBlob}
         fenced as (
           select u.id, u.stack_id, u.checkpoint_id from updates u join stack on stack.id = u.stack_id
-          where u.id = ${fence.updateId} and u.status = 'running' and u.epoch = ${fence.epoch}
-            and u.expires_at > clock_timestamp() and u.exclusive and not u.dry_run and u.kind <> 'preview'
+          where ${fenceHolds(fence)} and u.exclusive and ${isNoPreview}
             and (${write.sequenceNumber}::integer is null or u.checkpoint_sequence < ${write.sequenceNumber}::integer)
             and (${write.arrivalSequence}::integer is null or u.full_committed < ${write.arrivalSequence}::integer)
             and (${write.baseCheckpointId}::uuid is null or u.checkpoint_id = ${write.baseCheckpointId}::uuid) ${hasBlob}
@@ -158,7 +159,7 @@ export function createCheckpointRepository(db: Queryable) {
     ): Promise<string | null> => {
       const { hasBlob, statement, withBlob } = named('checkpoints_commit_compaction', checkpoint, IdRow);
       // In a transaction, the setting would outlast the statement.
-      const isLazy = !compaction.outcome.isNew && 'inTransaction' in db;
+      const isLazy = !compaction.outcome.isNew && isPool(db);
       const row = await db.maybeOne(statement`
         /* checkpoints.commitCompaction */
         with ${plannedOnce(db)},

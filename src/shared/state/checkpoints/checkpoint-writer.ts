@@ -2,6 +2,7 @@ import { type Static, type TObject, Type } from 'typebox';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
 import { freeBuffer } from '../../platform/memory/free-buffer.ts';
 import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
+import { isHeld } from '../../updates/fence.ts';
 import { LeaseFence, LeaseLostError } from '../../updates/lease.ts';
 import type { RollbackState } from '../../updates/rollback-detection/rollback-state.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
@@ -136,7 +137,8 @@ export class CheckpointWriter {
 
   /**
    * Resolves once the write is committed, or if it already was (same sequence number). Throws LeaseLostError,
-   * InvalidRequestError and PayloadTooLargeError, which change nothing; after any other error a retry is safe.
+   * InvalidRequestError, PayloadTooLargeError, ConflictError for a preview, and LargeBaseError with `maxBaseBytes`, which change nothing;
+   * after any other error a retry is safe.
    */
   async write(write: CheckpointWrite): Promise<void> {
     if (write.kind === 'delta') {
@@ -273,11 +275,6 @@ export class CheckpointWriter {
     if (onConflict === 'conflict-is-retried') return false;
     throw new UnavailableError('The checkpoint could not be committed; please retry');
   }
-}
-
-/** Whether the lease that admitted the write is still alive. */
-function isHeld(update: UpdateRow, fence: LeaseFence): boolean {
-  return update.status === 'running' && !update.expired && update.epoch === fence.epoch;
 }
 
 /** Ends the save of a checkpoint that is already committed. */

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { inBatches, packTexts } from '../../platform/db/text-chunks.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
+import { FenceError, fenceHolds, whileFenceHolds } from '../../updates/fence.ts';
 import type { LeaseFence } from '../../updates/lease.ts';
 import { type BatchEntry, isLimitable } from './journal-batch.ts';
 import type { JournalPage } from './replay/runner/replay-work.ts';
@@ -19,11 +20,6 @@ const AppendedRow = Type.Object({
 });
 export type Appended = Row<typeof AppendedRow>;
 
-/** The lease ended between the statements of one batch; rolls all of them back. */
-class FenceError extends Error {
-  override readonly name = 'FenceError';
-}
-
 export type JournalRepository = ReturnType<typeof createJournalRepository>;
 
 /** Stores journal entries as raw text, keyed by (update, sequenceID). */
@@ -34,17 +30,17 @@ export function createJournalRepository(db: Queryable) {
     entries: readonly BatchEntry[],
     isChecked: boolean,
   ): Promise<Appended | null> => {
-    // Change limits depend on these entries. The condition is checked again on the newest row after a wait for its lock.
-    const mayBeLimited = isChecked || !entries.some(isLimitable);
+    // Change limits depend on the limitable entries. The condition is checked again on the newest row after a wait for its lock.
+    const limitsAreChecked = isChecked || !entries.some(isLimitable);
     const sequenceIds = entries.map((entry) => entry.sequenceId);
     const { bytes, starts, lengths } = packTexts(entries.map(({ text }) => text));
-    return tx.maybeOne(sql.prepared('journal_append_unguarded', AppendedRow)`
+    return tx.maybeOne(sql.prepared('journal_append', AppendedRow)`
       /* journalEntries.append */
       with locked as materialized (select lock_shared(${fence.updateId})),
       fenced as (
-        select id from locked, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
-          and expires_at > clock_timestamp() and journal_version = 1 and (${mayBeLimited}::boolean or not is_limited)
-          for share of updates
+        select u.id from locked, updates u where ${fenceHolds(fence)}
+          and u.journal_version = 1 and (${limitsAreChecked}::boolean or not u.is_limited)
+          for share of u
       ),
       added as (
         insert into journal_entries (update_id, sequence_id, entry)
@@ -70,22 +66,17 @@ export function createJournalRepository(db: Queryable) {
     append: async (fence: LeaseFence, entries: readonly BatchEntry[], isChecked = false): Promise<Appended | null> => {
       const batches = inBatches(entries, ({ text }) => text.length);
       if (batches.length === 1) return insert(db, fence, entries, isChecked);
-      try {
-        return await db.transaction(async (tx) => {
-          const total: Appended = { entryCount: 0, added: 0, position: null };
-          for (const batch of batches) {
-            const appended = await insert(tx, fence, batch, isChecked);
-            if (!appended) throw new FenceError();
-            total.entryCount = appended.entryCount;
-            total.added += appended.added;
-            total.position = appended.position;
-          }
-          return total;
-        });
-      } catch (error) {
-        if (error instanceof FenceError) return null;
-        throw error;
-      }
+      return whileFenceHolds(db, async (tx) => {
+        const total: Appended = { entryCount: 0, added: 0, position: null };
+        for (const batch of batches) {
+          const appended = await insert(tx, fence, batch, isChecked);
+          if (!appended) throw new FenceError();
+          total.entryCount = appended.entryCount;
+          total.added += appended.added;
+          total.position = appended.position;
+        }
+        return total;
+      });
     },
 
     /**

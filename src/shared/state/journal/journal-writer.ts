@@ -5,12 +5,12 @@ import type { WriteBody } from '../checkpoints/body-buffer.ts';
 import { appendLimited, BeginRefusedError, type LimitParts } from './change-limits/limited-append.ts';
 import type { JournalBacklog } from './incremental/journal-backlog.ts';
 import { type BatchEntry, isLimitable, splitJournalBatch } from './journal-batch.ts';
-import type { Appended as AppendedEntries, JournalRepository } from './journal-repository.ts';
+import type { Appended, JournalRepository } from './journal-repository.ts';
 
 const snapshotGrowth = 1.25;
 
 /** The work that a batch has made due. */
-export interface Appended {
+export interface DueWork {
   /** A snapshot of the journal; see `isSnapshotDue`. */
   readonly snapshotDue: boolean;
   /** Incremental compaction; see JournalBacklog. */
@@ -69,7 +69,7 @@ export class JournalWriter {
    * Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError; nothing is changed then. Throws BeginRefusedError if the
    * update may begin nothing of what the batch begins; everything else in it is committed then.
    */
-  async append(fence: LeaseFence, body: Buffer): Promise<Appended> {
+  async append(fence: LeaseFence, body: Buffer): Promise<DueWork> {
     const entries = await splitJournalBatch(body);
     const noteWrite = this.#rollbackState.beginWrite();
     const appended =
@@ -82,7 +82,7 @@ export class JournalWriter {
     fence: LeaseFence,
     entries: readonly BatchEntry[],
     noteWrite: (position: number | null) => void,
-  ): Promise<AppendedEntries> {
+  ): Promise<Appended> {
     const limited = entries.some(isLimitable) ? await appendLimited(this.#changeLimits, fence, entries) : null;
     if (!limited) throw new LeaseLostError();
     const { appended, refusal } = limited;
@@ -92,7 +92,7 @@ export class JournalWriter {
     throw new BeginRefusedError(refusal.message);
   }
 
-  #note(fence: LeaseFence, { added, entryCount }: AppendedEntries, bytes: number): Appended {
+  #note(fence: LeaseFence, { added, entryCount }: Appended, bytes: number): DueWork {
     const incrementalDue = added > 0 && this.#backlog.add(fence.updateId, added, bytes);
     return { snapshotDue: isSnapshotDue(this.#snapshotEntries, entryCount, added), incrementalDue };
   }

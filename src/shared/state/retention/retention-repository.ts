@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
+import { isPreview } from '../../updates/preview-fragments.ts';
 import { retentionKinds } from '../../updates/rules/rule-kinds.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
@@ -47,7 +48,6 @@ export type RetentionRepository = ReturnType<typeof createRetentionRepository>;
 /** What retention may delete, and its deletion. Every statement is bounded by its limit, or by the ids that it gets. */
 export function createRetentionRepository(db: Queryable) {
   const kinds = sql.array([...retentionKinds], 'text');
-  const isPreview = sql.fragment`(u.dry_run or u.kind = 'preview')`;
   const hasEnded = sql.fragment`u.status not in ('not started', 'running')`;
   /**
    * States that are read to run an update or to rebuild a state: the newest, and those of updates and previews that run and of updates with a

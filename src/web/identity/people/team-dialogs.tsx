@@ -70,14 +70,13 @@ export function DeleteTeamDialog({
   const navigate = useNavigate();
   const { dialog, item } = useRemoval({ item: shown, read: () => apiClient.teams.get.query({ organization, team }) });
   const remove = useMutation(
-    trpc.teams.delete.mutationOptions({
-      onSuccess: async () => {
-        // Leaves the page first: its queries would fail once the team is gone.
-        await navigate({ to: '/$organization/~/teams', params: { organization } });
-        await refresh();
-      },
-    }),
+    // Only the list: the queries of this page would fail once the team is gone.
+    trpc.teams.delete.mutationOptions({ onSuccess: () => refresh(trpc.teams.list.pathKey()) }),
   );
+  const leave = async (): Promise<void> => {
+    await navigate({ to: '/$organization/~/teams', params: { organization } });
+    await refresh();
+  };
   return (
     <ManagedDialog
       managed={{ organization, kind: 'Team', object: team, isManaged }}
@@ -87,7 +86,7 @@ export function DeleteTeamDialog({
       isDanger
       typed={team}
       {...dialog(remove)}
-      onSubmit={() => remove.mutate({ organization, team, revision: item.revision })}
+      onSubmit={() => remove.mutate({ organization, team, revision: item.revision }, { onSuccess: () => void leave() })}
       onClose={onClose}
     >
       {item.description === '' ? null : <p>{item.description}</p>}

@@ -116,11 +116,12 @@ function CreateTeamDialog({ onClose, organization }: { readonly organization: st
   const [displayName, setDisplayName] = useState('');
   const [description, setDescription] = useState('');
   const team = name.trim();
-  const create = useMutation(
-    trpc.teams.create.mutationOptions(
-      thenRefresh(() => void navigate({ to: '/$organization/~/teams/$team', params: { organization, team } })),
-    ),
-  );
+  const create = useMutation(trpc.teams.create.mutationOptions(thenRefresh()));
+  const submit = (): void =>
+    create.mutate(
+      { organization, name: team, displayName: displayName.trim(), description },
+      { onSuccess: () => void navigate({ to: '/$organization/~/teams/$team', params: { organization, team } }) },
+    );
   return (
     <ActionDialog
       title={teamsTexts.create}
@@ -129,7 +130,7 @@ function CreateTeamDialog({ onClose, organization }: { readonly organization: st
       error={create.error}
       isPending={create.isPending}
       isReady={team !== ''}
-      onSubmit={() => create.mutate({ organization, name: team, displayName: displayName.trim(), description })}
+      onSubmit={submit}
       onClose={onClose}
     >
       <TextField

@@ -5,12 +5,15 @@ import { queryClient } from './trpc.ts';
 /** Nobody waits longer for shown data, such as a large state: a dialog stays open meanwhile. */
 const patienceMs = 5_000;
 
-/** Options of a mutation that reads all shown data again, and then calls `onDone`. */
-export function thenRefresh(onDone: () => void) {
+/**
+ * Options of a mutation that reads all shown data again, and then calls `onDone`, also once the user has left the page. What
+ * navigates is an option of `mutate`, which is left out then.
+ */
+export function thenRefresh(onDone?: () => void) {
   return {
     onSuccess: async () => {
       await refresh();
-      onDone();
+      onDone?.();
     },
   };
 }

@@ -37,7 +37,7 @@ export function Table<Item>({
   readonly label: string;
   readonly columns: readonly Column<Item>[];
   readonly items: readonly Item[] | undefined;
-  readonly keyOf: (item: Item) => string;
+  readonly keyOf: (item: Item, at: number) => string;
   readonly empty: ReactNode;
   readonly hasMore?: boolean;
   readonly isBusy?: boolean;
@@ -69,7 +69,9 @@ export function Table<Item>({
                   ))}
                 </tr>
               ))
-            : items.map((item) => <Row key={keyOf(item)} columns={columns} item={item} details={details?.(item)} />)}
+            : items.map((item, at) => (
+                <Row key={keyOf(item, at)} columns={columns} item={item} details={details?.(item)} />
+              ))}
         </tbody>
       </table>
       {hasMore ? (

@@ -52,7 +52,7 @@ export function AttentionPage() {
           title={query.data?.isPartial ? attentionTexts.nothingFound : attentionTexts.allIsWell}
           icon={<CircleCheck size={20} />}
         >
-          <p>{attentionTexts.allFound}</p>
+          {query.data?.isPartial ? null : <p>{attentionTexts.allFound}</p>}
         </Empty>
       ) : (
         <div className={styles['groups']}>

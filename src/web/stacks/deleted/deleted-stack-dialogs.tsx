@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { DeletedStack, StackRef } from '../../platform/app/contract.ts';
-import { refresh, thenRefresh } from '../../platform/app/then-refresh.ts';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 
@@ -22,15 +22,7 @@ export function RestoreStackDialog({
   stack: { id, isNameTaken, project, resourceCount, stack, version },
 }: Props & { readonly onRestored: (restored: StackRef) => void }) {
   const [name, setName] = useState(isNameTaken ? `${stack}-restored` : stack);
-  const restoring = useMutation(
-    trpc.deletedStacks.restore.mutationOptions({
-      onSuccess: async (restored) => {
-        await refresh();
-        onRestored(restored);
-      },
-    }),
-  );
-
+  const restoring = useMutation(trpc.deletedStacks.restore.mutationOptions(thenRefresh()));
   const state = version === 0 ? restoreStackTexts.withoutVersion : restoreStackTexts.version(version, resourceCount);
   return (
     <ActionDialog
@@ -42,7 +34,7 @@ export function RestoreStackDialog({
       error={restoring.error}
       typed={stack}
       onClose={onClose}
-      onSubmit={() => restoring.mutate({ organization, id, stack: name.trim() })}
+      onSubmit={() => restoring.mutate({ organization, id, stack: name.trim() }, { onSuccess: onRestored })}
     >
       <TextField
         label={restoreStackTexts.name}

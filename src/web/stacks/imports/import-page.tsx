@@ -3,7 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { PackageOpen } from 'lucide-react';
 import type { ImportedStack, ImportRun } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
-import { trpc } from '../../platform/app/trpc.ts';
+import { every, trpc } from '../../platform/app/trpc.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Code } from '../../platform/ui/code.tsx';
 
@@ -14,20 +14,32 @@ import { pagedList } from '../../platform/ui/paged-list.ts';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
+import { useRefetchOnChange } from '../../updates/refetch-on-change.ts';
 import { countsOf, titleOf } from './import-labels.ts';
 import styles from './imports.module.css';
 import { RunBadges } from './run-badges.tsx';
 import { importPageTexts, importTexts } from './texts.ts';
 
+const pollMs = 15_000;
 const route = getRouteApi('/$organization/~/imports/$run');
 
 /** A run of `holdfast import`, with what it did with each stack. */
 export function ImportPage() {
   const { organization, run: id } = route.useParams();
-  const query = useQuery(trpc.imports.get.queryOptions({ organization, id }));
-  const stacks = useInfiniteQuery(
-    trpc.imports.stacks.infiniteQueryOptions({ organization, id }, { getNextPageParam: ({ next }) => next }),
+  const query = useQuery(
+    trpc.imports.get.queryOptions(
+      { organization, id },
+      { refetchInterval: ({ state }) => every(state.data?.endedAt === null ? pollMs : null)({ state }) },
+    ),
   );
+  const isRunning = query.data?.endedAt === null;
+  const stacks = useInfiniteQuery(
+    trpc.imports.stacks.infiniteQueryOptions(
+      { organization, id },
+      { getNextPageParam: ({ next }) => next, refetchInterval: every(isRunning ? pollMs : null) },
+    ),
+  );
+  useRefetchOnChange(String(isRunning), stacks.refetch);
   const problem = useProblem(query, stacks);
   if (problem) return <Problem {...problem} />;
   const run = query.data;

@@ -10,6 +10,7 @@ import { VersionDiff } from './version-diff.tsx';
 /** Restores an earlier version as the newest one, after showing the changes to the state. */
 export function RestoreDialog({
   headVersion,
+  idOf,
   onClose,
   onRestored,
   stack,
@@ -17,6 +18,7 @@ export function RestoreDialog({
 }: {
   readonly stack: StackRef;
   readonly version: number;
+  readonly idOf: (version: number) => string;
   readonly headVersion: number;
   readonly onRestored: (from: number, to: number) => void;
   readonly onClose: () => void;
@@ -25,10 +27,9 @@ export function RestoreDialog({
   const [seen] = useState(headVersion);
   const restoring = useMutation(
     trpc.versions.restore.mutationOptions({
-      onSuccess: ({ version: restored }) => {
+      onSuccess: () => {
         for (const changed of [trpc.stacks, trpc.versions, trpc.updates, trpc.resources])
           void queryClient.invalidateQueries({ queryKey: changed.pathKey() });
-        onRestored(seen, restored);
       },
     }),
   );
@@ -42,12 +43,17 @@ export function RestoreDialog({
       error={restoring.error}
       typed={stack.stack}
       onClose={onClose}
-      onSubmit={() => restoring.mutate({ ...stack, version, headVersion: seen })}
+      onSubmit={() =>
+        restoring.mutate(
+          { ...stack, version, headVersion: seen },
+          { onSuccess: (restored) => onRestored(seen, restored.version) },
+        )
+      }
     >
       <p className={styles['note']}>{restoreTexts.note(<code>pulumi preview --refresh</code>)}</p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}
       <section className={styles['diff']} aria-label={restoreTexts.whatChanges} tabIndex={0}>
-        <VersionDiff stack={stack} from={seen} to={version} />
+        <VersionDiff stack={stack} from={seen} to={version} idOf={idOf} />
       </section>
     </ActionDialog>
   );

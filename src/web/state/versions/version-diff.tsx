@@ -1,5 +1,6 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { StackRef } from '../../platform/app/contract.ts';
+import { ofVersions } from '../../platform/app/of-versions.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { stopsUnread, trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
@@ -13,9 +14,12 @@ const pageSize = 50;
 /** Resources that differ between two versions, with their properties. */
 export function VersionDiff({
   from,
+  idOf,
   stack,
   to,
 }: {
+  /** What tells a version from another one of the same number. */
+  readonly idOf: (version: number) => string;
   readonly stack: StackRef;
   readonly from: number;
   readonly to: number;
@@ -24,8 +28,7 @@ export function VersionDiff({
   const query = useInfiniteQuery(
     trpc.versions.diff.infiniteQueryOptions(
       { organization, project, stack: name, from, to, limit: pageSize },
-      // Versions do not change.
-      { ...stopsUnread, getNextPageParam: (page) => page.next, staleTime: 'static' },
+      { ...stopsUnread, getNextPageParam: (page) => page.next, ...ofVersions(idOf(from), idOf(to)) },
     ),
   );
   const problem = useProblem(query);

@@ -68,7 +68,10 @@ export function VersionList({ details, search, stack }: VersionListProps) {
   const change = (chosen: Partial<StackPageSearch>): void =>
     void navigate({ to: '.', search: (before) => ({ ...before, ...chosen }), replace: true, resetScroll: false });
   const choose = (chosen: { readonly from: number; readonly to: number }): void => change(chosen);
-  const chosen = versions.find(({ version }) => version === to);
+  const find = (number: number) => versions.find(({ version }) => version === number);
+  // Those that are not listed yet: they are told from versions of a former stack of this name.
+  const idOf = (number: number): string => find(number)?.updateId ?? details.createdAt;
+  const chosen = find(to);
   const mayRestore =
     chosen?.isStateDeleted !== true && to < newest && details.active === null && details.permissions.includes('write');
   const shapes = (
@@ -89,6 +92,7 @@ export function VersionList({ details, search, stack }: VersionListProps) {
           stack={{ organization, project, stack: name }}
           version={to}
           headVersion={newest}
+          idOf={idOf}
           onClose={() => setIsRestoring(false)}
           onRestored={(before, restored) => {
             setIsRestoring(false);
@@ -154,9 +158,9 @@ export function VersionList({ details, search, stack }: VersionListProps) {
             </div>
           </header>
           {search.show === 'state' ? (
-            <StateViewer key={to} stack={stack} version={to} />
+            <StateViewer key={`${to} ${idOf(to)}`} stack={stack} version={to} id={idOf(to)} />
           ) : (
-            <VersionDiff key={`${from} ${to}`} stack={stack} from={from} to={to} />
+            <VersionDiff key={`${from} ${to}`} stack={stack} from={from} to={to} idOf={idOf} />
           )}
         </section>
       </div>
@@ -229,7 +233,7 @@ function VersionRow({
 /** Pins a version, whose state retention then keeps, or unpins it. */
 function PinButton({ stack, version }: { readonly stack: StackRef; readonly version: VersionItem }) {
   const { organization, project, stack: name } = stack;
-  const refresh = thenRefresh(() => {});
+  const refresh = thenRefresh();
   const pin = useMutation(trpc.retention.pin.mutationOptions(refresh));
   const unpin = useMutation(trpc.retention.unpin.mutationOptions(refresh));
   const isPinned = version.pinnedBy !== null;

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { maxWatched, parseWatched } from './watched.ts';
+import { followRename, listWatched, maxWatched, parseWatched, watch } from './watched.ts';
 
 const stack = { login: 'ada', organization: 'acme', project: 'web', stack: 'prod', updateId: null, endedAt: null };
 
@@ -11,4 +11,15 @@ test.each<[string, unknown, number]>([
   ['too many', Array.from({ length: 30 }, (_, n) => ({ ...stack, stack: `s${n}` })), maxWatched],
 ])('of the storage, %s is read as watched stacks', (_, stored, count) => {
   expect(parseWatched(stored)).toHaveLength(count);
+});
+
+test('a watch goes with a renamed stack, also if the server cannot say so at once, and ends with a deleted one', async () => {
+  watch(stack);
+  await expect(followRename(stack, () => Promise.reject(new Error('503')))).rejects.toThrow('503');
+  expect(listWatched()).toEqual([stack]);
+  const moved = { ...stack, stack: 'live' };
+  await followRename(stack, async () => ({ project: 'web', stack: 'live' }));
+  expect(listWatched()).toEqual([moved]);
+  await followRename(moved, async () => null);
+  expect(listWatched()).toEqual([]);
 });

@@ -1,3 +1,4 @@
+import { isGone } from '../../platform/app/api-error.ts';
 import type { StackRef } from '../../platform/app/contract.ts';
 import { createStoredList } from '../../platform/ui/stored-value.ts';
 
@@ -49,6 +50,19 @@ export function watch(one: Watched): void {
 /** Notes an end if the stack is still watched: another tab may have ended that. */
 export function noteEnd(one: Watched, endedAt: string): void {
   watched.set(watched.read().map((each) => (isSameWatch(each, one) ? { ...each, endedAt } : each)));
+}
+
+/** A watch goes with a renamed stack, and ends with a deleted one. If nobody can say which it is, `find` rejects, and the watch stays. */
+export async function followRename(
+  one: Watched,
+  find: () => Promise<Pick<StackRef, 'project' | 'stack'> | null>,
+): Promise<void> {
+  const renamed = await find().catch((error: unknown) => {
+    if (isGone(error)) return null;
+    throw error;
+  });
+  unwatch(one);
+  if (renamed) watch({ ...one, project: renamed.project, stack: renamed.stack });
 }
 
 export function unwatch(one: Omit<Watched, 'endedAt'>): void {

@@ -6,7 +6,7 @@ import { useMe } from '../../platform/app/me.ts';
 import { hasDraft } from '../../platform/app/session.ts';
 import { apiClient } from '../../platform/app/trpc.ts';
 import { viewKind, viewStatus } from '../update-status.ts';
-import { listWatched, noteEnd, unwatch, useWatched, type Watched, watch } from './watched.ts';
+import { followRename, listWatched, noteEnd, unwatch, useWatched, type Watched } from './watched.ts';
 
 /** Without the stream. */
 const pollMs = 60_000;
@@ -80,10 +80,7 @@ async function look(watched: Watched): Promise<void> {
     if (last !== watched.endedAt) noteEnd(watched, last || new Date(0).toISOString());
   } catch (error) {
     if (errorCode(error) !== 'NOT_FOUND') return;
-    unwatch(watched);
-    // A watch goes with a renamed stack.
-    const renamed = await apiClient.stacks.renamed.query(ref).catch(() => null);
-    if (renamed) watch({ ...watched, project: renamed.project, stack: renamed.stack });
+    await followRename(watched, () => apiClient.stacks.renamed.query(ref)).catch(() => {});
   }
 }
 

@@ -1,7 +1,7 @@
 // Documents that are as bad as the limits permit, each in its own way. `stack` is the name in URNs, `note` differs between versions.
 
 const type = 'test:index:Thing';
-export const rootUrn = (stack: string): string => `urn:pulumi:${stack}::proj::pulumi:pulumi:Stack::proj-${stack}`;
+const rootUrn = (stack: string): string => `urn:pulumi:${stack}::proj::pulumi:pulumi:Stack::proj-${stack}`;
 export const thingUrn = (stack: string, name: string): string => `urn:pulumi:${stack}::proj::${type}::${name}`;
 /** The resource of each state that is asked for. */
 export const worstThing = 'worst';
@@ -34,7 +34,7 @@ function* times(count: number, make: (at: number) => string): Generator<string> 
 const object = (count: number, member: (at: number) => string): string => `{${[...times(count, member)].join(',')}}`;
 
 /** Values that are nested as deep as they may be. */
-export const deepState: StateShape = (stack, note) => {
+const deepState: StateShape = (stack, note) => {
   const list = nested(`"${note}"`, ['[', ']']);
   const tree = nested(`"${note}"`, ['{"a":', '}']);
   const secret = nested(`{${secretKeys},"ciphertext":"${note}"}`, ['{"a":', '}']);
@@ -46,7 +46,7 @@ export const deepState: StateShape = (stack, note) => {
 };
 
 /** Many resources, each with dependencies on those before it, all of which change. */
-export const wideState: StateShape = (stack, note) =>
+const wideState: StateShape = (stack, note) =>
   documentOf(stack, '{}', [
     thing(stack, worstThing, `"inputs":{"note":"${note}"}`),
     ...times(8_000, (at) => {
@@ -56,7 +56,7 @@ export const wideState: StateShape = (stack, note) =>
   ]);
 
 /** One resource of almost 8 MiB with values that are as many as possible, and outputs of the stack like that. */
-export const manyLeaves: StateShape = (stack, note) => {
+const manyLeaves: StateShape = (stack, note) => {
   const many = object(400_000, (at) => `"k${at}":"${note}"`);
   return documentOf(
     stack,
@@ -72,7 +72,7 @@ export const manyLeaves: StateShape = (stack, note) => {
 };
 
 /** The same with secrets, and with as many properties as are compared one by one. */
-export const manySecrets: StateShape = (stack, note) => {
+const manySecrets: StateShape = (stack, note) => {
   const secrets = (count: number): string =>
     object(count, (at) => `"s${at}":{${secretKeys},"ciphertext":"${note}${at}"}`);
   return documentOf(stack, secrets(20_000), [
@@ -82,7 +82,7 @@ export const manySecrets: StateShape = (stack, note) => {
 };
 
 /** Names, types and texts that are very long. */
-export const longTexts: StateShape = (stack, note) => {
+const longTexts: StateShape = (stack, note) => {
   const name = (at: number): string => `${at}${'n'.repeat(200_000)}`;
   const text = JSON.stringify(`${note} <script>\n# "${'\\"x'.repeat(400_000)}`);
   const pending = `{"type":"creating","resource":${thing(stack, name(99), `"inputs":{"a":${text}}`)}}`;
@@ -98,7 +98,7 @@ export const longTexts: StateShape = (stack, note) => {
 };
 
 /** What a property of the worst resource may be called, in one of 20,000 properties: for the history of each. */
-export const manyProperties: StateShape = (stack, note) =>
+const manyProperties: StateShape = (stack, note) =>
   documentOf(stack, '{}', [
     thing(
       stack,

@@ -60,6 +60,14 @@ export function createCopyQueueRepository(db: Queryable) {
         /* copyQueue.postpone */
         update blob_copies_due set try_at = clock_timestamp() + make_interval(secs => ${retrySeconds}) where key = ${key}`),
 
+    /** Ends waits that are too long because the clock was set back. Returns how many. */
+    clipWaits: async (): Promise<number> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* copyQueue.clipWaits */
+        update blob_copies_due set try_at = now() where try_at > now() + make_interval(secs => ${retrySeconds})`);
+      return rowCount;
+    },
+
     /** A blob that is to be deleted by now stays. */
     remove: ({ isDeletion, key }: { readonly key: string; readonly isDeletion: boolean }) =>
       db.query(sql.nothing`
@@ -70,7 +78,7 @@ export function createCopyQueueRepository(db: Queryable) {
       db.one(sql.rows(LagRow)`
         /* copyQueue.readLag */
         select count(*)::integer as blobs, coalesce(sum(bytes), 0)::bigint as bytes,
-          coalesce(ceil(extract(epoch from clock_timestamp() - min(noted_at))), 0)::integer as seconds
+          greatest(0, ceil(extract(epoch from clock_timestamp() - min(noted_at))))::integer as seconds
         from blob_copies_due`),
   };
 }

@@ -165,10 +165,11 @@ export function createApprovalRepository(db: Queryable) {
         /* approvals.lock */ select ${approvalColumns(viewer)} from update_approvals a where a.id = ${id} and a.stack_id = ${stackId} for update`),
 
     /** The newest requests first. */
-    list: (stackId: string, limit: number) => {
+    list: (stackId: string, limit: number, commit: string | null = null) => {
       // One after the other, as the index has them.
       const page = (given: boolean) => sql.fragment`(
         select * from update_approvals a where a.stack_id = ${stackId} and a.approved_at ${given ? sql.fragment`is not null` : sql.fragment`is null`}
+          ${commit === null ? sql.fragment`` : sql.fragment`and a.commit_id = ${commit}`}
         order by a.asked_at desc, a.id desc limit ${limit})`;
       return db.any(sql.rows(ApprovalRow)`
         /* approvals.list */

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../../platform/db/sql.ts';
 import { Nullable } from '../../../platform/schema/standard-schema.ts';
+import { fenceHolds } from '../../../updates/fence.ts';
 import type { LeaseFence } from '../../../updates/lease.ts';
 import { refusedPrefix } from './begin-entry.ts';
 import type { ChangeLimits, Stop } from './change-limits.ts';
@@ -34,8 +35,8 @@ export function createChangeLimitRepository(db: Queryable) {
     insert: (updateId: string, limits: ChangeLimits) =>
       db.query(sql.nothing`
         /* changeLimits.insert */
-        with guarded as (update updates set is_limited = true where id = ${updateId} returning id)
-        insert into update_limits (update_id, limits) select id, ${JSON.stringify(limits)} from guarded`),
+        with limited as (update updates set is_limited = true where id = ${updateId} returning id)
+        insert into update_limits (update_id, limits) select id, ${JSON.stringify(limits)} from limited`),
 
     /**
      * Takes the locks of a batch of a limited update, in the same order: the update (shared) and its row, then its journal. Read the limits and
@@ -46,8 +47,7 @@ export function createChangeLimitRepository(db: Queryable) {
         /* changeLimits.lockJournal */
         with locked as materialized (select lock_shared(${fence.updateId})),
         fenced as (
-          select id from locked, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
-            and expires_at > clock_timestamp() and journal_version = 1 for share of updates
+          select u.id from locked, updates u where ${fenceHolds(fence)} and u.journal_version = 1 for share of u
         )
         select j.update_id as id from fenced f join journals j on j.update_id = f.id for update of j`);
       return row !== null;

@@ -3,6 +3,7 @@ import { createAuditRepository } from '../../../audit/audit-repository.ts';
 import type { Database } from '../../../platform/db/database.ts';
 import type { Queryable } from '../../../platform/db/sql.ts';
 import { ForbiddenError } from '../../../platform/errors/errors.ts';
+import { FenceError, whileFenceHolds } from '../../../updates/fence.ts';
 import type { LeaseFence } from '../../../updates/lease.ts';
 import { urnKey } from '../../deployments/live-urns.ts';
 import type { BatchEntry } from '../journal-batch.ts';
@@ -72,50 +73,40 @@ export async function appendLimited(
     limits && needsBase(limits, begins, protection) ? await baseUrns.of(found?.baseCheckpointId ?? null) : none;
   const previewId = limits && needsPreview(limits, begins);
   const said = previewId === null ? none : await previewed.of(previewId);
-  return db
-    .inTransaction(async (tx) => {
-      const changeLimits = createChangeLimitRepository(tx);
-      if (!(await changeLimits.lockJournal(fence))) return null;
-      const changeLimit = await changeLimits.find(updateId);
-      if (migrated.size > 0) await changeLimits.addMigrated(updateId, [...migrated]);
-      const stored = await changeLimits.findStored(
-        updateId,
-        begins.map(({ sequenceId }) => sequenceId),
-      );
-      const known = new Set(stored.map(({ sequenceId }) => sequenceId));
-      const added = begins.filter(({ sequenceId }) => !known.has(sequenceId));
-      // Of earlier batches too.
-      const inserted =
-        limits && needsBase(limits, added, protection)
-          ? await changeLimits.findMigrated(
-              updateId,
-              added.map(({ urn }) => urnKey(urn)),
-            )
-          : none;
-      const live = { has: (key: string) => base.has(key) || inserted.has(key) };
-      const stop =
-        changeLimit &&
-        (changeLimit.stop ??
-          (await judgeBegins(tx, updateId, changeLimit, { changes: changesAmong(added, live), protection, said })));
-      const refused = new Map(stop ? added.map((begin) => [begin.sequenceId, refusedEntry(begin)]) : []);
-      const accepted = entries.map((entry) => (entry.isBegin && refused.get(entry.sequenceId)) || entry);
-      const appended = await createJournalRepository(tx).append(fence, accepted, true);
-      if (!appended) throw new FenceError();
-      const isRefused = refused.size > 0 || stored.some((entry) => entry.isRefused);
-      return { appended, refusal: isRefused ? stop : null };
-    })
-    .catch((error: unknown) => {
-      if (error instanceof FenceError) return null;
-      throw error;
-    });
+  return whileFenceHolds(db, async (tx) => {
+    const changeLimits = createChangeLimitRepository(tx);
+    if (!(await changeLimits.lockJournal(fence))) return null;
+    const changeLimit = await changeLimits.find(updateId);
+    if (migrated.size > 0) await changeLimits.addMigrated(updateId, [...migrated]);
+    const stored = await changeLimits.findStored(
+      updateId,
+      begins.map(({ sequenceId }) => sequenceId),
+    );
+    const known = new Set(stored.map(({ sequenceId }) => sequenceId));
+    const added = begins.filter(({ sequenceId }) => !known.has(sequenceId));
+    // Of earlier batches too.
+    const inserted =
+      limits && needsBase(limits, added, protection)
+        ? await changeLimits.findMigrated(
+            updateId,
+            added.map(({ urn }) => urnKey(urn)),
+          )
+        : none;
+    const live = { has: (key: string) => base.has(key) || inserted.has(key) };
+    const stop =
+      changeLimit &&
+      (changeLimit.stop ??
+        (await judgeBegins(tx, updateId, changeLimit, { changes: changesAmong(added, live), protection, said })));
+    const refused = new Map(stop ? added.map((begin) => [begin.sequenceId, refusedEntry(begin)]) : []);
+    const accepted = entries.map((entry) => (entry.isBegin && refused.get(entry.sequenceId)) || entry);
+    const appended = await createJournalRepository(tx).append(fence, accepted, true);
+    if (!appended) throw new FenceError();
+    const isRefused = refused.size > 0 || stored.some((entry) => entry.isRefused);
+    return { appended, refusal: isRefused ? stop : null };
+  });
 }
 
 const none: ReadonlySet<string> = new Set();
-
-/** The lease ended between the statements; rolls all of them back. */
-class FenceError extends Error {
-  override readonly name = 'FenceError';
-}
 
 /** Counts the changes, or stops the update and returns the reason; null if it may continue. The journal is locked. */
 async function judgeBegins(

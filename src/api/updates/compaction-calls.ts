@@ -1,10 +1,12 @@
 import type { AppContext } from '../../shared/context.ts';
 import { compactJournal } from '../../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
+import { runInOrder } from '../../shared/platform/db/connection-gate.ts';
 import { JobPendingError } from '../../shared/platform/errors/outcome.ts';
 import { ByteBudget } from '../../shared/platform/payloads/byte-budget.ts';
 import { QueueUnavailableError } from '../../shared/platform/redis/queue-unavailable.ts';
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 
 /**
  * Maximum size of a journal and its base that the API compacts itself when no worker can be reached: in a thread, but in its own
@@ -12,6 +14,16 @@ import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
  */
 const maxEntries = 5_000;
 const maxBaseBytes = 8 * 1024 * 1024;
+
+/**
+ * Enqueues compaction of the journal of an ended update. No call waits for that, because the queue may be elsewhere. Only logs a
+ * failure: the sweep compacts the journal, too.
+ */
+export function compactSoon({ dispatcher, logger }: ApiContext, updateId: string): void {
+  runInOrder(() => dispatcher.enqueue(compactJournal.create({ updateId }))).catch((error: unknown) =>
+    logger.warn({ updateId, err: error }, 'journal left to the background task'),
+  );
+}
 
 interface Compaction {
   readonly running: Promise<void>;
@@ -23,7 +35,7 @@ interface Compaction {
  * Compacts journals for waiting calls: on a worker, or in this process if the queue is unavailable and the journal is short. Calls for
  * the same update share a job: those of many readers would wait for each other on all workers.
  */
-export class JournalCompaction {
+export class CompactionCalls {
   readonly #context: AppContext;
   readonly #dispatcher: JobDispatcher;
   readonly #turn = new ByteBudget(1);

@@ -4,7 +4,7 @@ import type { Job } from '../../shared/jobs/definitions.ts';
 import type { DispatchOptions, JobDispatcher } from '../../shared/jobs/dispatcher.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../shared/platform/errors/outcome.ts';
-import { JournalCompaction } from './journal-compaction.ts';
+import { CompactionCalls } from './compaction-calls.ts';
 
 function open({ waitSeconds = 60 } = {}) {
   const jobs: { updateId: string; fairnessKey: string | undefined; end: () => void; fail: (error: Error) => void }[] =
@@ -16,40 +16,40 @@ function open({ waitSeconds = 60 } = {}) {
   };
   const context = { readOnly: { assertNotFenced: () => {} }, config: { jobs: { waitSeconds } } };
   const dispatcher: Pick<JobDispatcher, 'run'> = { run };
-  const compaction = new JournalCompaction(context as unknown as AppContext, dispatcher as JobDispatcher);
-  return { compaction, jobs };
+  const compactions = new CompactionCalls(context as unknown as AppContext, dispatcher as JobDispatcher);
+  return { compactions, jobs };
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test('calls that come while a job runs share the next one, which sees their entries', async () => {
-  const { compaction, jobs } = open();
-  const first = compaction.compact('a');
+  const { compactions, jobs } = open();
+  const first = compactions.compact('a');
   let ended = 0;
-  const others = Array.from({ length: 50 }, () => compaction.compact('a').then(() => void ended++));
-  void compaction.compact('b');
+  const others = Array.from({ length: 50 }, () => compactions.compact('a').then(() => void ended++));
+  void compactions.compact('b');
   await turn();
   expect(jobs.map(({ updateId }) => updateId)).toEqual(['a', 'b']);
   jobs[0]?.end();
   await first;
   await turn();
   expect([jobs.length, ended]).toEqual([3, 0]);
-  const last = compaction.compact('a');
+  const last = compactions.compact('a');
   jobs[2]?.end();
   await Promise.all(others);
   await turn();
   jobs[3]?.end();
   await last;
-  void compaction.compact('a');
+  void compactions.compact('a');
   await turn();
   expect(jobs).toHaveLength(5);
 });
 
 test('a job counts for the organization of its caller', async () => {
-  const { compaction, jobs } = open();
-  void compaction.compact('a', 'acme');
-  const next = compaction.compact('a', 'acme');
-  void compaction.compact('b');
+  const { compactions, jobs } = open();
+  void compactions.compact('a', 'acme');
+  const next = compactions.compact('a', 'acme');
+  void compactions.compact('b');
   jobs[0]?.end();
   await turn();
   jobs[2]?.end();
@@ -58,9 +58,9 @@ test('a job counts for the organization of its caller', async () => {
 });
 
 test('an error reaches only those whose job it is', async () => {
-  const { compaction, jobs } = open();
-  const first = compaction.compact('a');
-  const second = compaction.compact('a');
+  const { compactions, jobs } = open();
+  const first = compactions.compact('a');
+  const second = compactions.compact('a');
   jobs[0]?.fail(new ConflictError('no'));
   await expect(first).rejects.toThrow(ConflictError);
   await turn();
@@ -69,10 +69,10 @@ test('an error reaches only those whose job it is', async () => {
 });
 
 test('a call does not wait longer for two jobs than for one', async () => {
-  const { compaction, jobs } = open({ waitSeconds: 0.05 });
-  const first = compaction.compact('a');
-  await expect(compaction.compact('a')).rejects.toThrow(JobPendingError);
-  const second = compaction.compact('a');
+  const { compactions, jobs } = open({ waitSeconds: 0.05 });
+  const first = compactions.compact('a');
+  await expect(compactions.compact('a')).rejects.toThrow(JobPendingError);
+  const second = compactions.compact('a');
   jobs[0]?.end();
   await first;
   await turn();

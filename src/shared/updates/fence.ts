@@ -1,0 +1,29 @@
+import { type Queryable, sql } from '../platform/db/sql.ts';
+import type { LeaseFence } from './lease.ts';
+
+/** Selects the update of a fence from `updates u` if it runs in the same epoch, with a valid lease. */
+export const fenceHolds = ({ updateId, epoch }: Pick<LeaseFence, 'updateId' | 'epoch'>) => sql.fragment`
+  u.id = ${updateId} and u.status = 'running' and u.epoch = ${epoch} and u.expires_at > clock_timestamp()`;
+
+/** The same, of an update that was read before. */
+export function isHeld(
+  update: { readonly status: string; readonly expired: boolean; readonly epoch: number },
+  fence: LeaseFence,
+): boolean {
+  return update.status === 'running' && !update.expired && update.epoch === fence.epoch;
+}
+
+/** The fence held no longer at a later statement of a transaction. */
+export class FenceError extends Error {
+  override readonly name = 'FenceError';
+}
+
+/** Runs `work` in a transaction. Returns null if it throws FenceError, which rolls back all of its statements. */
+export async function whileFenceHolds<T>(db: Queryable, work: (tx: Queryable) => Promise<T>): Promise<T | null> {
+  try {
+    return await db.transaction(work);
+  } catch (error) {
+    if (error instanceof FenceError) return null;
+    throw error;
+  }
+}

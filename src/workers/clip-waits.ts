@@ -1,0 +1,29 @@
+import { createBlobHoldRepository, holdSeconds } from '../shared/backup/blob-hold-repository.ts';
+import type { AppContext } from '../shared/context.ts';
+import { createCopyQueueRepository } from '../shared/platform/blobs/second/copy-queue-repository.ts';
+import { createDueIndexRepository } from '../shared/search/due-index-repository.ts';
+import { claimSeconds, maxPauseSeconds } from '../shared/webhooks/delivery-attempt.ts';
+import { createWebhookEventRepository } from '../shared/webhooks/webhook-event-repository.ts';
+import { inBatches } from './platform/in-batches.ts';
+
+const rowsAtOnce = 5_000;
+
+/**
+ * Ends the waits of queues that are claimed by time, so that they do not stand still for as long as the clock of the database was set back.
+ * Others ignore such times themselves. Returns how many.
+ */
+export async function clipWaits(
+  { db, logger }: Pick<AppContext, 'db' | 'logger'>,
+  signal: AbortSignal,
+): Promise<number> {
+  const events = createWebhookEventRepository(db);
+  const clipped =
+    (await createDueIndexRepository(db).clipWaits()) +
+    (await inBatches(rowsAtOnce, signal, (limit) =>
+      events.clipWaits({ claimSeconds, limit, pauseSeconds: maxPauseSeconds }),
+    )) +
+    (await createCopyQueueRepository(db).clipWaits()) +
+    (await createBlobHoldRepository(db).clip(holdSeconds));
+  if (clipped > 0) logger.warn({ clipped }, 'waits ended early: the clock of the database was set back');
+  return clipped;
+}
