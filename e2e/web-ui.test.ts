@@ -235,6 +235,14 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     await page.reload();
     await page.getByRole('navigation', { name: 'Favorites' }).getByRole('link', { name: 'web/dev' }).waitFor();
     expect(await background()).not.toBe(light);
+    // Another user of the same browser sees none of them.
+    await page.evaluate(
+      `localStorage.setItem('holdfast.favorites', localStorage.getItem('holdfast.favorites').replace(/"login":"[^"]+"/, '"login":"eve"'))`,
+    );
+    await page.reload();
+    await waitForStacks('web/dev', 'web/prod', 'api/prod', 'search/dev');
+    await page.locator('button[aria-label="Favorite dev-org/web/dev"][aria-pressed="false"]').waitFor();
+    expect(await page.getByRole('navigation', { name: 'Favorites' }).count()).toBe(0);
     await page.evaluate('localStorage.clear()');
   });
 

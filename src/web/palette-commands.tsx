@@ -79,7 +79,7 @@ export function useCommands(
 ): { readonly commands: readonly Command[]; readonly isAnswered: boolean } {
   const navigate = useNavigate();
   const me = useMe();
-  const favorites = useFavorites();
+  const favorites = useFavorites(me?.login);
   const owners = useViewOwners();
   const views = useSavedViews(owners).items ?? [];
   const deferred = useDeferredValue(text);

@@ -45,7 +45,7 @@ export function Sidebar({
   readonly onLeave: () => void;
 }) {
   const me = useMe();
-  const favorites = useFavorites();
+  const favorites = useFavorites(me?.login);
   const times = useTimeDisplay();
   const navigate = useNavigate();
   return (

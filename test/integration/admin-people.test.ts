@@ -60,6 +60,7 @@ test('creates organizations, users and tokens, and does not change existing ones
   expect(await status(token)).toBe(200);
   expect(await runOk('create-user', 'ada', '--organization', 'acme')).toBe('User ada exists.\n');
   expect(await roleOf('ada', 'acme')).toBe('admin');
+  expect(await runRejected(1, 'create-user', 'ADA')).toContain('user ada already exists');
   await runOk('create-organization', 'other');
   const asked = await runRejected(1, 'create-user', 'ada', '--organization', 'acme', '--role', 'viewer');
   expect(asked).toContain('is admin in acme: holdfast admin set-role ada viewer --organization acme');

@@ -10,6 +10,7 @@ import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { describeWeakToken } from '../../src/shared/platform/crypto/weak-secrets.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
+import { Provider } from '../support/scim.ts';
 import { exportedNames } from '../support/stack-state.ts';
 import { ok, startUpdate } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
@@ -112,6 +113,37 @@ organizations:
     await expect(applying).rejects.not.toThrow(token('ann'));
     expect(await query(app, `select 1 from organizations where name = 'clash'`)).toEqual([]);
     expect((await rolesOf(token('ann'))).login).toBe('ann');
+  });
+
+  test('a login that differs only in case from an existing one is the same user', async () => {
+    await apply(file);
+    await apply(`organizations: [{ name: acme, members: [{ login: TokenLess, role: viewer }] }]`);
+    expect(await query(app, `select login from users where lower(login) = 'tokenless'`)).toEqual([
+      { login: 'tokenless' },
+    ]);
+  });
+
+  test('a user whom the file lists keeps the login, whatever the identity provider says', async () => {
+    const by = await Provider.of(app, 'provided');
+    const ada = await by.addUser('ada');
+    const bea = await by.addUser('bea');
+    const cid = await by.addUser('cid');
+    const listed = `
+organizations:
+  - name: provided
+    members:
+      - { login: ada, role: admin, token: ${token('ada')} }
+      - { login: bea, role: member }
+`;
+    await apply(listed);
+    const rename = (id: string, value: string) => by.patch(`Users/${id}`, { op: 'replace', path: 'userName', value });
+    for (const id of [ada, bea]) {
+      const { json, status } = await rename(id, 'other');
+      expect([status, json.scimType, json.detail]).toEqual([400, 'mutability', expect.stringContaining('bootstrap')]);
+    }
+    expect((await rename(cid, 'cid.renamed')).status).toBe(200);
+    await apply(listed);
+    expect((await rolesOf(token('ada'))).login).toBe('ada');
   });
 
   test('a revoked token stays revoked', async () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import pg from 'pg';
 import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
 import { createDueIndexRepository } from '../../src/shared/search/due-index-repository.ts';
 import { indexDue } from '../../src/workers/search/index-states.ts';
@@ -62,6 +63,30 @@ test('a rule refuses to remove outputs that other stacks read, and names them', 
   await write(consumer, [{ name: 'other' }]);
   await ok(app.call('DELETE', `/api/stacks/${stack.organization}/apps/stock?force=true`, { auth: stack.auth }));
   expect((await remove(stack)).status).toBe(204);
+});
+
+test('a rule refuses a rename that another session held up while a consumer appeared', async () => {
+  const stack = await createStack(app);
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  const other = new pg.Client({ connectionString: app.database.ownerUrl });
+  await other.connect();
+  try {
+    await other.query('begin');
+    await other.query('select 1 from stacks where id = $1 for update', [await stackId(app, stack)]);
+    const renaming = rename(stack);
+    await until(async () => {
+      const { rows } = await other.query(
+        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rows.length > 0;
+    }, 'the rename waits');
+    await consumerOf(stack, 'shop');
+    await other.query('rollback');
+    const { json, status } = await renaming;
+    expect([status, json.message]).toEqual([409, expect.stringContaining('is read by another stack now')]);
+  } finally {
+    await other.end();
+  }
 });
 
 test('while a state is not indexed, a rule refuses, or warns, and the search says so', async () => {

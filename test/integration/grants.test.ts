@@ -157,6 +157,37 @@ describe('without the permission to manage, no user', () => {
     await ok(rename('prod-2'));
   });
 
+  test('renames a stack into the scopes of a service’s tokens or CI runs', async () => {
+    const { auth, organization } = await organizationOf();
+    const member = await person(app, organization, 'member');
+    const rename = async (newName: string) => {
+      const at = `/api/stacks/${organization}/proj/prod/rename`;
+      const { status, text } = await app.call('POST', at, { auth: member.auth, body: { newName } });
+      return [status, text];
+    };
+    const refused = [403, expect.stringMatching(/scopes of tokens.*manage/)];
+    const scopes = [{ permissions: ['write', 'decrypt'], stacks: 'proj/dev-*' }];
+    const { json } = await ok(
+      app.call('POST', `/api/orgs/${organization}/tokens`, { auth, body: { name: 'ci', kind: 'service', scopes } }),
+    );
+    expect(await rename('dev-9')).toEqual(refused);
+    await ok(app.call('DELETE', `/api/orgs/${organization}/tokens/${json.id}`, { auth }));
+    const [issuer] = await query(
+      app,
+      `insert into trusted_issuers (organization_id, name, url, audience) values ($1, 'ci', 'https://ci.example', 'x') returning id`,
+      [member.organizationId],
+    );
+    await query(
+      app,
+      `insert into trust_policies (issuer_id, position, decision, token_kind, rules, scopes)
+       select $1, 1, 'allow', 'service', '{}', scopes from api_tokens where id = $2`,
+      [issuer?.['id'], json.id],
+    );
+    expect(await rename('dev-9')).toEqual(refused);
+    await query(app, 'delete from trusted_issuers where id = $1', [issuer?.['id']]);
+    expect(await rename('dev-9')).toEqual([204, '']);
+  });
+
   test('changes a tag by which grants select stacks, nor by starting an update', async () => {
     const { organization, ...dev } = await organizationOf();
     const member = await person(app, organization, 'member');
@@ -212,6 +243,22 @@ describe('without the permission to manage, no user', () => {
     await createGrantRepository(app.context.db).remove(member.organizationId, id);
     expect(await decrypt('dev')).toBe(200);
   });
+});
+
+test('a user who returns does not get grants to personal tokens back', async () => {
+  const { organization, path } = await organizationOf();
+  const member = await person(app, organization, 'member');
+  await query(app, `update api_tokens set scopes = '[{ "permissions": 1 }]' where id = $1`, [member.tokenId]);
+  await grant(app, member.organizationId, { tokenId: member.tokenId }, 'allow', ['write']);
+  const write = () => statusOf(member, 'PATCH', `${path}/tags`, {});
+  expect(await write()).toBe(204);
+  await query(app, 'delete from memberships where user_id = $1', [member.userId]);
+  expect(await query(app, 'select 1 from grants where token_id = $1', [member.tokenId])).toEqual([]);
+  await query(app, `insert into memberships (organization_id, user_id, role) values ($1, $2, 'member')`, [
+    member.organizationId,
+    member.userId,
+  ]);
+  expect(await write()).toBe(403);
 });
 
 describe('stack init --teams', () => {

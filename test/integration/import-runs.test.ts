@@ -7,7 +7,9 @@ import { runHoldfast } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { type DiyStack, diyCheckpoint, writeDiyFolder } from '../support/diy-folder.ts';
 import { importEnv } from '../support/import-run.ts';
+import { PolicyCalls } from '../support/policy-packs.ts';
 import { ask } from '../support/procedures.ts';
+import { ok, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
 const app = testApp();
@@ -25,7 +27,7 @@ async function sourceOf(name: string, stacks: readonly DiyStack[]) {
   // biome-ignore lint/suspicious/noExplicitAny: the data of any procedure
   const read = async (procedure: string, input: object = {}): Promise<any> => (await answer(procedure, input)).data;
   return {
-    ...{ answer, directory, member, read },
+    ...{ admin, answer, directory, member, read },
     run: (...options: string[]) => runHoldfast(importEnv(app, ''), ...words, ...options),
   };
 }
@@ -155,6 +157,32 @@ test('what the source lacks is in the run, so that nobody takes it for verified'
       notes: [expect.stringContaining('is in the plan, but not in')],
     },
   ]);
+});
+
+test('a rolled-back stack loses the grants of its creation; imported again, it is in its policy groups', async () => {
+  const source = await sourceOf('again', [{ project: 'proj', stack: 'prod', versions: 1 }]);
+  const at = { organization: 'again', auth: `token ${source.admin}`, path: '/api/stacks/again/proj/prod' };
+  const { auth } = at;
+  await ok(app.call('POST', '/api/orgs/again/teams/pulumi', { auth, body: { name: 'blue' } }));
+  const body = { stackName: 'prod', teams: ['blue'] };
+  await ok(app.call('POST', '/api/stacks/again/proj', { auth, body }));
+  const packs = new PolicyCalls(app, at as TestStack);
+  await packs.publish();
+  await ok(packs.call('POST', 'policygroups', { name: 'production' }));
+  await ok(packs.enable({ name: 'pack' }, 'production'));
+  await ok(packs.call('PATCH', 'policygroups/production', { addStack: { name: 'prod', routingProject: 'proj' } }));
+  expect((await source.run('--apply')).code).toBe(0);
+  expect(await packs.required()).toHaveLength(1);
+
+  expect((await source.run('--rollback', '--apply')).stdout).toContain('Deleted 1 stack');
+  expect(await query(app, 'select 1 from grants where stack_id is not null')).toEqual([]);
+  const [event] = await query(
+    app,
+    `select details::jsonb -> 'teams' as teams from audit_events where action = 'stack.delete' and organization = 'again'`,
+  );
+  expect(event).toEqual({ teams: ['blue'] });
+  expect((await source.run('--apply')).code).toBe(0);
+  expect(await packs.required()).toHaveLength(1);
 });
 
 test('verification and rollback take only the stacks of the plan', async () => {

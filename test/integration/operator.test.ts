@@ -3,7 +3,8 @@ import pg from 'pg';
 import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { type Person, person } from '../support/grants.ts';
-import { createStack, ok, startUpdate } from '../support/state.ts';
+import { PolicyCalls } from '../support/policy-packs.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append } from '../support/update-calls.ts';
@@ -30,7 +31,7 @@ test('users are created, changed and listed, and each change is one event', asyn
   expect(created).toEqual({
     ...{ login: 'ada', displayName: '', email: '', siteAdmin: false, active: true, organizations: [] },
   });
-  expect((await call('POST', 'users', { login: 'ada' })).status).toBe(409);
+  for (const login of ['ada', 'ADA']) expect((await call('POST', 'users', { login })).status).toBe(409);
   for (const login of ['', '/', 'a b', 'x'.repeat(101)])
     expect((await call('POST', 'users', { login })).status).toBe(400);
   await ok(call('PATCH', 'users/ada', { siteAdmin: true }));
@@ -121,6 +122,12 @@ test('organizations are created with their first admin, limited, and deleted whe
     'delete from stacks where project_id in (select p.id from projects p join organizations o on o.id = p.organization_id where o.name = $1)',
     ['fresh'],
   );
+  const packs = new PolicyCalls(app, { organization: 'fresh', auth } as TestStack);
+  await packs.publish();
+  const kept = await call('DELETE', 'organizations/fresh');
+  expect([kept.status, kept.json.message]).toEqual([409, expect.stringContaining('1 policy packs')]);
+  // Its row remains, so that no tag is given again.
+  await ok(packs.call('DELETE', 'policypacks/pack'));
   await ok(app.call('POST', '/api/orgs/fresh/tokens', { auth, body: { name: 'ci' } }));
   await ok(app.call('POST', '/api/orgs/fresh/teams/pulumi', { auth, body: { name: 'blue' } }));
   await ok(call('DELETE', 'organizations/fresh'));

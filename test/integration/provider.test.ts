@@ -11,6 +11,8 @@ import { PageBrowser, setPassword } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { person, team } from '../support/grants.ts';
 import { TestProvider } from '../support/oidc-provider.ts';
+import { Provider as ScimProvider } from '../support/scim.ts';
+import { ok } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 
@@ -133,6 +135,15 @@ describe('signing in with the provider', () => {
     expect(await admin('user', 'link', login, '--issuer', provider.issuer, '--subject', thief.sub)).toBe(0);
     const linked = await signIn(thief.sub);
     expect((await linked.browser.get('/account')).text).toContain(login);
+  });
+
+  test('makes no second account for a login that differs only in case from one of an organization’s other provider', async () => {
+    const by = await ScimProvider.of(app, 'acme');
+    await by.addUser('Ada@Acme.example');
+    const { sub } = newcomer({ preferred_username: 'ada@acme.example' });
+    const { answer } = await signIn(sub);
+    expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('belongs to another user')]);
+    expect(await query(app, `select login from users where lower(login) = 'ada@acme.example'`)).toHaveLength(1);
   });
 
   test.each<[string, (address: string) => string]>([
@@ -365,6 +376,19 @@ describe('groups', () => {
     await app.createUser('acme', 'member', login);
     await signIn(sub);
     expect(await accessOf(login)).toEqual({ role: 'member', teams: ['web'] });
+  });
+
+  test('take away what they gave before the organization’s other provider suspended the member', async () => {
+    const { login, sub } = newcomer({ groups: ['dev', 'lead'] });
+    await signIn(sub);
+    const [user] = await query<{ id: string }>(app, 'select id from users where login = $1', [login]);
+    const by = await ScimProvider.of(app, 'acme');
+    for (const value of [false, true])
+      await ok(by.patch(`Users/${user?.id}`, { op: 'replace', path: 'active', value }));
+    expect(await accessOf(login)).toEqual({ role: 'admin', teams: ['web'] });
+    provider.people.set(sub, { preferred_username: login, groups: [] });
+    await signIn(sub);
+    expect(await accessOf(login)).toEqual({ role: null, teams: [] });
   });
 
   test('bring back a member whom they removed, although another provider knows the person', async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createReaderRepository } from '../../src/api/search/reader-repository.ts';
 import { createReferenceRepository } from '../../src/api/search/reference-repository.ts';
+import { createReaderRepository } from '../../src/shared/updates/rules/reader-repository.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
 import { planOf } from '../support/plan-of.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';

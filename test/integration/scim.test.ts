@@ -149,6 +149,20 @@ describe('accounts', () => {
       expect([table, await query(app, `select 1 from ${table} where user_id = $1`, [id])]).toEqual([table, []]);
   });
 
+  test('that it deletes leave no invitation to the next person with the login', async () => {
+    const [{ by }, { at: other }] = [await newOrganization(), await newOrganization()];
+    const id = await by.addUser('jane@example.test');
+    await query(
+      app,
+      `insert into invitations (organization_id, login, user_id, role, invited_by_name, expires_at)
+       select id, 'jane@example.test', $1, 'admin', 'x', now() + interval '1 day' from organizations where name = $2`,
+      [id, other.organization],
+    );
+    await ok(by.call('DELETE', `Users/${id}`));
+    expect(await by.addUser('jane@example.test')).toBe(id);
+    expect(await query(app, 'select 1 from invitations where user_id = $1', [id])).toEqual([]);
+  });
+
   test('of people who are no members can be suspended, too, and are only if the provider says so', async () => {
     const { at, by } = await newOrganization();
     const suspendedRole = async (id: string) =>

@@ -46,8 +46,9 @@ export class UserDirectory {
     await this.#context.db.inTransaction(async (tx) => {
       await lockOperator(tx, caller);
       const people = createPeopleRepository(tx);
-      if (await people.find(login)) throw new ConflictError(`There is already a user ${login}`);
-      const { id } = await createIdentityRepository(tx).ensureUser(login);
+      const isTaken = (await people.find(login)) !== null;
+      const { id, login: given } = await createIdentityRepository(tx).ensureUser(login);
+      if (isTaken || given !== login) throw new ConflictError(`There is already a user ${given}`);
       if (siteAdmin) await people.setSiteAdmin(id, true);
       await audit.record(tx, { organization: null, object: login, details: siteAdmin ? { siteAdmin } : {} });
     });

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
-import { readersIn } from './reader-repository.ts';
+import { readersIn } from '../../shared/updates/rules/reader-repository.ts';
 import type { SearchedOrganization } from './search-repository.ts';
 
 const EdgeRow = Type.Object({

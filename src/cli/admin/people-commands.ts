@@ -115,7 +115,8 @@ async function createUser(
   const organization = name === undefined ? null : await findOrganization(identity, name);
   const found = await people.find(login);
   if (!found) {
-    const { id } = await identity.ensureUser(login);
+    const { id, login: taken } = await identity.ensureUser(login);
+    if (taken !== login) throw refused(`user ${taken} already exists; logins differ in more than case`);
     if (siteAdmin) await people.setSiteAdmin(id, true);
     if (organization) await identity.setMembership(organization.id, id, role);
     const what = [siteAdmin ? 'site admin' : '', organization ? `${role} in ${organization.name}` : ''];

@@ -1,8 +1,11 @@
+import { createGrantRepository } from '../../shared/access/grant-repository.ts';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { TransferError } from '../../shared/diy/diy-layout.ts';
+import { lockPeople } from '../../shared/identity/bootstrap-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { isLockTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
@@ -81,8 +84,17 @@ async function writtenSince(db: Queryable, stack: StackRow, last: number): Promi
 async function deleteStack({ context, from }: RollbackParts, found: StackRow, last: number): Promise<void> {
   await context.db.inTransaction(async (tx) => {
     await assertWritable(tx);
+    const grants = createGrantRepository(tx);
+    const teams = await grants.listTeamsOfStack(found.organizationId, found.id);
+    // Before the lock on the stack: this locks the organization.
+    if (teams.length > 0) {
+      await lockPeople(tx);
+      await grants.removeOfStack(found.organizationId, found.id);
+    }
     const stacks = createStackRepository(tx);
-    const stack = await stacks.lockById(found.id);
+    const stack = await stacks.lockById(found.id).catch((error: unknown) => {
+      throw isLockTimeout(error) ? new TransferError('it is being changed: try again') : error;
+    });
     const fault = stack === null ? 'it was deleted meanwhile' : await writtenSince(tx, stack, last);
     if (fault !== null) throw new TransferError(fault);
     // Previews may run, because they take no lock.
@@ -91,7 +103,13 @@ async function deleteStack({ context, from }: RollbackParts, found: StackRow, la
     await createAuditRepository(tx).closeSecretReads(found.id);
     await createAuditRepository(tx).insert(operatorSource(operator()), {
       ...{ action: 'stack.delete', organization: found.organization, object: formatStackRef(found) },
-      details: { stackId: found.id, stackVersion: found.stackVersion, force: true, importedFrom: from },
+      details: {
+        stackId: found.id,
+        stackVersion: found.stackVersion,
+        force: true,
+        importedFrom: from,
+        ...(teams.length > 0 && { teams }),
+      },
     });
   });
 }

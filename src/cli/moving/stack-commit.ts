@@ -12,6 +12,7 @@ import { UnavailableError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { withQuarantine } from '../../shared/stacks/quarantine.ts';
+import { createRestorableStackRepository } from '../../shared/stacks/restorable-stack-repository.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import {
@@ -151,9 +152,12 @@ async function create(
 ): Promise<StackRow | null> {
   const stacks = createStackRepository(tx);
   if (await stacks.find(ref)) throw changedMeanwhile(ref, 'created');
+  const restorable = createRestorableStackRepository(tx);
+  const former = await restorable.findFormer(projectId, ref.stack);
   const id = await stacks.insert({ projectId, name: ref.stack, tags }).catch((error: unknown) => {
     throw violatedConstraint(error) === 'stacks_name_key' ? changedMeanwhile(ref, 'created') : error;
   });
+  if (former) await restorable.addToGroupsOf(former.id, id);
   await createAuditRepository(tx).insert(operatorSource(operator()), {
     ...{ action: 'stack.create', organization: ref.organization, object: formatStackRef(ref) },
     details: { stackId: id, from },

@@ -243,11 +243,25 @@ export function createGrantRepository(db: Queryable) {
       db.any(sql.rows(GrantRow)`
         /* grants.listAssigned */ select ${given} from ${joined} where ${assigned(teamId)} order by g.created_at, g.id`),
 
-    /** Whether some grant of the organization applies to one of these and not to the other. */
+    /**
+     * Whether some grant of the organization applies to one of these and not to the other, or the scopes of one of its tokens or policies for CI
+     * runs give more on `other`.
+     */
     distinguishes: async (organizationId: string, one: GrantedStack, other: GrantedStack): Promise<boolean> => {
+      const scoped = ({ project, stack }: GrantedStack) => sql.fragment`
+        coalesce(bit_or(s.permissions) filter (where name_matches(s.project, ${project}) and name_matches(s.stack, ${stack})), 0)`;
       const { distinguishes } = await db.one(sql.rows(DistinguishedRow)`
         /* grants.distinguishes */
         select exists (select 1 from grants g where g.organization_id = ${organizationId} and (${holdsOn(one)}) <> (${holdsOn(other)}))
+          or ${one.project !== other.project || one.stack !== other.stack} and exists (
+            select 1 from (
+              select t.scopes from api_tokens t where t.organization_id = ${organizationId} and t.policy_id is null and t.scopes is not null
+                and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())
+              union all select p.scopes from trusted_issuers i join trust_policies p on p.issuer_id = i.id
+              where i.organization_id = ${organizationId} and p.scopes is not null and p.decision = 'allow' and p.token_kind <> 'personal'
+            ) held where exists (
+              select 1 from jsonb_to_recordset(held.scopes) as s (project text, stack text, permissions integer)
+              having (${scoped(other)} & ~${scoped(one)}) <> 0))
           as "distinguishes"`);
       return distinguishes;
     },

@@ -184,12 +184,13 @@ export function createIdentityRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Its stacks, deleted ones whose data is kept included, and its policy packs. */
+    /** Its stacks, deleted ones whose data is kept included, and its policy packs, without removed ones. */
     countKept: (organizationId: string) =>
       db.one(sql.rows(KeptRow)`
         /* identity.countKept */
         select (select count(*) from stacks s join projects p on p.id = s.project_id where p.organization_id = ${organizationId}) as stacks,
-          (select count(*) from policy_packs where organization_id = ${organizationId}) as packs`),
+          (select count(*) from policy_packs k where k.organization_id = ${organizationId} and exists (
+            select 1 from policy_pack_versions v where v.pack_id = k.id and v.removed_at is null)) as packs`),
 
     /** With all that belongs to it, except its events. */
     removeOrganization: (organizationId: string) =>
@@ -212,12 +213,17 @@ export function createIdentityRepository(db: Queryable) {
       return { id: found.id, created: false };
     },
 
-    /** Creates the user if the login is free. Does not lock an existing user. */
+    /** Creates the user if no login differs in case at most. Does not lock an existing user. */
     ensureUser: async (login: string): Promise<Row<typeof UserRow>> => {
       const created = await db.maybeOne(sql.rows(UserRow)`
-        /* identity.insertUser */ insert into users (login) values (${login}) on conflict (login) do nothing returning id, login`);
+        /* identity.insertUser */ insert into users (login)
+        select ${login} where not exists (select 1 from users where lower(login) = lower(${login}))
+        on conflict (login) do nothing returning id, login`);
       return (
-        created ?? db.one(sql.rows(UserRow)`/* identity.getUser */ select id, login from users where login = ${login}`)
+        created ??
+        db.one(sql.rows(UserRow)`
+          /* identity.getUser */ select id, login from users where lower(login) = lower(${login})
+          order by login <> ${login}, created_at limit 1`)
       );
     },
 

@@ -45,11 +45,12 @@ export function createProviderRepository(db: Queryable) {
         /* providers.noteSignIn */
         update user_identities set last_sign_in_at = now() where issuer = ${issuer} and subject = ${subject}`),
 
-    /** Creates a user and returns its id; null if the login is taken. */
+    /** Creates a user and returns its id; null if the login is taken, in whatever case. */
     insertUser: async (login: string, displayName: string, email: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* providers.insertUser */
-        insert into users (login, display_name, email) values (${login}, ${displayName}, ${email})
+        insert into users (login, display_name, email) select ${login}, ${displayName}, ${email}
+        where not exists (select 1 from users where lower(login) = lower(${login}))
         on conflict (login) do nothing returning id`);
       return row?.id ?? null;
     },

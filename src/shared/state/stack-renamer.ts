@@ -7,6 +7,7 @@ import { createRestorableStackRepository } from '../stacks/restorable-stack-repo
 import { stackExists, stackNotFound } from '../stacks/stack-errors.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
 import { readTags, tagsIn } from '../stacks/tags.ts';
+import { assertNotConsumedSince } from '../updates/rules/new-consumers.ts';
 import { StackChangedError, type StateEdit, type StateEdits } from '../updates/state-edits.ts';
 import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
@@ -47,7 +48,7 @@ export class StackRenamer {
 
   /**
    * Resolves once the rename is committed on top of the head that it was admitted against. Throws NotFoundError, ConflictError (the
-   * target exists), DocumentDamagedError and the errors of StateEdits.commit; nothing is changed then.
+   * target exists, or a consumer does that a rule protects), DocumentDamagedError and the errors of StateEdits.commit; nothing is changed then.
    */
   async rename(request: StackRenaming, beforeCommit: () => Promise<void> = async () => {}): Promise<void> {
     if (await this.#changes.isCommitted(request)) return;
@@ -58,6 +59,8 @@ export class StackRenamer {
         const { project, stack: name } = request.to;
         const next = { project, stack: name, tags: tagsIn(project, readTags(stack.tags)) };
         await assertMayBecome(next);
+        // Null: an operator.
+        if (request.tokenId !== null) await assertNotConsumedSince(tx, stack);
         const projectId = await createStackRepository(tx).ensureProject(stack.organizationId, project);
         // As a new stack of that name: deleting a stack and renaming another must not bypass its rules and policy groups.
         const restorable = createRestorableStackRepository(tx);

@@ -9,7 +9,7 @@ import { readTags } from '../stacks/tags.ts';
 import { type ChangeOutcomeRepository, createChangeOutcomeRepository } from './change-outcome-repository.ts';
 import { assertThawed } from './rules/freeze.ts';
 import { assertSameRules, otherGrants, type RuledStack } from './rules/rule-selection.ts';
-import { createUpdateRuleRepository } from './rules/update-rule-repository.ts';
+import { createUpdateRuleRepository, type StackWithRules } from './rules/update-rule-repository.ts';
 
 /** Maximum time that a caller waits for Postgres to report the outcome of its change, in ms. */
 const outcomeWaitMs = 5_000;
@@ -139,7 +139,7 @@ export class StateEdits {
    */
   async commit(
     change: StateEdit,
-    work: (tx: Queryable, stack: StackRow, assertMayBecome: AssertMayBecome) => Promise<void>,
+    work: (tx: Queryable, stack: StackWithRules, assertMayBecome: AssertMayBecome) => Promise<void>,
   ): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
       const rights = await this.#lockRights(tx, change);

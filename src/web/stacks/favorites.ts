@@ -1,33 +1,46 @@
+import { useMemo } from 'react';
 import type { StackRef } from '../platform/app/contract.ts';
 import { createStoredList } from '../platform/ui/stored-value.ts';
 
 const maxFavorites = 50;
 
+interface Favorite extends StackRef {
+  /** Whose it is: others may use the same browser. */
+  readonly login: string;
+}
+
 /** Favorite stacks, kept in this browser. */
-const favorites = createStoredList<StackRef>('holdfast.favorites', (stored) =>
-  stored.filter(isStackRef).slice(0, maxFavorites),
+const favorites = createStoredList<Favorite>('holdfast.favorites', (stored) =>
+  stored.filter(isFavorite).slice(0, maxFavorites),
 );
 
-export const useFavorites = favorites.use;
-
-export function useIsFavorite(stack: StackRef): boolean {
-  return useFavorites().some((each) => isSame(each, stack));
+/** The ones of a user; none while it is not known who that is. */
+export function useFavorites(login: string | undefined): readonly StackRef[] {
+  const all = favorites.use();
+  return useMemo(() => all.filter((each) => each.login === login), [all, login]);
 }
 
-/** Adds a stack to the favorites, or removes it. */
-export function toggleFavorite({ organization, project, stack }: StackRef): void {
-  const chosen = { organization, project, stack };
-  const all = favorites.read();
-  const others = all.filter((each) => !isSame(each, chosen));
-  favorites.set(others.length < all.length ? others : [...others, chosen].slice(-maxFavorites));
+export function useIsFavorite(login: string | undefined, stack: StackRef): boolean {
+  return useFavorites(login).some((each) => isSameStack(each, stack));
 }
 
-function isStackRef(value: unknown): value is StackRef {
+/** Adds a stack to the favorites of the user, or removes it. */
+export function toggleFavorite(login: string | undefined, { organization, project, stack }: StackRef): void {
+  if (login === undefined) return;
+  favorites.set(toggled(favorites.read(), { login, organization, project, stack }));
+}
+
+export function toggled(all: readonly Favorite[], one: Favorite): readonly Favorite[] {
+  const others = all.filter((each) => each.login !== one.login || !isSameStack(each, one));
+  return others.length < all.length ? others : [...others, one].slice(-maxFavorites);
+}
+
+function isFavorite(value: unknown): value is Favorite {
   if (typeof value !== 'object' || value === null) return false;
-  const { organization, project, stack } = value as Partial<Record<keyof StackRef, unknown>>;
-  return [organization, project, stack].every((part) => typeof part === 'string' && part !== '');
+  const { login, organization, project, stack } = value as Partial<Record<keyof Favorite, unknown>>;
+  return [login, organization, project, stack].every((part) => typeof part === 'string' && part !== '');
 }
 
-function isSame(one: StackRef, other: StackRef): boolean {
+function isSameStack(one: StackRef, other: StackRef): boolean {
   return one.organization === other.organization && one.project === other.project && one.stack === other.stack;
 }

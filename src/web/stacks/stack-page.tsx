@@ -5,6 +5,7 @@ import { useRef } from 'react';
 import { isGone } from '../platform/app/api-error.ts';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
 import { useLive } from '../platform/app/live.ts';
+import { useMe } from '../platform/app/me.ts';
 import { useCopyAction } from '../platform/app/page-actions.ts';
 import { usePageTitle } from '../platform/app/page-title.ts';
 import { useProblem } from '../platform/app/problem-pages.tsx';
@@ -137,7 +138,8 @@ function isBusy(details: StackDetails | undefined): boolean {
 }
 
 function StackHeader({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
-  const isFavorite = useIsFavorite(stack);
+  const login = useMe()?.login;
+  const isFavorite = useIsFavorite(login, stack);
   useCopyAction(stack);
   const label = isFavorite ? stackPageTexts.removeFavorite : stackPageTexts.addFavorite;
   return (
@@ -154,7 +156,7 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
           aria-label={label}
           aria-pressed={isFavorite}
           title={label}
-          onClick={() => toggleFavorite(stack)}
+          onClick={() => toggleFavorite(login, stack)}
         >
           <Star size={17} fill={isFavorite ? 'currentColor' : 'none'} />
         </Button>

@@ -22,6 +22,7 @@ export const StackRow = memo(function StackRow({
   index,
   isFavorite,
   item,
+  login,
   offsetPx,
   showsOrganization,
 }: {
@@ -29,6 +30,8 @@ export const StackRow = memo(function StackRow({
   readonly item: StackItem;
   readonly index: number;
   readonly isFavorite: boolean;
+  /** Of the user. */
+  readonly login: string | undefined;
   readonly offsetPx: number;
   readonly showsOrganization: boolean;
 }) {
@@ -46,7 +49,7 @@ export const StackRow = memo(function StackRow({
           type="button"
           aria-pressed={isFavorite}
           aria-label={stackRowTexts.favorite(name)}
-          onClick={() => toggleFavorite(item)}
+          onClick={() => toggleFavorite(login, item)}
         >
           <Star size={15} aria-hidden="true" />
         </button>

@@ -1,6 +1,7 @@
 import { type CSSProperties, useEffect, useMemo, useRef, useState } from 'react';
 import type { StackItem } from '../platform/app/contract.ts';
 import { isTyping } from '../platform/app/is-typing.ts';
+import { useMe } from '../platform/app/me.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { useVirtualRows } from '../platform/ui/virtual-rows.ts';
 import { useFavorites } from './favorites.ts';
@@ -53,7 +54,8 @@ export function StackTable({
     list: body,
     rowPx: useRowPx(),
   });
-  const favorites = useFavorites();
+  const login = useMe()?.login;
+  const favorites = useFavorites(login);
   const favoriteNames = useMemo(() => new Set(favorites.map(nameOf)), [favorites]);
   const isNearEnd = lastIndex >= items.length - rowsAhead;
   useEffect(() => {
@@ -77,6 +79,7 @@ export function StackTable({
             item={item}
             columns={columns}
             index={index}
+            login={login}
             isFavorite={favoriteNames.has(String(key))}
             offsetPx={offsetPx}
             showsOrganization={showsOrganization}

@@ -22,6 +22,8 @@ const ScimUserRow = Type.Object({
   familyName: Type.String(),
   email: Type.String(),
   suspendedRole: Nullable(Role),
+  /** Whether groups of the provider had given that role. */
+  suspendedIsMapped: Type.Boolean(),
   createdAt: Timestamp,
   changedAt: Timestamp,
   teams: Type.Array(Type.Object({ id: Type.String(), name: Type.String() })),
@@ -61,7 +63,7 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
       ${isManagedBy(sql.fragment`${organizationId}::uuid`)} as "isOwned",
       s.external_id as "externalId", coalesce(s.display_name, u.display_name) as "displayName",
       coalesce(s.given_name, '') as "givenName", coalesce(s.family_name, '') as "familyName", coalesce(s.email, u.email) as email,
-      s.suspended_role as "suspendedRole", coalesce(s.created_at, m.created_at) as "createdAt",
+      s.suspended_role as "suspendedRole", coalesce(s.suspended_is_mapped, false) as "suspendedIsMapped", coalesce(s.created_at, m.created_at) as "createdAt",
       greatest(s.changed_at, m.created_at) as "changedAt",
       coalesce((
         select json_agg(json_build_object('id', g.team_id, 'name', g.display_name) order by g.display_name)
@@ -100,6 +102,13 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
         select u.id, u.login, ${isVisible} as "isVisible" from users u where lower(u.login) = lower(${login})
         order by u.login <> ${login}, u.created_at limit 1`),
 
+    /** Whether a bootstrap file has created or changed the membership or a token. */
+    isListed: (id: string): Promise<boolean> =>
+      db.exists(sql.rows(IdRow)`
+        /* scimUsers.isListed */
+        select user_id as id from memberships where user_id = ${id} and is_listed
+        union all select user_id from api_tokens where user_id = ${id} and listed_in is not null and revoked_at is null`),
+
     /** Creates an account that belongs to the organization. */
     create: async (login: string, { displayName, email }: ScimProfile): Promise<string> => {
       const { id } = await db.one(sql.rows(IdRow)`
@@ -126,6 +135,11 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
           display_name = excluded.display_name, given_name = excluded.given_name, family_name = excluded.family_name,
           email = excluded.email, changed_at = now()`),
 
+    /** Of an account that belongs to the organization: those to other organizations. */
+    removeInvitations: (id: string) =>
+      db.query(sql.nothing`
+        /* scimUsers.removeInvitations */ delete from invitations where user_id = ${id}`),
+
     /** Call before any change of the membership: starts of updates lock the user first. */
     deactivate: (id: string) =>
       db.query(sql.nothing`
@@ -141,13 +155,16 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
     noteSuspended: async (id: string, role: Role): Promise<void> => {
       await db.query(sql.nothing`
         /* scimUsers.noteTeams */
-        insert into scim_waiting_members (team_id, user_id, is_admin)
-        select t.team_id, t.user_id, t.is_admin from team_members t join teams e on e.id = t.team_id
+        insert into scim_waiting_members (team_id, user_id, is_admin, is_mapped)
+        select t.team_id, t.user_id, t.is_admin, g.team_id is not null from team_members t join teams e on e.id = t.team_id
+        left join mapped_team_members g on g.team_id = t.team_id and g.user_id = t.user_id
         where t.user_id = ${id} and e.organization_id = ${organizationId}
-        on conflict (team_id, user_id) do update set is_admin = excluded.is_admin`);
+        on conflict (team_id, user_id) do update set is_admin = excluded.is_admin, is_mapped = excluded.is_mapped`);
       await db.query(sql.nothing`
         /* scimUsers.noteRole */
-        update scim_users set suspended_role = ${role}, changed_at = now()
+        update scim_users s set suspended_role = ${role}, changed_at = now(), suspended_is_mapped = exists (
+          select 1 from mapped_memberships g
+          where g.organization_id = s.organization_id and g.user_id = s.user_id and g.role = ${role})
         where organization_id = ${organizationId} and user_id = ${id}`);
     },
 

@@ -87,6 +87,7 @@ export class ScimUserService {
         if (!user.isDeactivated) await this.#deactivate(work, users, user);
         revokedTokens = await createPeopleRepository(work.tx).revokeTokens(id);
         await removeSignIns(work.tx, id);
+        await users.removeInvitations(id);
       }
       await createPeopleRepository(work.tx).removeMembership(work.organizationId, id);
       await users.forget(id);
@@ -132,6 +133,12 @@ export class ScimUserService {
         'mutability',
         `The user name of ${user.login} cannot be changed here: the account does not belong to this organization alone`,
       );
+    // Otherwise the file would create the user of the old login again.
+    if (await users.isListed(user.id))
+      throw new ScimError(
+        'mutability',
+        `The user name of ${user.login} cannot be changed here: the bootstrap file of the server lists this login`,
+      );
     if (await users.findByLogin(userName)) throw new ScimError('uniqueness', `There is already a user ${userName}`);
     return userName;
   }
@@ -148,6 +155,8 @@ export class ScimUserService {
     if (user.role !== null) return;
     const role = user.suspendedRole ?? this.#context.config.scimDefaultRole;
     await createIdentityRepository(work.tx).setMembership(work.organizationId, user.id, role);
+    if (user.suspendedIsMapped && user.suspendedRole !== null)
+      await createProviderRepository(work.tx).setMappedRole(work.organizationId, user.id, role);
     // The groups of a suspended user are teams again.
     await assertUserBounds(work.tx, work.organizationId, { userIds: [user.id] });
     await work.record(user.login, { action: 'member.add', details: { role } });

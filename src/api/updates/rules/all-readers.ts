@@ -1,7 +1,7 @@
 import { readWithin } from '../../../shared/platform/db/read-within.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import type { StackRef } from '../../../shared/stacks/names.ts';
-import { createReaderRepository, type Reader } from '../../search/reader-repository.ts';
+import { createReaderRepository, type Reader } from '../../../shared/updates/rules/reader-repository.ts';
 
 /** More are not looked up. */
 export const maxReaders = 200;

@@ -7,11 +7,11 @@ import { ConflictError } from '../../../shared/platform/errors/errors.ts';
 import { createDueIndexRepository, type UnindexedStack } from '../../../shared/search/due-index-repository.ts';
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
+import { createReaderRepository } from '../../../shared/updates/rules/reader-repository.ts';
 import {
   createUpdateRuleRepository,
   type StackWithRules,
 } from '../../../shared/updates/rules/update-rule-repository.ts';
-import { createReaderRepository } from '../../search/reader-repository.ts';
 import { type AllReaders, findAllReaders, maxReaders } from './all-readers.ts';
 import { listOutputs } from './output-loss.ts';
 import { createOutputLossRepository, type RemovedOutputs } from './output-loss-repository.ts';

@@ -86,7 +86,8 @@ export function createArchivedStackRepository(db: Queryable) {
           union all select 'roles', name from roles where organization_id = ${organizationId}
           union all select 'rules', kind from update_rules where organization_id = ${organizationId}
           union all select 'webhooks', name from webhooks where organization_id = ${organizationId}
-          union all select 'policy packs', name from policy_packs where organization_id = ${organizationId}
+          union all select 'policy packs', k.name from policy_packs k where k.organization_id = ${organizationId}
+            and exists (select 1 from policy_pack_versions v where v.pack_id = k.id and v.removed_at is null)
           union all select 'issuers for CI', name from trusted_issuers where organization_id = ${organizationId}
           union all select 'legal holds', p.name || '/' || s.name from stacks s join projects p on p.id = s.project_id
             where p.organization_id = ${organizationId} and s.held_at is not null and s.deleted_at is null) everything

@@ -41,7 +41,7 @@ export async function assertSameRules(
 /** The refusal of a change after which other grants would apply to the stack. It names none: only admins may read grants. */
 export function otherGrants(stack: StackRef): ForbiddenError {
   return new ForbiddenError(
-    `This would change which grants apply to stack ${formatStackRef(stack)}, and thus who may do what with it. ${needsManage}`,
+    `This would change which grants apply to stack ${formatStackRef(stack)}, or which scopes of tokens, and thus who may do what with it. ${needsManage}`,
   );
 }
 

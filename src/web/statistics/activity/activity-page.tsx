@@ -4,6 +4,7 @@ import { History } from 'lucide-react';
 import { useEffect, useMemo, useRef } from 'react';
 import type { ActivityItem } from '../../platform/app/contract.ts';
 import { useLive } from '../../platform/app/live.ts';
+import { useMe } from '../../platform/app/me.ts';
 import { useMayManage } from '../../platform/app/organization-pages.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import styles from '../../platform/app/settings-page.module.css';
@@ -38,7 +39,8 @@ export function ActivityPage() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   // As it was when the page was opened.
-  const seen = useMemo(() => readLastSeen(organization), [organization]);
+  const login = useMe()?.login;
+  const seen = useMemo(() => (login === undefined ? null : readLastSeen(login, organization)), [login, organization]);
   const options = trpc.activity.list.infiniteQueryOptions(
     { organization, ...toActivityQuery(search) },
     { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData },
@@ -66,8 +68,9 @@ export function ActivityPage() {
     document.title = activityTexts.documentTitle(organization);
   }, [organization]);
   useEffect(() => {
-    if (newest !== undefined && !(newest < (readLastSeen(organization) ?? ''))) noteSeen(organization, newest);
-  }, [newest, organization]);
+    if (newest === undefined || login === undefined) return;
+    if (!(newest < (readLastSeen(login, organization) ?? ''))) noteSeen(login, organization, newest);
+  }, [login, newest, organization]);
   const problem = useProblem(query);
   return (
     <Page title={activityTexts.title} actions={<ViewsButton page="activity" search={parseActivitySearch(search)} />}>

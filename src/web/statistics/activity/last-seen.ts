@@ -2,12 +2,16 @@ import { readStored, writeStored } from '../../platform/ui/stored-value.ts';
 
 const prefix = 'holdfast-activity-seen:';
 
-/** The time of the newest event of the organization that this browser has shown; null: none yet. */
-export function readLastSeen(organization: string): string | null {
-  return readStored(prefix + organization);
+/** The time of the newest event of the organization that this browser has shown to the user; null: none yet. */
+export function readLastSeen(login: string, organization: string): string | null {
+  return readStored(keyOf(login, organization));
 }
 
 /** Keeps it. Without storage, nothing is marked as new. */
-export function noteSeen(organization: string, at: string): void {
-  writeStored(prefix + organization, at);
+export function noteSeen(login: string, organization: string, at: string): void {
+  writeStored(keyOf(login, organization), at);
+}
+
+function keyOf(login: string, organization: string): string {
+  return `${prefix}${login}/${organization}`;
 }

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, type SqlFragment, sql } from '../../shared/platform/db/sql.ts';
-import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { type Queryable, type Row, type SqlFragment, sql } from '../../platform/db/sql.ts';
+import { formatStackRef, type StackRef } from '../../stacks/names.ts';
 
 const ReaderRow = Type.Object({
   organization: Type.String(),

@@ -1,0 +1,24 @@
+import type { Queryable } from '../../platform/db/sql.ts';
+import { ConflictError } from '../../platform/errors/errors.ts';
+import { formatStackRef } from '../../stacks/names.ts';
+import { createReaderRepository } from './reader-repository.ts';
+import type { StackWithRules } from './update-rule-repository.ts';
+
+/** Another stack reads the outputs of a stack since a change that would take them away was admitted. */
+export class NewConsumerError extends ConflictError {
+  override readonly name = 'NewConsumerError';
+  override readonly code = 'has-consumers';
+}
+
+/**
+ * Asserts again, of a locked stack, that no stack of the organization reads its outputs, if a rule of kind `consumers` refuses that they are
+ * taken away. Throws NewConsumerError; the next call names the consumer to users who may read it.
+ */
+export async function assertNotConsumedSince(tx: Queryable, stack: StackWithRules): Promise<void> {
+  if (stack.updateRules.first('consumers')?.settings.mode !== 'refuse') return;
+  const readers = await createReaderRepository(tx).listOwn(stack, 1);
+  if (readers.length > 0)
+    throw new NewConsumerError(
+      `Stack ${formatStackRef(stack)} is read by another stack now, which a rule protects, so nothing was done: please retry to see which`,
+    );
+}
