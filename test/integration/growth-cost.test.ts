@@ -1,5 +1,8 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { createAccessHolderRepository } from '../../src/api/access/access-holder-repository.ts';
+import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
+import { createIssuerRepository } from '../../src/shared/identity/trust/issuer-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createAuditExportRepository } from '../../src/workers/audit/audit-export-repository.ts';
 import { createDeletedStackRepository } from '../../src/workers/stacks/deleted-stack-repository.ts';
@@ -30,17 +33,33 @@ async function seed(...statements: readonly string[]): Promise<void> {
   await client.query('set session_replication_role = origin');
 }
 
-/** The rows of a table that the work reads in one transaction, which is rolled back; those of triggers and foreign keys too. */
-async function rowsReadOf(table: string, work: (db: Queryable) => Promise<unknown>): Promise<number> {
+/**
+ * The rows of a table that the work reads and changes in one transaction, which is rolled back, with those of triggers, functions and foreign
+ * keys.
+ */
+async function rowsOf(
+  table: string,
+  work: (db: Queryable) => Promise<unknown>,
+): Promise<{ read: number; changed: number }> {
   const { pool } = explainingPool(client);
+  const count = async () => {
+    const { rows } = await client.query<{ read: number; changed: number }>(
+      `select (seq_tup_read + coalesce(idx_tup_fetch, 0))::float8 as read, n_tup_upd::float8 as changed
+       from pg_stat_xact_user_tables where relname = $1`,
+      [table],
+    );
+    return rows[0] ?? { read: 0, changed: 0 };
+  };
   await client.query('begin');
-  await work(pool as Queryable);
-  const { rows } = await client.query<{ read: number }>(
-    'select (seq_tup_read + idx_tup_fetch)::float8 as read from pg_stat_xact_user_tables where relname = $1',
-    [table],
-  );
-  await client.query('rollback');
-  return rows[0]?.read ?? 0;
+  try {
+    // Those of earlier transactions may still be counted.
+    const before = await count();
+    await work(pool as Queryable);
+    const after = await count();
+    return { read: after.read - before.read, changed: after.changed - before.changed };
+  } finally {
+    await client.query('rollback');
+  }
 }
 
 test('chunks of other stacks are not read when a stack is deleted', async () => {
@@ -52,7 +71,7 @@ test('chunks of other stacks are not read when a stack is deleted', async () => 
     `insert into stacks (id, project_id, name, deleted_at) values ('${id}', gen_random_uuid(), 'deleted', now())`,
   );
   await analyzeExactly(client, 'version_chunks');
-  const read = await rowsReadOf('version_chunks', async (db) => {
+  const { read } = await rowsOf('version_chunks', async (db) => {
     const rows = createDeletedStackRepository(db);
     await rows.lock(id);
     await rows.deleteChunks(id, 200);
@@ -71,9 +90,7 @@ test('deleting empty projects does not read the stacks of others', async () => {
   );
   await analyzeExactly(client, 'stacks', 'projects');
   const { rows } = await client.query<{ id: string }>('select id from projects where may_be_empty');
-  const read = await rowsReadOf('stacks', (db) =>
-    createEmptyProjectRepository(db).delete(rows.map((row) => row.id)),
-  );
+  const { read } = await rowsOf('stacks', (db) => createEmptyProjectRepository(db).delete(rows.map((row) => row.id)));
   expect(read).toBe(0);
 });
 
@@ -86,9 +103,7 @@ test('the export of the audit log reads the batches that are to be exported', as
     select organization_id, n, '2026-01-01', n, '{}', '', '', '' from chains, generate_series(1, 1000) n`);
   await analyzeExactly(client, 'audit_chains', 'audit_batches');
   for (const target of ['blobs', 'receiver'] as const) {
-    const plan = await planOf(client, (db) =>
-      createAuditExportRepository(db).listUnexported(target, { limit: 50 }),
-    );
+    const plan = await planOf(client, (db) => createAuditExportRepository(db).listUnexported(target, { limit: 50 }));
     expect(plan.returned).toBe(1);
     expect(plan.read).toBeLessThanOrEqual(150);
     const earlier = await planOf(client, (db) =>
@@ -96,4 +111,119 @@ test('the export of the audit log reads the batches that are to be exported', as
     );
     expect(earlier.read).toBeLessThanOrEqual(150);
   }
+});
+
+describe('the tokens of CI runs that have ended are not read', () => {
+  const organization = crypto.randomUUID();
+  const team = crypto.randomUUID();
+  const user = crypto.randomUUID();
+  const issuer = crypto.randomUUID();
+  const policy = crypto.randomUUID();
+  beforeAll(async () => {
+    const add = (count: number, owner: string, rest: string) =>
+      `insert into api_tokens (kind, organization_id, team_id, user_id, role, token_hash, policy_id, claims, expires_at, name, created_at)
+       select ${owner}, decode(md5(gen_random_uuid()::text), 'hex'), ${rest} from generate_series(1, ${count}) n`;
+    const owners = [
+      `'organization', '${organization}'::uuid, null::uuid, null::uuid, 'member'`,
+      `'team', '${organization}', '${team}', null, null`,
+      `'personal', null, null, '${user}', null`,
+    ];
+    const live = `now() + interval '1 hour', null, now()`;
+    await client.query(`insert into organizations (id, name) values ('${organization}', 'of-runs')`);
+    await client.query(`insert into users (id, login) values ('${user}', 'of-runs')`);
+    await client.query(
+      `insert into memberships (organization_id, user_id, role) values ('${organization}', '${user}', 'member')`,
+    );
+    await client.query(
+      `insert into teams (id, organization_id, name) values ('${team}', '${organization}', 'of-runs')`,
+    );
+    await seed(
+      ...owners.flatMap((owner) => [
+        add(7_000, owner, `'${policy}', '{}', now() - n * interval '1 minute', null, now() - interval '30 days'`),
+        add(30, owner, `'${policy}', '{}', ${live}`),
+        add(10, owner, `null, null, now() + interval '1 hour', n::text, now()`),
+      ]),
+      add(5_000, `'organization', gen_random_uuid(), null, null, 'member'`, `gen_random_uuid(), '{}', ${live}`),
+      `insert into trust_policies (id, issuer_id, position, decision, token_kind, is_admin, rules)
+       values ('${policy}', '${issuer}', 0, 'allow', 'organization', false, '[]')`,
+    );
+    await analyzeExactly(client, 'api_tokens');
+  });
+
+  const page = { after: null, limit: 201, withCiTokens: true };
+  test.each<[string, number, (db: Queryable) => Promise<unknown>]>([
+    // Each of them again for its facts.
+    [
+      'by the access of a stack',
+      4 * 80,
+      (db) => createAccessHolderRepository(db, null).listTokens(organization, { ...page, only: null }),
+    ],
+    [
+      'by a later page of it',
+      4 * 80,
+      (db) =>
+        createAccessHolderRepository(db, null).listTokens(organization, {
+          ...{ limit: 51, only: null, after: '80000000-0000-0000-0000-000000000000' },
+        }),
+    ],
+    [
+      'by the list of the organization',
+      4 * 80,
+      (db) => createTokenRepository(db).list({ organizationId: organization }),
+    ],
+    ['by the list of a team', 4 * 40, (db) => createTokenRepository(db).list({ teamId: team })],
+    ['by the list of a user', 4 * 40, (db) => createTokenRepository(db).list({ userId: user })],
+    [
+      'by a page of the organization',
+      4 * 80,
+      (db) => createTokenRepository(db).listPage({ organizationId: organization }, page),
+    ],
+    ['by a page of a user', 4 * 40, (db) => createTokenRepository(db).listPage({ userId: user }, page)],
+    ['by the revocation of the tokens of an issuer', 400, (db) => createIssuerRepository(db).revokeAllTokens(issuer)],
+    ['by the revocation of the tokens of policies', 400, (db) => createIssuerRepository(db).revokeTokensOf([policy])],
+    ['by the removal of policies', 400, (db) => createIssuerRepository(db).removePolicies([policy])],
+    [
+      'by the tokens that a limit would shorten',
+      8 * 120,
+      (db) => createTokenRepository(db).listAffected(organization, 60),
+    ],
+    ['by a limit of lifetimes', 8 * 120, (db) => createTokenRepository(db).setMaxSeconds(organization, 86_400)],
+  ])('%s', async (_, most, work) => {
+    expect((await rowsOf('api_tokens', work)).read).toBeLessThanOrEqual(most);
+  });
+
+  test('a limit of lifetimes changes the tokens that it shortens', async () => {
+    const of = (seconds: number) =>
+      rowsOf('api_tokens', (db) => createTokenRepository(db).setMaxSeconds(organization, seconds));
+    expect(await of(86_400)).toMatchObject({ changed: 0 });
+    expect(await of(1_800)).toMatchObject({ changed: 3 * 40 });
+  });
+});
+
+test('the people behind the tokens of CI runs are found without reading all members', async () => {
+  await client.query(`insert into organizations (name) values ('of-people')`);
+  await seed(
+    `with u as (insert into users (login, email) select 'Person-' || n, 'P' || n || '@example.com' from generate_series(1, 2000) n returning id)
+     insert into memberships (organization_id, user_id, role) select o.id, u.id, 'member' from organizations o, u where o.name = 'of-people'`,
+    `with t as (
+       insert into api_tokens (kind, organization_id, role, token_hash, policy_id, claims, expires_at)
+       select 'organization', id, 'member', decode(md5(n::text), 'hex'), gen_random_uuid(),
+         json_build_object('actor', 'person-' || n, 'user_email', 'p' || 2 * n || '@example.com')::jsonb, now() + interval '1 hour'
+       from organizations, generate_series(1, 20) n where name = 'of-people' returning id),
+     p as (insert into projects (organization_id, name) select id, 'p' from organizations where name = 'of-people' returning id),
+     s as (insert into stacks (project_id, name) select id, 's' from p returning id)
+     insert into update_approvals (stack_id, kind, commit_id, asked_by, asked_token_id, request) select s.id, 'delete', t.id::text, 'a', t.id, 'x' from s, t`,
+  );
+  await analyzeExactly(client, 'users', 'memberships', 'update_approvals', 'api_tokens');
+  const { rows } = await client.query<{ id: string; people: string[] }>(
+    `select s.id, array(
+       select u.login from unnest(people_behind((select asked_token_id from update_approvals a where a.stack_id = s.id order by asked_at limit 1), null)) i
+       join users u on u.id = i order by 1) as people
+     from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id where o.name = 'of-people'`,
+  );
+  expect(rows[0]?.people).toHaveLength(2);
+  const { read } = await rowsOf('memberships', (db) =>
+    db.any({ sql: 'select people_behind(asked_token_id, null) from update_approvals', values: [] } as never),
+  );
+  expect(read).toBeLessThanOrEqual(2 * 20);
 });
