@@ -95,3 +95,27 @@ begin
   end if;
   return null;
 end $$;
+
+-- Next statement
+drop index concurrently if exists users_email_lower;
+
+-- Next statement
+create index concurrently users_email_lower on users (lower(email)) where email <> '';
+
+-- Next statement
+-- As before, by searches for the names of the claims, not among all members of the organization.
+create or replace function people_behind(of_token uuid, of_user uuid) returns uuid[] language sql stable as $$
+  select array_remove(array[of_user, t.user_id, t.created_by, t.rotated_by,
+      case when t.previous_until > clock_timestamp() then t.previous_rotated_by end]
+    || (select i.keys_by from trust_policies p join trusted_issuers i on i.id = p.issuer_id where p.id = t.policy_id)
+    || case when t.policy_id is null then '{}' else array(
+    select u.id from (
+      select id from users where lower(login) in (lower(t.claims ->> 'actor'), lower(t.claims ->> 'user_login'))
+      union select id from users where email <> '' and lower(email) = lower(t.claims ->> 'user_email')) u
+    cross join lateral (
+      select 1 from memberships m where m.user_id = u.id and m.organization_id in (
+        select t.organization_id
+        union all select o.id from organizations o where t.kind = 'personal' and o.name in (
+          select s.organization from jsonb_to_recordset(t.scopes) as s (organization text))) limit 1) m) end, null)
+  from (values (of_token)) one (id) left join api_tokens t on t.id = one.id
+$$;
