@@ -573,6 +573,34 @@ describe('a page about few stacks does not read the others', () => {
     expect(counted.read).toBeLessThanOrEqual(8 * 2 + organizations.length);
   });
 
+  test('stacks whose drift was repaired are not looked at', async () => {
+    const ended = `'succeeded', now(), now(), now()`;
+    await client.query(`with u as (
+        insert into updates (stack_id, kind, exclusive, status, expires_at, started_at, ended_at)
+        select l.stack_id, 'refresh', false, ${ended} from stack_listings l join organizations o on o.id = l.organization_id
+        where o.name = 'org-1' and l.tag_name = '' and l.project_name > 'project-15' returning *)
+      insert into drift_runs (update_id, stack_id, organization_id, number, state, is_detected)
+      select id, stack_id, organization_id, number, 'done', true from u`);
+    await client.query(`insert into updates (stack_id, kind, exclusive, status, expires_at, started_at, ended_at)
+      select stack_id, 'update', true, ${ended} from stack_changes where is_drifted and project_name > 'project-15'`);
+    await client.query('vacuum (index_cleanup on)');
+    await analyzeExactly(client, 'updates', 'drift_runs', 'stack_changes');
+    const [first] = organizations as [ListedOrganization];
+    const counted = await planOf(client, (db) => createDriftRepository(db).countDrifted());
+    expect(counted.read).toBeLessThanOrEqual(8 * 2 + organizations.length);
+    const ci = await planOf(client, (db) =>
+      createCiQueryRepository(db).listDrifted(first, { ...page, onlyDrifted: true }),
+    );
+    expect(ci.returned).toBe(2);
+    expect(ci.read).toBeLessThanOrEqual(8 * 2);
+    const drifted: OverviewFilter = { ...allStacks, organizations: [first], status: 'drifted' };
+    const list = await planOf(client, (db) => createStackQueryRepository(db).list(drifted));
+    expect(list.returned).toBe(2);
+    expect(list.read).toBeLessThanOrEqual(16 * 2);
+    const more = await planOf(client, (db) => createAttentionRepository(db).hasMore(organizations, 50));
+    expect(more.read).toBeLessThanOrEqual(6 * 5 + organizations.length);
+  });
+
   test('the graph of references', async () => {
     await client.query(`insert into state_indexes (stack_id, version) select id, 1 from stacks on conflict do nothing`);
     await client.query(`insert into stack_resources (stack_id, key, digest, urn, type, name, place, dependencies, is_custom, is_external,
