@@ -119,3 +119,9 @@ create or replace function people_behind(of_token uuid, of_user uuid) returns uu
           select s.organization from jsonb_to_recordset(t.scopes) as s (organization text))) limit 1) m) end, null)
   from (values (of_token)) one (id) left join api_tokens t on t.id = one.id
 $$;
+
+-- Next statement
+drop index concurrently if exists stack_storage_unmeasured;
+
+-- Next statement
+create index concurrently stack_storage_unmeasured on stack_storage (organization_id) where measured_at = '-infinity';

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createAccessHolderRepository } from '../../src/api/access/access-holder-repository.ts';
+import { createPolicyGroupRepository } from '../../src/api/policies/policy-group-repository.ts';
+import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
 import { createIssuerRepository } from '../../src/shared/identity/trust/issuer-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
@@ -226,4 +228,41 @@ test('the people behind the tokens of CI runs are found without reading all memb
     db.any({ sql: 'select people_behind(asked_token_id, null) from update_approvals', values: [] } as never),
   );
   expect(read).toBeLessThanOrEqual(2 * 20);
+});
+
+test('the stacks of policy groups are counted without reading them', async () => {
+  await client.query(`insert into organizations (name) values ('of-groups')`);
+  const organization = `(select id from organizations where name = 'of-groups')`;
+  await client.query(`insert into projects (organization_id, name) values (${organization}, 'of-groups')`);
+  await client.query(`insert into stacks (project_id, name)
+    select p.id, 's' || n from projects p, generate_series(1, 1000) n where p.name = 'of-groups'`);
+  await client.query(
+    `insert into policy_groups (organization_id, name) values (${organization}, 'one'), (${organization}, 'other')`,
+  );
+  await client.query(`insert into policy_group_stacks (group_id, stack_id)
+    select g.id, s.id from policy_groups g join projects p on p.organization_id = g.organization_id join stacks s on s.project_id = p.id
+    where g.name in ('one', 'other') and p.name = 'of-groups' and s.name <> 's1' and (g.name = 'one' or s.name like 's10%')`);
+  await client.query(`update stacks s set deleted_at = now(), restorable_until = now() + interval '1 day'
+    from projects p where p.id = s.project_id and p.name = 'of-groups' and s.name in ('s2', 's10')`);
+  await analyzeExactly(client, 'stacks', 'policy_groups', 'policy_group_stacks', 'projects');
+  const { read } = await rowsOf('stacks', (db) => createPolicyGroupRepository(db).list('of-groups', null));
+  const { rows: deleted } = await client.query('select 1 from stacks where deleted_at is not null');
+  // Once for each group and each sum.
+  expect(read).toBeLessThanOrEqual(4 * deleted.length);
+});
+
+test('the organizations that are due for a measurement are found without reading the stacks that are measured', async () => {
+  await client.query(`insert into organizations (name) select 'of-storage-' || n from generate_series(1, 20) n`);
+  await seed(
+    `insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes, measured_at, took_ms)
+     select id, now()::date, 0, 0, 0, now() - interval '5 minutes', 0 from organizations`,
+  );
+  const pagesWith = async (stacks: number) => {
+    await seed(`insert into stack_storage (stack_id, organization_id, state_bytes, journal_bytes, event_bytes, measured_at)
+      select gen_random_uuid(), o.id, 0, 0, 0, now() from organizations o, generate_series(1, ${stacks}) n`);
+    await analyzeExactly(client, 'stack_storage', 'organization_storage', 'organizations');
+    return (await planOf(client, (db) => createStorageRepository(db).listDue(50))).pages;
+  };
+  const few = await pagesWith(10);
+  expect(await pagesWith(2_000)).toBeLessThanOrEqual(few + 30);
 });

@@ -158,7 +158,8 @@ export function createStackQueryRepository(db: Queryable) {
     // Not as parameters: Postgres uses the index of stacks with a trouble only if it knows that there is one.
     if (status === 'failed') all.push(sql.fragment`c.trouble = 'failed'`);
     if (status === 'interrupted') all.push(sql.fragment`c.trouble = 'cancelled'`);
-    if (status === 'drifted') all.push(sql.fragment`c.is_drifted and coalesce(${isDrifted(sql.fragment`c.stack_id`)}, false)`);
+    if (status === 'drifted')
+      all.push(sql.fragment`c.is_drifted and coalesce(${isDrifted(sql.fragment`c.stack_id`)}, false)`);
     if (frozenBy !== null)
       all.push(sql.fragment`exists (
         select 1 from update_rules r where r.id = any (${sql.array([...frozenBy], 'uuid')}) and r.organization_id = o.id
