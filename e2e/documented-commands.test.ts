@@ -27,7 +27,10 @@ await suite('the documented commands', { ownServer: true }, () => {
         const bin = join(home, 'bin');
         await mkdir(bin);
         const start = `exec ${process.execPath} ${holdfastProgram}`;
-        for (const [name, line] of Object.entries({ holdfast: `${start} "$@"`, npx: `shift; ${start} "$@"` })) {
+        for (const [name, line] of Object.entries({
+          holdfast: `${start} "$@"`,
+          npx: `[ "$1 $2 $3" = '--no -- holdfast' ] && shift 3; ${start} "$@"`,
+        })) {
           await writeFile(join(bin, name), `#!/bin/sh\n${line}\n`);
           await chmod(join(bin, name), 0o755);
         }
@@ -55,7 +58,7 @@ await suite('the documented commands', { ownServer: true }, () => {
         const updated = await run(documentedBlock('README.md', 'mkdir hello && cd hello'));
         expect(updated).toMatch(/note: +"Hello from my own backend"/);
         expect(updated).toMatch(/Version: 1/);
-        expect(await run('npx holdfast admin user sign-in-link admin')).toMatch(/\/sign-in\/link#hfl-\w+/);
+        expect(await run('npx --no -- holdfast admin user sign-in-link admin')).toMatch(/\/sign-in\/link#hfl-\w+/);
         expect(await run(documentedBlock('docs/deploy.md', 'holdfast admin create-organization acme'))).toMatch(
           /hf-\w+/,
         );

@@ -34,6 +34,9 @@ const optionalComposeVariables = [
   ['IMAGE_TAG', 'local', 'Tag of the images that are built from this checkout.'],
 ] as const;
 
+/** Settings that docker-compose.yml itself gives its services: .env does not change them. */
+const ofCompose = /_(LISTEN|DATABASE_URL|REDIS_URL|S3_BUCKET|S3_ENDPOINT|TRUSTED_PROXIES|DRAIN_SECONDS)$/;
+
 interface Setting {
   readonly name: string;
   readonly description: string;
@@ -53,12 +56,12 @@ function renderTable(): string {
     const cells = [`\`${name}${value === null ? '' : `=${value}`}\``, description];
     return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   });
-  return ['| Variable and default | Meaning |', '| --- | --- |', ...rows].join('\n');
+  return ['| Variable and default | Meaning |', '|---|---|', ...rows].join('\n');
 }
 
 function renderExample(): string {
   const required = new Set<string>(composeVariables.map(([name]) => name));
-  const others = settings.filter(({ name }) => !required.has(name));
+  const others = settings.filter(({ name }) => !required.has(name) && !ofCompose.test(name));
   const own = others.map(({ name, description, default: value, secret }) =>
     [...wrapped(secret ? `${description} Secret.` : description), `#${name}=${value ?? ''}`].join('\n'),
   );

@@ -40,7 +40,7 @@ function faultOf(words: readonly string[]): string | null {
 const texts = globSync(['src/**/*.{ts,tsx}', 'docs/**/*.md', 'README.md'], { cwd: root })
   .filter((file) => !file.includes('.test.'))
   .flatMap((file) =>
-    [...readFileSync(path.join(root, file), 'utf8').matchAll(/`(holdfast [a-z][^`\\]*)/g)].map(
+    [...readFileSync(path.join(root, file), 'utf8').matchAll(/`(?:sudo |npx --no -- )?(holdfast [a-z][^`\\]*)/g)].map(
       ([, text = '']) => [file, wordsOf(text)] as const,
     ),
   )
@@ -62,4 +62,64 @@ test('each command that a text or a page names exists with its options and argum
     return fault === null ? [] : [`${file}: holdfast ${words.join(' ')}: ${fault}`];
   });
   expect(faults).toEqual([]);
+});
+
+const pages = globSync(['docs/**/*.md', '*.md'], { cwd: root }).map((file) => ({
+  file,
+  text: readFileSync(path.join(root, file), 'utf8'),
+}));
+
+/** The commands in the shell blocks of pages, each as one line. */
+const lines = pages.flatMap(({ file, text }) =>
+  [...text.matchAll(/^ *```(?:sh|bash|shell|console)\b.*\n([\s\S]*?)^ *```$/gm)].flatMap(([, block = '']) =>
+    block
+      .replaceAll(/\\\n\s*/g, ' ')
+      .split('\n')
+      .map((line) => ({ file, line: line.replace(/(^|\s)#.*/, '') })),
+  ),
+);
+
+/** The words of a line as a shell gives them to the command. */
+function shellWords(line: string): string[] {
+  return [...line.matchAll(/(?:'[^']*'|"[^"]*"|<[^>]*>|[^\s'"<])+/g)].map(([word]) => word.replaceAll(/['"]/g, ''));
+}
+
+test('each command in a shell block exists with its options and arguments', () => {
+  const commands = lines.flatMap(({ file, line }) => {
+    const [, words] = /^(?:\S+=\S+ |sudo (?:--\S+ )*|npx (?:--?\w+ )*)*(?:bin\/)?holdfast (.*)$/.exec(line) ?? [];
+    return words === undefined ? [] : [{ file, line, words: shellWords(words.replace(/ [|>&].*/, '')) }];
+  });
+  expect(commands.length).toBeGreaterThan(40);
+  const faults = commands.flatMap(({ file, line, words }) => {
+    const fault = faultOf(words);
+    return fault === null ? [] : [`${file}: ${line}: ${fault}`];
+  });
+  expect(faults).toEqual([]);
+});
+
+test('no shell takes a word of a block for a pattern of file names', () => {
+  const open = lines.filter(({ line }) => /[*?]/.test(line.replaceAll(/'[^']*'|"[^"]*"/g, '')));
+  expect(open.filter(({ line }) => line.startsWith('holdfast'))).toEqual([]);
+});
+
+test('a page names each command with its arguments so that it can be copied', () => {
+  const admin = program.commands.find((command) => command.name() === 'admin');
+  const names = new Set(
+    (admin?.commands ?? []).flatMap((command) =>
+      command.commands.length > 0
+        ? command.commands.map((below) => `${command.name()} ${below.name()}`)
+        : [command.name()],
+    ),
+  );
+  expect([...names]).toEqual(expect.arrayContaining(['fsck', 'user sign-out']));
+  const isCut = (code: string): boolean => {
+    const [first = '', second = '', third] = code.split(/\s+/);
+    return names.has(`${first} ${second}`) ? third !== undefined : names.has(first) && /^[A-Z<-]/.test(second);
+  };
+  const cut = pages.flatMap(({ file, text }) =>
+    [...text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '').matchAll(/`([^`]+)`/g)]
+      .filter(([, code = '']) => isCut(code))
+      .map(([code]) => `${file}: ${code}`),
+  );
+  expect(cut).toEqual([]);
 });

@@ -111,6 +111,8 @@ test('runs are counted by day and by project, however they end, and only for sta
   expect(ofWeb.longestMs).toBeGreaterThan(3_599_000);
   expect(ofWeb.runMs).toBeGreaterThan(3_599_000);
   expect(projects).toHaveLength(2);
+  // The longest of several projects and days, not their sum.
+  expect(ofWeb.longestMs).toBe(Math.max(...days.map(({ longestMs }: { longestMs: number }) => longestMs)));
 
   const blind = await person(apps[0], api.organization, 'member');
   await grant(apps[0], blind.organizationId, { userId: blind.userId }, 'deny', ['read'], { stacks: 'web/*' });
@@ -118,6 +120,12 @@ test('runs are counted by day and by project, however they end, and only for sta
     isTrimmed: true,
     projects: [{ project: 'proj', runs: 2 }],
   });
+  // The earlier runs are now those of the first day that is left out.
+  await age(api, 5);
+  expect((await statistics(api)).projects).toMatchObject([{ project: 'web', runs: 2 }]);
+  await sumProjectDays(apps[0].context, new AbortController().signal);
+  expect((await statistics(api)).projects).toMatchObject([{ project: 'web', runs: 2 }]);
+  expect((await statistics(api, blind.token)).projects).toEqual([]);
 });
 
 test('sums of projects are those of their stacks, however stacks come, move and leave', async () => {
@@ -167,6 +175,7 @@ test('sums of projects are those of their stacks, however stacks come, move and 
     ['deliveries', () => Promise.all([deliver(first, [7, 90_001], [299]), deliver(second, [7, 3_611], [])]), 3],
     ['a run of another day', () => age(first, 20), 3],
     ['a preview', () => runOf(third, 'failed', 'preview'), 3],
+    ['a cancelled run', async () => ok(cancel(apps[0], third, await startUpdate(apps[0], third))), 4],
     [
       'a move',
       () =>
@@ -176,16 +185,16 @@ test('sums of projects are those of their stacks, however stacks come, move and 
             body: { newName: 'prod', newProject: 'web' },
           }),
         ),
-      3,
+      4,
     ],
-    ['a run after the move', () => runOf(moved), 4],
-    ['a delivery after the move', () => Promise.all([deliver(moved, [5], [10_000_000]), deliver(third, [8], [])]), 4],
-    ['a deletion', () => remove(moved), 2],
-    ['a run beside the deleted stack', () => runOf(third), 3],
-    ['a restoration', restore, 5],
-    ['a run after the restoration', () => runOf(moved), 6],
-    ['a shorter longest run', () => lengthen(moved, 10), 6],
-    ['the deletion of the only stack', () => remove(first), 5],
+    ['a run after the move', () => runOf(moved), 5],
+    ['a delivery after the move', () => Promise.all([deliver(moved, [5], [10_000_000]), deliver(third, [8], [])]), 5],
+    ['a deletion', () => remove(moved), 3],
+    ['a run beside the deleted stack', () => runOf(third), 4],
+    ['a restoration', restore, 6],
+    ['a run after the restoration', () => runOf(moved), 7],
+    ['a shorter longest run', () => lengthen(moved, 10), 7],
+    ['the deletion of the only stack', () => remove(first), 6],
     ['the deletion of all', () => Promise.all([remove(moved), remove(third)]), 0],
   ];
   const delivered: unknown[] = [];
@@ -209,6 +218,22 @@ test('sums of projects are those of their stacks, however stacks come, move and 
   // Rounded: of an hour and 11 s, and of a day, an hour and a second.
   expect(delivered).toContainEqual({ count: 4, medianSeconds: 7, p90Seconds: 90_000 });
   expect(await sumProjectDays(apps[0].context, signal)).toBe(0);
+});
+
+test('a longest run that has left is looked up even if a shorter one leaves before that', async () => {
+  const stack = await createStack(apps[0]);
+  await runOf(stack);
+  const { signal } = new AbortController();
+  await sumProjectDays(apps[0].context, signal);
+  const organization = `(select id from organizations where name = '${stack.organization}')`;
+  await query(
+    apps[0],
+    `update project_days set longest_ms = 5000, left_ms = 5000 where organization_id = ${organization}`,
+  );
+  for (const ms of [2_000, 3_000])
+    await query(apps[0], `update stack_days set longest_ms = ${ms} where organization_id = ${organization}`);
+  await sumProjectDays(apps[0].context, signal);
+  expect((await statistics(stack)).projects).toMatchObject([{ longestMs: 3_000 }]);
 });
 
 test('the longest run of a project is not forgotten if another process adds one while a worker looks for it', async () => {
@@ -385,6 +410,11 @@ test('drift has its beginning and its end', async () => {
     foundAt: await endOf(second),
   };
   expect((await drift(stack)).items).toMatchObject([{ ...drifted, cleanAt: null }]);
+  // Neither a failed update nor `destroy --preview-only` repairs anything.
+  await runOf(stack, 'failed');
+  const destruction = await startUpdate(apps[0], stack, { kind: 'destroy', dryRun: true });
+  await ok(complete(apps[0], destruction));
+  expect((await drift(stack)).items).toMatchObject([{ ...drifted, cleanAt: null }]);
   const repairing = await runOf(stack);
   expect((await drift(stack)).items).toMatchObject([{ ...drifted, cleanUpdateId: repairing.id }]);
   expect((await drift(stack, { onlyDrifted: true })).items).toEqual([]);
@@ -395,6 +425,29 @@ test('drift has its beginning and its end', async () => {
   expect(page.items).toMatchObject([{ project: 'clean', cleanUpdateId: look }]);
   expect((await drift(stack, { limit: 1, cursor: page.next })).items).toMatchObject([{ project: 'proj' }]);
   expect((await drift(await createStack(apps[0]))).items).toEqual([]);
+});
+
+test('`up --refresh` repairs the drift that it finds; a later drift begins after it', async () => {
+  const stack = await createStack(apps[0]);
+  const find = async (kind: string) => {
+    const update = await startUpdate(apps[0], stack, { kind });
+    if (kind === 'update')
+      await query(apps[0], `update updates set environment = '{"pulumi.flag.refresh":"true"}' where id = $1`, [
+        update.id,
+      ]);
+    await ok(complete(apps[0], update));
+    const [{ at } = { at: new Date(0) }] = await query<{ at: Date }>(
+      apps[0],
+      `with found as (update drift_runs set state = 'done', is_detected = true, changes = '{"update":1}' where update_id = $1 returning update_id)
+       select ended_at as at from updates join found on update_id = id`,
+      [update.id],
+    );
+    return { id: update.id, at: at.toISOString() };
+  };
+  const repaired = await find('update');
+  expect((await drift(stack)).items).toMatchObject([{ updateId: repaired.id, cleanUpdateId: repaired.id }]);
+  const later = await find('refresh');
+  expect((await drift(stack)).items).toMatchObject([{ updateId: later.id, since: later.at, cleanAt: null }]);
 });
 
 describe('for operators', () => {

@@ -14,6 +14,7 @@ interface Service {
   readonly restart?: string;
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];
+  readonly tmpfs?: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly healthcheck?: {
     readonly test?: readonly string[];
@@ -96,6 +97,33 @@ describe('docker-compose.yml', () => {
     const example = read('.env.example');
     for (const [, name] of references)
       expect(example).toMatch(new RegExp(harmless.has(name as string) ? `^#${name}=.` : `^${name}=$`, 'm'));
+  });
+
+  test('gives no service a setting that .env.example lists as one of .env', () => {
+    const [, optional = ''] = read('.env.example').split('# ---- Settings of Holdfast');
+    const listed = [...optional.matchAll(/^#(HOLDFAST_\w+)=/gm)].map(([, name]) => name as string);
+    expect(listed.length).toBeGreaterThan(30);
+    const given = Object.values(compose.services).flatMap(({ environment = {} }) => Object.keys(environment));
+    expect(listed.filter((name) => given.includes(name))).toEqual([]);
+  });
+
+  test('has each service that docs/compose.md names in a command, in its profile', () => {
+    const commands = [
+      ...read('docs/compose.md').matchAll(
+        /docker compose (?:--profile (\w+) )?(?:run|exec|stop|cp)((?: --?[\w-]+)*) ([\w-]+)/g,
+      ),
+    ];
+    expect(commands.length).toBeGreaterThan(3);
+    for (const [command, profile = 'single', , name = ''] of commands)
+      expect({ command, profiles: compose.services[name]?.profiles }).toEqual({
+        command,
+        profiles: expect.arrayContaining([profile]),
+      });
+  });
+
+  test('has a writable folder for the sockets of holdfast debug', () => {
+    for (const name of ['server', 'api-1', 'worker'])
+      expect(compose.services[name]?.tmpfs).toContain('/data/run:uid=1000,gid=1000,mode=700');
   });
 
   describe('profile cluster', () => {

@@ -32,6 +32,7 @@ const urn = (name: string) => `urn:pulumi:dev::proj::t:i:T::${name}`;
 
 interface Run {
   readonly kind?: string;
+  readonly dryRun?: boolean;
   /** Instead of the stack of the test. */
   readonly on?: TestStack;
   readonly environment?: object;
@@ -46,6 +47,7 @@ interface Run {
 /** A run of the CLI with its events and its state. Returns the path of the update. */
 async function run({
   changes = {},
+  dryRun = false,
   environment: checkout = environment,
   kind = 'update',
   on: { auth, path: stackPath } = stack,
@@ -53,7 +55,7 @@ async function run({
   status,
   steps = [],
 }: Run = {}): Promise<string> {
-  const body = { metadata: { message: '', environment: checkout } };
+  const body = { metadata: { message: '', environment: checkout }, options: { dryRun } };
   const { json } = await ok(app.call('POST', `${stackPath}/${kind}`, { auth, body }));
   const path = `${stackPath}/update/${json.updateID}`;
   const started = await ok(app.call('POST', path, { auth, body: {} }));
@@ -139,6 +141,12 @@ test('steps, the critical path and failed runs of the commit are kept when the e
     ],
   });
   await pack();
+  // Of the same kind and commit, but previews.
+  await run({ kind: 'destroy', dryRun: true, status: 'failed' });
+  await run({ kind: 'destroy', dryRun: true });
+  const again = await run({ kind: 'destroy' });
+  await pack();
+  expect(await statisticsOf(again)).toMatchObject({ failedBefore: 0, usual: { count: 1 } });
   expect((await statisticsOf(destroy)).steps.criticalPath.steps.map(name)).toEqual(['app', 'db', 'net']);
 });
 
@@ -262,6 +270,7 @@ test('the trend of a stack has the duration, the queue and the resources of each
   expect(await trend()).toEqual({ days: 90, items: [], isCut: false });
   await run({ state: { a: [] } });
   await run({ kind: 'preview' });
+  await run({ kind: 'destroy', dryRun: true });
   const path = await run({ state: { a: [], b: [] }, status: 'failed' });
   await run({ kind: 'destroy' });
   await startUpdate(app, stack);

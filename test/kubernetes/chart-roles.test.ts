@@ -104,6 +104,8 @@ await describeWithTools('the chart', ['chart-tools'], () => {
       api: [
         ...aws,
         'HOLDFAST_AUDIT_EXPORT_URL',
+        // For `holdfast bundle`, which runs beside the API.
+        'HOLDFAST_BUNDLE_PASSPHRASE',
         'HOLDFAST_DATABASE_REPLICA_URL',
         serving[0],
         'HOLDFAST_MASTER_KEYS',
@@ -111,6 +113,14 @@ await describeWithTools('the chart', ['chart-tools'], () => {
         'HOLDFAST_VAULT_TOKEN',
       ],
     });
+  });
+
+  test('gives API and workers a folder for the sockets of holdfast debug', () => {
+    for (const role of ['api', 'worker'])
+      expect(of('documented').pods.get(role)?.container.volumeMounts).toContainEqual({
+        name: 'sockets',
+        mountPath: '/data/run',
+      });
   });
 
   const portsOf = (

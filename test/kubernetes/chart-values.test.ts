@@ -29,7 +29,10 @@ const table: readonly (readonly [string, Values, Expected])[] = [
     'the default: API replicas serve the web UI, and workers and replicas scale by their load',
     {},
     {
-      'Deployment/holdfast-api': container({ image: 'holdfast:0.1.0', args: ['api'] }),
+      'Deployment/holdfast-api': container({
+        image: 'registry.example.com/holdfast:0.1.0',
+        args: ['api'],
+      }),
       'Deployment/holdfast-web': null,
       'HorizontalPodAutoscaler/holdfast-api': { spec: { minReplicas: 3 } },
       'HorizontalPodAutoscaler/holdfast-worker': { spec: { minReplicas: 2 } },
@@ -292,7 +295,9 @@ const table: readonly (readonly [string, Values, Expected])[] = [
     { secrets: { bootstrap: { name: 'people', key: 'people.yaml' } } },
     {
       'Deployment/holdfast-api': environment({ name: 'HOLDFAST_BOOTSTRAP', value: '/etc/holdfast/bootstrap/file' }),
-      'Deployment/holdfast-worker': { spec: { template: { spec: { volumes: [{ name: 'tmp' }] } } } },
+      'Deployment/holdfast-worker': {
+        spec: { template: { spec: { volumes: [{ name: 'tmp' }, { name: 'sockets' }] } } },
+      },
     },
   ],
 ];
@@ -316,6 +321,8 @@ await describeWithTools('the values of the chart', ['chart-tools'], () => {
     expect(others.length).toBeGreaterThan(1);
     for (const other of [{}, ...others])
       expect(await renderChart({ ...first, ...other })).toMatchObject({ passed: true, errors: '' });
+    const [, pushed = ''] = /docker push (\S+)/.exec(page) ?? [];
+    expect((await renderChart(first as Values)).output).toContain(`image: ${pushed}\n`);
     // Others that it names, such as `api.drainSeconds`, exist.
     const { networkPolicy, ...defaults } = parse(readFileSync(path.join(chartFolder, 'values.yaml'), 'utf8'));
     const known = { ...defaults, ...networkPolicy, networkPolicy };

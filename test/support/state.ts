@@ -33,10 +33,13 @@ export interface RunningUpdate {
 export async function startUpdate(
   app: TestApp,
   stack: TestStack,
-  options: { kind?: string; journal?: boolean } = {},
+  options: { kind?: string; journal?: boolean; dryRun?: boolean } = {},
 ): Promise<RunningUpdate> {
   const created = await ok(
-    app.call('POST', `${stack.path}/${options.kind ?? 'update'}`, { auth: stack.auth, body: {} }),
+    app.call('POST', `${stack.path}/${options.kind ?? 'update'}`, {
+      auth: stack.auth,
+      body: options.dryRun ? { options: { dryRun: true } } : {},
+    }),
   );
   const id = created.json.updateID as string;
   const path = `${stack.path}/update/${id}`;

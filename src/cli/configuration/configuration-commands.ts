@@ -37,7 +37,7 @@ interface ApplyOptions extends PlanOptions {
 
 function addServerOptions(command: Command): Command {
   return command
-    .option('--url <url>', 'server; by default HOLDFAST_URL, or the login of the Pulumi CLI')
+    .option('--url <url>', 'server; by default HOLDFAST_URL, PULUMI_BACKEND_URL, or the login of the Pulumi CLI')
     .option('--token <token>', 'API token of an admin; by default PULUMI_ACCESS_TOKEN, or the login of the Pulumi CLI');
 }
 

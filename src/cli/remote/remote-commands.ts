@@ -36,7 +36,7 @@ interface Running {
 function addServerOptions(command: Command): Command {
   return command
     .argument('<organization/project/stack>', 'the stack', toStack)
-    .option('--url <url>', 'server; by default HOLDFAST_URL, or the login of the Pulumi CLI')
+    .option('--url <url>', 'server; by default HOLDFAST_URL, PULUMI_BACKEND_URL, or the login of the Pulumi CLI')
     .option('--token <token>', 'API token; by default PULUMI_ACCESS_TOKEN, or the login of the Pulumi CLI');
 }
 

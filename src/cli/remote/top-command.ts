@@ -34,7 +34,7 @@ const keysThatEnd = new Set(['q', 'Q', '\u0003']);
 /** Adds the options of `holdfast top`. */
 export function addTopCommand(command: Command): void {
   command
-    .option('--url <url>', 'server; by default HOLDFAST_URL, or the login of the Pulumi CLI')
+    .option('--url <url>', 'server; by default HOLDFAST_URL, PULUMI_BACKEND_URL, or the login of the Pulumi CLI')
     .option(
       '--token <token>',
       "a site admin's API token; by default PULUMI_ACCESS_TOKEN, or the login of the Pulumi CLI",

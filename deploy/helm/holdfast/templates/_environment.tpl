@@ -40,6 +40,7 @@
 {{- if $opens -}}
 {{- $_ := set $wanted "HOLDFAST_MASTER_KEYS" $secrets.masterKeys -}}
 {{- $_ := set $wanted "HOLDFAST_VAULT_TOKEN" $secrets.vaultToken -}}
+{{- if $values.settings.HOLDFAST_BUNDLE_URL }}{{- $_ := set $wanted "HOLDFAST_BUNDLE_PASSPHRASE" $secrets.bundlePassphrase }}{{- end -}}
 {{- end -}}
 {{- if eq $role "api" -}}
 {{- $_ := set $wanted "HOLDFAST_DATABASE_REPLICA_URL" $secrets.databaseReplicaUrl -}}
@@ -47,7 +48,6 @@
 {{- end -}}
 {{- if eq $role "worker" -}}
 {{- $_ := set $wanted "HOLDFAST_AUDIT_EXPORT_TOKEN" $secrets.auditExportToken -}}
-{{- $_ := set $wanted "HOLDFAST_BUNDLE_PASSPHRASE" $secrets.bundlePassphrase -}}
 {{- end -}}
 {{- $plain := dict "HOLDFAST_PUBLIC_URL" (include "holdfast.publicUrl" .root) -}}
 {{- $_ := set $plain "HOLDFAST_S3_BUCKET" (required "s3.bucket: name the bucket" $values.s3.bucket) -}}

@@ -12,6 +12,7 @@ No volume holds data: bodies are streamed, and the root file system is read-only
 {{- $role := index .root.Values (include "holdfast.roleKey" .role) -}}
 {{- $pod := include "holdfast.podValues" . | fromYaml -}}
 {{- $isWeb := eq .role "web" -}}
+{{- $hasSocket := has .role (list "api" "worker") -}}
 {{- $bootstrap := .root.Values.secrets.bootstrap -}}
 {{- $hasBootstrap := and (eq .role "api") $bootstrap.name -}}
 metadata:
@@ -93,6 +94,10 @@ spec:
         {{- end }}
       volumeMounts:
         - { name: tmp, mountPath: /tmp }
+        {{- if $hasSocket }}
+        # For `holdfast debug`.
+        - { name: sockets, mountPath: /data/run }
+        {{- end }}
         {{- if $hasBootstrap }}
         - { name: bootstrap, mountPath: /etc/holdfast/bootstrap, readOnly: true }
         {{- end }}
@@ -102,6 +107,10 @@ spec:
   volumes:
     - name: tmp
       emptyDir: { sizeLimit: 64Mi }
+    {{- if $hasSocket }}
+    - name: sockets
+      emptyDir: { sizeLimit: 1Mi }
+    {{- end }}
     {{- if $hasBootstrap }}
     - name: bootstrap
       secret:

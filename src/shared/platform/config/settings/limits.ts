@@ -34,7 +34,7 @@ export const limitsSettings = {
   ),
   HOLDFAST_QUOTA_STACKS: quota('Maximum stacks of an organization.'),
   HOLDFAST_QUOTA_BYTES: quota(
-    'Bytes of states, journals, events and policy packs above which an organization may not start updates or imports, create stacks or publish packs.',
+    'Bytes of states, journals, events and policy packs above which an organization may not start updates (except previews and `destroy`) or imports, create stacks or publish packs.',
   ),
   HOLDFAST_QUOTA_UPDATES: quota('Maximum concurrent updates of an organization, previews included.'),
   HOLDFAST_QUOTA_REQUESTS_PER_SECOND: quota(
