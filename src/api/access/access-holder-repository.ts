@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import { type GrantedStack, grantFacts, holdsOn } from '../../shared/access/grant-repository.ts';
 import { Role } from '../../shared/access/roles.ts';
-import { isValid } from '../../shared/identity/token-life-repository.ts';
 import { TokenKind } from '../../shared/identity/token-kinds.ts';
+import { isValid } from '../../shared/identity/token-life-repository.ts';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
 import { HolderFacts } from './access-explanation.ts';
