@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { Type } from 'typebox';
 import { createKeptBytesRepository } from '../../src/shared/access/quotas/kept-bytes-repository.ts';
 import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
@@ -210,6 +211,61 @@ test('a measurement waits for no transaction that holds a stack, and reads it la
   } finally {
     await client.end();
   }
+});
+
+test('no statement reads more than some thousand updates, however many a stack has', async () => {
+  const ids = await Promise.all(['s2801', 's2802', 's2803'].map(idOf));
+  const updates = 6_000;
+  await query(app, 'begin');
+  try {
+    // Archived events, and rows of an update whose events are not.
+    await query(app, 'set local session_replication_role = replica');
+    await query(
+      app,
+      `with u as (
+         insert into updates (stack_id, kind, status, exclusive, expires_at, ended_at, events_archived)
+         select id, 'update', 'succeeded', true, now(), now(), n > 1 from unnest($1::uuid[]) id, generate_series(1, $2) n
+         returning id, events_archived),
+       e as (insert into engine_events (update_id, sequence, event) select id, 1, 'x' from u where not events_archived)
+       insert into event_segments (update_id, first_sequence, last_sequence, event_count, frames, sha256, size_bytes, stored_bytes, codec, inline_bytes)
+       select id, 1, 1, 1, '', '', 1, 3, 'zstd', '' from u where events_archived`,
+      [ids, updates],
+    );
+  } finally {
+    await query(app, 'commit');
+  }
+  await query(app, 'analyze updates, engine_events, event_segments');
+  const most = await app.context.db.inTransaction(async (tx) => {
+    let largest = 0;
+    const reads = async () => {
+      const { read } = await tx.one(sql.rows(Type.Object({ read: Type.Number() }))`
+        select (seq_tup_read + coalesce(idx_tup_fetch, 0))::float8 as read from pg_stat_xact_user_tables where relname = 'updates'`);
+      return read;
+    };
+    const counted = new Proxy(tx, {
+      get: (target, name) =>
+        name === 'any' || name === 'query'
+          ? async (statement: never) => {
+              const before = await reads();
+              const answer: unknown = await target[name](statement);
+              largest = Math.max(largest, (await reads()) - before);
+              return answer;
+            }
+          : Reflect.get(target, name),
+    });
+    expect(await createKeptBytesRepository(counted).measureStacks(ids)).toBe(ids.length);
+    return largest;
+  });
+  // A page, and at most one whole stack to find it.
+  expect(most).toBeLessThanOrEqual(5_000 + updates);
+  const rows = await query<{ bytes: number }>(
+    app,
+    'select event_bytes::int as bytes from stack_storage where stack_id = any ($1)',
+    [ids],
+  );
+  const ofRow = (await query<{ bytes: number }>(app, `select pg_column_size('x'::text) as bytes`))[0]?.bytes ?? 0;
+  for (const { bytes } of rows) expect(Math.abs(bytes - (updates - 1) * 3 - ofRow)).toBeLessThanOrEqual(4);
+  await query(app, 'delete from updates where stack_id = any ($1)', [ids]);
 });
 
 test('its statements read what they return, and sums few rows', async () => {

@@ -15,6 +15,8 @@ export const splitMigrations: Readonly<Record<string, number>> = {
   '0061_abandoned_updates': 6,
   '0063_tokens_of_runs': 8,
   '0069_readers': 3,
+  '0078_growing_tables': 29,
+  '0079_drifted_now': 11,
 };
 
 /** Migrations as a later release may have them, by name: each way in which one may run, once. */

@@ -67,14 +67,18 @@ export function createPolicyGroupRepository(db: Queryable) {
       select count(*)::integer from readable r
       where not exists (select 1 from policy_group_stacks m where m.stack_id = r.stack_id)
     ) else coalesce((select a.stacks from added a where a.group_id = g.id), 0) end`;
-  const wholeCount = sql.fragment`case when g.is_default then (
-      ${countStacks(sql.fragment`g.organization_id`)} - (
-        select count(distinct m.stack_id)::integer from policy_groups h join policy_group_stacks m on m.group_id = h.id
-        join stacks s on s.id = m.stack_id where h.organization_id = g.organization_id and s.deleted_at is null)
-    ) else (
-      select count(*)::integer from policy_group_stacks m join stacks s on s.id = m.stack_id
-      where m.group_id = g.id and s.deleted_at is null
-    ) end`;
+  /** Members in the index alone, less the few whose stacks are deleted, and not each with its stack. */
+  const live = (members: Fragment, isMember: Fragment) => sql.fragment`(
+    select count(distinct m.stack_id)::integer from ${members} where ${isMember}) - (
+    select count(distinct m.stack_id)::integer from stacks s cross join lateral (
+      select m.stack_id from ${members} where ${isMember} and m.stack_id = s.id offset 0) m
+    where s.deleted_at is not null)`;
+  const wholeCount = sql.fragment`case when g.is_default then
+      ${countStacks(sql.fragment`g.organization_id`)} - (${live(
+        sql.fragment`policy_groups h join policy_group_stacks m on m.group_id = h.id`,
+        sql.fragment`h.organization_id = g.organization_id`,
+      )})
+    else ${live(sql.fragment`policy_group_stacks m`, sql.fragment`m.group_id = g.id`)} end`;
   /** With the number of stacks that `facts` allow to read; null: all. */
   const summary = (facts: object | null) => sql.fragment`
     g.name, g.is_default as "isDefault", ${facts === null ? wholeCount : readableCount} as "stackCount",

@@ -57,10 +57,8 @@ export function createAttentionRepository(db: Queryable) {
   const ended = (trouble: ReturnType<typeof sql.fragment>, maxScanned: number) => sql.fragment`
     select c.* from stack_changes c where c.organization_id = o.id and c.trouble = ${trouble}
     order by c.changed_at desc, c.stack_id desc limit ${maxScanned}`;
-  /** Those in which drift was ever found. */
-  const everDrifted = (maxScanned: number) => sql.fragment`
-    select c.* from drifted_stacks(o.id) as d (stack_id)
-    cross join lateral (select e.* from stack_changes e where e.stack_id = d.stack_id offset 0) c
+  const drifted = (maxScanned: number) => sql.fragment`
+    select c.* from stack_changes c where c.organization_id = o.id and c.is_drifted
     order by c.changed_at desc, c.stack_id desc limit ${maxScanned}`;
   /** Stacks that may have a trouble: at most `maxScanned` of each kind. Reads no others. */
   const looked = (organizations: readonly ListedOrganization[], maxScanned: number) => sql.fragment`
@@ -71,7 +69,7 @@ export function createAttentionRepository(db: Queryable) {
         cross join lateral (
           select 'failed' as kind, f.* from (${ended(sql.fragment`'failed'`, maxScanned)}) f
           union all select 'interrupted', i.* from (${ended(sql.fragment`'cancelled'`, maxScanned)}) i
-          union all select 'drifted', d.* from (${everDrifted(maxScanned)}) d) k) l) n
+          union all select 'drifted', d.* from (${drifted(maxScanned)}) d) k) l) n
     where n.at <= ${maxScanned}`;
   /** Up to `most` stacks of a rule `r` of an organization `o`. */
   const ofRule = (most: number) => sql.fragment`

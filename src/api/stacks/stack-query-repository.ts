@@ -123,10 +123,7 @@ export function createStackQueryRepository(db: Queryable) {
           ? sql.fragment`(
               select distinct u.stack_id from updates u where u.organization_id = o.id and u.status in ('not started', 'running')) u
             join stack_changes c on c.stack_id = u.stack_id`
-          : status === 'drifted'
-            ? sql.fragment`drifted_stacks(o.id) as d (stack_id)
-              join stack_changes c on c.stack_id = d.stack_id`
-            : sql.fragment`stack_changes c`;
+          : sql.fragment`stack_changes c`;
     const later =
       before === null
         ? sql.fragment`true`
@@ -161,7 +158,8 @@ export function createStackQueryRepository(db: Queryable) {
     // Not as parameters: Postgres uses the index of stacks with a trouble only if it knows that there is one.
     if (status === 'failed') all.push(sql.fragment`c.trouble = 'failed'`);
     if (status === 'interrupted') all.push(sql.fragment`c.trouble = 'cancelled'`);
-    if (status === 'drifted') all.push(sql.fragment`coalesce(${isDrifted(sql.fragment`c.stack_id`)}, false)`);
+    if (status === 'drifted')
+      all.push(sql.fragment`c.is_drifted and coalesce(${isDrifted(sql.fragment`c.stack_id`)}, false)`);
     if (frozenBy !== null)
       all.push(sql.fragment`exists (
         select 1 from update_rules r where r.id = any (${sql.array([...frozenBy], 'uuid')}) and r.organization_id = o.id

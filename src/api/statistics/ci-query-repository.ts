@@ -222,7 +222,9 @@ export function createCiQueryRepository(db: Queryable) {
         /* ciQueries.listDrifted */
         with r as materialized (${readableStacks(
           organization,
-          among(sql.fragment`select d.stack_id from drifted_stacks(${organization.id}::uuid) as d (stack_id)`),
+          onlyDrifted
+            ? sql.fragment`(select * from stack_changes where is_drifted) c`
+            : among(sql.fragment`select d.stack_id from drifted_stacks(${organization.id}::uuid) as d (stack_id)`),
         )})
         select r.stack_id as "stackId", r.project_name as project, r.stack_name as stack, ${micros(sql.fragment`l.ended_at`)},
           l.update_id as "updateId", l.changes, l.ended_at as "foundAt", coalesce(f.ended_at, l.ended_at) as since,

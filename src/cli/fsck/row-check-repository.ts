@@ -60,7 +60,8 @@ export function createRowCheckRepository(db: Queryable): Readonly<Record<string,
             'change-listing',
             sql.fragment`s.deleted_at is null and not exists (
               select 1 from stack_changes c where c.stack_id = s.id and c.organization_id = p.organization_id
-                and c.project_name = p.name and c.stack_name = s.name and c.trouble is not distinct from stack_trouble(s.id))`,
+                and c.project_name = p.name and c.stack_name = s.name and c.trouble is not distinct from stack_trouble(s.id)
+                and (c.is_drifted or not stack_is_drifted(s.id)))`,
           ],
           [
             'restorable',

@@ -47,11 +47,11 @@ export function createRowRepairRepository(tx: Queryable) {
           and not exists (select 1 from stacks where id = ${stackId}::uuid and deleted_at is null)`);
       await tx.query(sql.nothing`
         /* rowRepairs.noteChange */
-        insert into stack_changes (stack_id, organization_id, project_name, stack_name, changed_at, trouble)
-        select s.id, p.organization_id, p.name, s.name, s.updated_at, stack_trouble(s.id) from stacks s join projects p on p.id = s.project_id
+        insert into stack_changes (stack_id, organization_id, project_name, stack_name, changed_at, trouble, is_drifted)
+        select s.id, p.organization_id, p.name, s.name, s.updated_at, stack_trouble(s.id), stack_is_drifted(s.id) from stacks s join projects p on p.id = s.project_id
         where s.id = ${stackId}::uuid and s.deleted_at is null
         on conflict (stack_id) do update set organization_id = excluded.organization_id, project_name = excluded.project_name,
-          stack_name = excluded.stack_name, trouble = excluded.trouble`);
+          stack_name = excluded.stack_name, trouble = excluded.trouble, is_drifted = excluded.is_drifted`);
     },
 
     setRestorableOrganization: async (stackId: string) => {

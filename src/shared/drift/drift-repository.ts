@@ -121,12 +121,9 @@ export function createDriftRepository(db: Queryable) {
     countDrifted: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* drift.countDrifted */
-        select count(*)::integer as count from organizations o cross join lateral drifted_stacks(o.id) as d (stack_id)
-          cross join lateral (
-            select * from drift_runs n where n.stack_id = d.stack_id and n.state = 'done' order by n.number desc limit 1) r
-        -- Looked up for each of them: as a join, Postgres may read all updates.
-        where r.is_detected and (select m.id from (${remedy} limit 1) m) is null
-          and (select s.deleted_at is null from stacks s where s.id = r.stack_id)`);
+        select count(*)::integer as count
+        from organizations o join stack_changes c on c.organization_id = o.id and c.is_drifted
+        where stack_is_drifted(c.stack_id)`);
       return row.count;
     },
   };

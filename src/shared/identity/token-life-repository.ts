@@ -44,9 +44,12 @@ export function createTokenLifeRepository(db: Queryable) {
                n.at as "newExpiresAt", n.at <= now() as ends
         from api_tokens t left join users u on u.id = t.user_id left join teams e on e.id = t.team_id
         cross join lateral (select coalesce(t.rotated_at, t.created_at) + make_interval(secs => ${seconds}) as at) n
-        where ${isValid} and t.listed_in is null and (t.expires_at is null or t.expires_at > n.at)
-          and (t.organization_id = ${organizationId}
-            or t.user_id in (select user_id from memberships where organization_id = ${organizationId}))
+        where t.id = any (array(
+            select t.id from api_tokens t where t.organization_id = ${organizationId} and ${isValid}
+            union all
+            select t.id from memberships m join api_tokens t on t.user_id = m.user_id
+            where m.organization_id = ${organizationId} and ${isValid}))
+          and t.listed_in is null and (t.expires_at is null or t.expires_at > n.at)
         order by n.at, t.id`),
 
     /** Null: no limit. Shortens the lifetime of existing and future tokens. */

@@ -53,7 +53,10 @@ export function createAuditExportRepository(db: Queryable) {
       db.any(sql.rows(UnexportedRow)`
         /* auditExports.listUnexported */
         select b.organization_id as "organizationId", b.batch, b.month::text as month, b.numbers, b.hash, c.send_failures as "sendFailures"
-        from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > ${exported[target]}
+        from audit_chains c cross join lateral (
+          -- One look into the index for each chain: as a join, Postgres may read all batches that ever were.
+          select * from audit_batches b where b.organization_id = c.organization_id and b.batch > ${exported[target]}
+          order by b.batch limit ${limit}) b
         where (${after}::uuid is null or c.organization_id > ${after}::uuid)
           and ${exported[target]} < c.batch and c.organization_id <> all (${sql.array([...except], 'uuid')})
           and ${target === 'blobs' ? mayBeSent : sql.fragment`(c.send_failures > 0) = ${wasRefused} and ${mayBeSentNow}`}
@@ -64,8 +67,10 @@ export function createAuditExportRepository(db: Queryable) {
       db.exists(sql.rows(NumberRow)`
         /* auditExports.hasUnexportedBefore */
         select b.batch as number
-        from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > ${exported[target]}
-        where ${exported[target]} < c.batch and b.month < ${month}::date`),
+        from audit_chains c cross join lateral (
+          select * from audit_batches b
+          where b.organization_id = c.organization_id and b.batch > ${exported[target]} and b.month < ${month}::date offset 0) b
+        where ${exported[target]} < c.batch`),
 
     noteExported: (target: ExportTarget, organizationId: string, batch: number) => {
       const change =

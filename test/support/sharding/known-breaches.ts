@@ -148,6 +148,7 @@ export const rowBreaches: Breaches = {
     api_tokens: 'end_leases_of_token limit_token_life notify_live_of_rights token_rights_changed',
     checkpoint_chunks: 'note_chunk_released',
     checkpoints: 'note_blob_referenced note_blob_released',
+    drift_runs: 'note_drift_found',
     event_segments: 'note_blob_referenced note_blob_released',
     grants: 'copy_role_permissions grants_changed',
     journal_snapshots: 'note_blob_referenced note_blob_released',
@@ -158,7 +159,7 @@ export const rowBreaches: Breaches = {
     organizations: 'add_default_policy_group add_organization_access',
     policy_pack_versions: 'note_blob_referenced note_blob_released',
     roles: 'role_changed',
-    stack_changes: 'count_stack move_project_days move_project_deliveries',
+    stack_changes: 'count_stack move_project_days move_project_deliveries note_drift_found',
     stack_days: 'note_day_of_project note_delivery_of_project',
     stack_resources: 'note_references',
     stack_storage: 'sum_stack_storage',
@@ -174,8 +175,8 @@ export const rowBreaches: Breaches = {
     update_rules: 'notify_of_freeze update_rules_changed',
     update_statistics: 'count_delivery',
     updates:
-      'delete_superseded_checkpoint note_drift_run note_last_update note_stack_day note_stack_trouble note_update_ended note_version ' +
-      'notify_live_of_update notify_of_update set_update_columns',
+      'delete_superseded_checkpoint note_drift_repaired note_drift_run note_last_update note_stack_day note_stack_trouble note_update_ended ' +
+      'note_version notify_live_of_update notify_of_update set_update_columns',
     users: 'end_invitations_of_user end_leases_of_user end_sessions_of_user notify_live_of_rights',
     version_chunks: 'note_base_released note_blob_referenced note_blob_released',
     webhooks: 'forget_webhook',

@@ -1,16 +1,14 @@
 import { Type } from 'typebox';
 import { type Queryable, type SqlFragment, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
+import { createStoredSizeRepository, type StoredSize } from './stored-size-repository.ts';
 
 const Text = Nullable(Type.String());
 const PageRow = Type.Object({
-  states: Type.Number(),
-  journals: Type.Number(),
-  events: Type.Number(),
-  stacks: Type.Integer(),
-  /** The key of the last stack. */
-  first: Text,
-  second: Text,
+  id: Type.String(),
+  /** Its key. */
+  first: Type.String(),
+  second: Type.String(),
 });
 
 /** Bytes that stacks keep, as stored. */
@@ -24,14 +22,6 @@ export type KeptPosition = readonly [string, string];
 
 const ChangedRow = Type.Object({ id: Type.String(), changedAt: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
-const SizeRow = Type.Object({
-  id: Type.String(),
-  /** Of the row of its last measurement. */
-  version: Text,
-  states: Type.Number(),
-  journals: Type.Number(),
-  events: Type.Number(),
-});
 const SumRow = Type.Object({ states: Type.Number(), journals: Type.Number(), events: Type.Number() });
 const TimeRow = Type.Object({ at: Type.String(), last: Text });
 
@@ -44,6 +34,8 @@ export interface Measurement {
 }
 
 const stacksAtOnce = 500;
+/** Measured in one step. */
+const measuredAtOnce = 50;
 /** After a change, journals are deleted, events archived and versions encoded for as long. */
 export const settlingSeconds = 2 * 3600;
 
@@ -51,76 +43,73 @@ export const settlingSeconds = 2 * 3600;
 export const isMismeasured = (measured: number, kept: number): boolean =>
   Math.abs(kept - measured) > Math.max(1024, kept / 50);
 
-/**
- * Bytes that stacks keep, as stored: of states, journal entries and engine events. A chunk is counted once, however many versions share it, and
- * also if no version but only other chunks need it. Reads sizes only, not the contents.
- */
-function storedSizes(isOf: (stackId: SqlFragment) => SqlFragment): Readonly<Record<keyof KeptBytes, SqlFragment>> {
-  const ofUpdate = isOf(sql.fragment`u.stack_id`);
-  return {
-    states: sql.fragment`(
-      coalesce((select sum(c.stored_bytes) from checkpoints c where c.codec <> 'chunks' and ${isOf(sql.fragment`c.stack_id`)}), 0)
-      + coalesce((select sum(p.stored_bytes) from version_chunks p where ${isOf(sql.fragment`p.stack_id`)}), 0))`,
-    journals: sql.fragment`coalesce((
-      select sum(pg_column_size(e.entry)) from journals j join journal_entries e on e.update_id = j.update_id
-      where ${isOf(sql.fragment`j.stack_id`)}), 0)`,
-    events: sql.fragment`(
-      coalesce((select sum(pg_column_size(e.event)) from updates u join engine_events e on e.update_id = u.id where ${ofUpdate}), 0)
-      + coalesce((select sum(g.stored_bytes) from updates u join event_segments g on g.update_id = u.id where ${ofUpdate}), 0))`,
-  };
-}
-
 /** What the stacks of an organization keep: read, or as last measured. */
 export function createKeptBytesRepository(db: Queryable) {
-  const pageOf = (organizationId: string, kind: KeptKind, after: KeptPosition | null, limit: number): SqlFragment => {
-    const [first, second] = after ?? [null, null];
-    return kind === 'live'
-      ? sql.fragment`
-          select stack_id as id, project_name as first, stack_name as second from stack_listings
-          where organization_id = ${organizationId} and tag_name = ''
-            and ${after === null ? sql.fragment`true` : sql.fragment`(project_name, stack_name) > (${first}, ${second})`}
-          order by project_name, stack_name limit ${limit}`
-      : sql.fragment`
-          select id, deleted_at::text as first, id::text as second from stacks
-          where restorable_in = ${organizationId} and restorable_until is not null
-            and ${after === null ? sql.fragment`true` : sql.fragment`(deleted_at, id) < (${first}::timestamptz, ${second}::uuid)`}
-          order by deleted_at desc, stacks.id desc limit ${limit}`;
+  const sizes = createStoredSizeRepository(db);
+  /** Records sizes, unless the measurement was recorded or marked since. */
+  const note = async (rows: readonly StoredSize[]): Promise<number> => {
+    const { rowCount } = await db.query(sql.nothing`
+      /* keptBytes.note */
+      insert into stack_storage (stack_id, organization_id, state_bytes, journal_bytes, event_bytes, measured_at)
+      select n.id, p.organization_id, n.states, n.journals, n.events, clock_timestamp()
+      from ${sql.unnest(
+        rows.map(({ events: e, id, journals: j, states: s }) => [id, s, j, e]),
+        ['uuid', 'int8', 'int8', 'int8'],
+      )} as n (id, states, journals, events)
+      cross join lateral (
+        select s.project_id from stacks s where s.id = n.id and (s.deleted_at is null or s.restorable_until is not null)
+        for key share skip locked) s
+      join projects p on p.id = s.project_id
+      on conflict (stack_id) do update set state_bytes = excluded.state_bytes, journal_bytes = excluded.journal_bytes,
+        event_bytes = excluded.event_bytes, measured_at = excluded.measured_at
+      where stack_storage.xmin::text = (
+        select v.version from ${sql.unnest(
+          rows.map(({ id, version }) => [id, version]),
+          ['uuid', 'text'],
+        )} as v (id, version) where v.id = stack_storage.stack_id)`);
+    return rowCount;
   };
   const repository = {
-    /** What a page of the stacks keeps, and its last stack. */
-    sumPage: (organizationId: string, kind: KeptKind, after: KeptPosition | null, limit: number) => {
-      const { events, journals, states } = storedSizes((id) => sql.fragment`${id} in (select id from page)`);
-      return db.one(sql.rows(PageRow)`
-        /* keptBytes.sumPage */
-        with page as materialized (select row_number() over () as at, p.* from (${pageOf(organizationId, kind, after, limit)}) p)
-        select ${states}::float8 as states, ${journals}::float8 as journals, ${events}::float8 as events,
-          (select count(*)::integer from page) as stacks, l.first, l.second
-        from (select 1) one left join lateral (select * from page order by at desc limit 1) l on true`);
+    /** A page of the stacks. */
+    listPage: (organizationId: string, kind: KeptKind, after: KeptPosition | null, limit: number) => {
+      const [first, second] = after ?? [null, null];
+      return db.any(
+        kind === 'live'
+          ? sql.rows(PageRow)`
+            /* keptBytes.listLive */
+            select stack_id as id, project_name as first, stack_name as second from stack_listings
+            where organization_id = ${organizationId} and tag_name = ''
+              and ${after === null ? sql.fragment`true` : sql.fragment`(project_name, stack_name) > (${first}, ${second})`}
+            order by project_name, stack_name limit ${limit}`
+          : sql.rows(PageRow)`
+            /* keptBytes.listRestorable */
+            select id, deleted_at::text as first, id::text as second from stacks
+            where restorable_in = ${organizationId} and restorable_until is not null
+              and ${after === null ? sql.fragment`true` : sql.fragment`(deleted_at, id) < (${first}::timestamptz, ${second}::uuid)`}
+            order by deleted_at desc, stacks.id desc limit ${limit}`,
+      );
     },
 
-    /**
-     * What all of them keep. Reads a page at a time, so that no statement is long, however many stacks there are. Throws the reason of
-     * `signal`.
-     */
+    /** What all of them keep. Throws the reason of `signal`. */
     sum: async (organizationId: string, signal?: AbortSignal): Promise<KeptBytes> => {
       const kept = { states: 0, journals: 0, events: 0 };
       for (const kind of ['live', 'restorable'] as const) {
         let after: KeptPosition | null = null;
         do {
           signal?.throwIfAborted();
-          const page: Awaited<ReturnType<typeof repository.sumPage>> = await repository.sumPage(
+          const page: Awaited<ReturnType<typeof repository.listPage>> = await repository.listPage(
             organizationId,
             kind,
             after,
-            stacksAtOnce,
+            measuredAtOnce,
           );
-          kept.states += page.states;
-          kept.journals += page.journals;
-          kept.events += page.events;
-          after =
-            page.stacks === stacksAtOnce && page.first !== null && page.second !== null
-              ? [page.first, page.second]
-              : null;
+          for (const { events, journals, states } of await sizes.read(page.map(({ id }) => id))) {
+            kept.states += states;
+            kept.journals += journals;
+            kept.events += events;
+          }
+          const last = page.length === measuredAtOnce ? page.at(-1) : undefined;
+          after = last === undefined ? null : [last.first, last.second];
         } while (after !== null);
       }
       return kept;
@@ -152,31 +141,11 @@ export function createKeptBytesRepository(db: Queryable) {
      * Two measurements write in the same order.
      */
     measureStacks: async (stackIds: readonly string[]): Promise<number> => {
-      const { events, journals, states } = storedSizes((id) => sql.fragment`${id} = s.id`);
-      const rows = await db.any(sql.rows(SizeRow)`
-        /* keptBytes.readSizes */
-        select s.id, (select k.xmin::text from stack_storage k where k.stack_id = s.id) as version, ${states}::float8 as states, ${journals}::float8 as journals, ${events}::float8 as events
-        from unnest(${sql.array(stackIds.toSorted(), 'uuid')}) as s (id)`);
-      const { rowCount } = await db.query(sql.nothing`
-        /* keptBytes.note */
-        insert into stack_storage (stack_id, organization_id, state_bytes, journal_bytes, event_bytes, measured_at)
-        select n.id, p.organization_id, n.states, n.journals, n.events, clock_timestamp()
-        from ${sql.unnest(
-          rows.map(({ events: e, id, journals: j, states: s }) => [id, s, j, e]),
-          ['uuid', 'int8', 'int8', 'int8'],
-        )} as n (id, states, journals, events)
-        cross join lateral (
-          select s.project_id from stacks s where s.id = n.id and (s.deleted_at is null or s.restorable_until is not null)
-          for key share skip locked) s
-        join projects p on p.id = s.project_id
-        on conflict (stack_id) do update set state_bytes = excluded.state_bytes, journal_bytes = excluded.journal_bytes,
-          event_bytes = excluded.event_bytes, measured_at = excluded.measured_at
-        where stack_storage.xmin::text = (
-          select v.version from ${sql.unnest(
-            rows.map(({ id, version }) => [id, version]),
-            ['uuid', 'text'],
-          )} as v (id, version) where v.id = stack_storage.stack_id)`);
-      return rowCount;
+      const sorted = stackIds.toSorted();
+      let measured = 0;
+      for (let at = 0; at < sorted.length; at += measuredAtOnce)
+        measured += await note(await sizes.read(sorted.slice(at, at + measuredAtOnce)));
+      return measured;
     },
 
     /** Makes the next measurement read these stacks. */
