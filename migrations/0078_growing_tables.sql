@@ -81,7 +81,7 @@ begin
       where m.organization_id = new.organization_id and (p.expires_at is null or p.expires_at > now())))
     and t.revoked_at is null and not t.is_session and t.listed_in is null
     and (t.expires_at is null
-      or t.expires_at > coalesce(t.rotated_at, t.created_at) + make_interval(secs => new.max_token_seconds));
+      or greatest(t.expires_at, t.previous_until) > coalesce(t.rotated_at, t.created_at) + make_interval(secs => new.max_token_seconds));
   return null;
 end $$;
 

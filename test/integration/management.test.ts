@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -63,6 +64,9 @@ test('both share one port when configured', async () => {
 });
 
 describe('at startup', () => {
+  const dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-management-'));
+  afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
+
   // Not synchronously: `fetch` would miss that the server closed a connection meanwhile.
   const run = async (
     verb: string,
@@ -72,6 +76,7 @@ describe('at startup', () => {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: {
         PATH: process.env['PATH'],
+        HOLDFAST_DATA_DIR: dataDir,
         HOLDFAST_DATABASE_URL: database.url,
         HOLDFAST_MASTER_KEYS: masterKeys,
         HOLDFAST_LISTEN: '127.0.0.1:0',
