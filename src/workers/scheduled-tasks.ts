@@ -73,7 +73,7 @@ export function startScheduledTasks(context: AppContext): void {
           outgoing: receiverCalls(receiverUrl, config.outgoingAllow),
         };
   const kinds: Maintenance[] = [
-    watchClock(runs),
+    watchClock(runs, context.logger),
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
     { name: 'clip-waits', run: (signal) => clipWaits(context, signal) },
     { name: 'compact-journals', run: (signal) => compactEndedUpdates(context, signal) },

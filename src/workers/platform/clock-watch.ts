@@ -4,7 +4,7 @@ const watchTask = 'watch-clock';
 
 /** After more time than this between two looks at the clock of Postgres, either nothing has run, or the clock is wrong. */
 const maxGapMs = 24 * 3_600_000;
-/** Enough for NTP to correct a clock. Shorter than the pause after which a task that failed runs again. */
+/** Enough for NTP to correct a clock. */
 const holdMs = 8 * 60_000;
 
 /** What was seen of the clock of Postgres, in ms since 1970. */
@@ -32,27 +32,33 @@ function hasJumped({ seenAt }: ClockLook, now: number): boolean {
 }
 
 /** Creates the task that looks at the clock of Postgres. */
-export function watchClock(runs: ScheduledTaskRepository): { readonly name: string; run(): Promise<void> } {
+export function watchClock(
+  runs: ScheduledTaskRepository,
+  logger: { warn(details: object, message: string): void },
+): { readonly name: string; run(): Promise<void> } {
   return {
     name: watchTask,
     run: async () => {
-      const look = lookAfter(await findLook(runs), await runs.readClock());
+      const { look: before, now } = await readLook(runs);
+      const look = lookAfter(before, now);
+      if (look.heldUntil > now && before?.heldUntil !== look.heldUntil) {
+        logger.warn(
+          { seenAt: new Date(before?.seenAt ?? now), now: new Date(now) },
+          `by the clock of Postgres, nothing has run for more than a day: nothing is deleted by age for ${holdMs / 60_000} minutes`,
+        );
+      }
       await runs.saveResult(watchTask, JSON.stringify(look));
     },
   };
 }
 
-/** Throws if the clock of Postgres may be far ahead. */
-export async function assertClock(runs: ScheduledTaskRepository): Promise<void> {
-  // In this order: a jump in between is seen.
-  const look = await findLook(runs);
-  if (!isTrusted(look, await runs.readClock()))
-    throw new Error(
-      `Nothing is deleted by age for ${holdMs / 60_000} minutes: by the clock of Postgres, nothing has run for more than a day`,
-    );
+/** Whether tasks may delete by age: not if the clock of Postgres may be far ahead. */
+export async function mayDeleteByAge(runs: ScheduledTaskRepository): Promise<boolean> {
+  const { look, now } = await readLook(runs);
+  return isTrusted(look, now);
 }
 
-async function findLook(runs: ScheduledTaskRepository): Promise<ClockLook | null> {
-  const result = await runs.findResult(watchTask);
-  return result === null ? null : (JSON.parse(result) as ClockLook);
+async function readLook(runs: ScheduledTaskRepository): Promise<{ look: ClockLook | null; now: number }> {
+  const { now, result } = await runs.findResultNow(watchTask);
+  return { look: result === null ? null : (JSON.parse(result) as ClockLook), now };
 }

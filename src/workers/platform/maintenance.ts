@@ -2,7 +2,7 @@ import type { AppContext } from '../../shared/context.ts';
 import { repeat } from '../../shared/platform/lifecycle/repeat.ts';
 import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { inLoneSpan } from '../../shared/platform/tracing/tracing.ts';
-import { assertClock } from './clock-watch.ts';
+import { mayDeleteByAge } from './clock-watch.ts';
 
 /** A background task that only one process runs at a time. */
 export interface Maintenance {
@@ -45,6 +45,7 @@ export function startMaintenance(
       await observe?.().catch((error: unknown) => {
         logger.warn({ task: name, err: error }, 'what a task observes could not be read');
       });
+      if (deletesByAge && !(await mayDeleteByAge(runs))) return;
       const claim = await runs.claim(name, holder, { claimSeconds, everySeconds: everySeconds * intervalTolerance });
       if (!claim) return;
       renewing = setInterval(
@@ -59,7 +60,6 @@ export function startMaintenance(
       );
       renewing.unref();
       try {
-        if (deletesByAge) await assertClock(runs);
         const result = await inLoneSpan(`task ${name}`, () => run(signal, { ...claim, holder }));
         metrics.maintenanceRuns.labels(name, 'done').inc();
         clearInterval(renewing);

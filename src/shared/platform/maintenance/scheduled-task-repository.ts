@@ -7,6 +7,7 @@ const ClaimRow = Type.Object({ position: Nullable(Type.String()) });
 const ResultRow = Type.Object({ result: Nullable(Type.String()) });
 const NameRow = Type.Object({ name: Type.String() });
 const ClockRow = Type.Object({ at: Timestamp });
+const ResultNowRow = Type.Object({ result: Nullable(Type.String()), now: Timestamp });
 
 const RunRow = Type.Object({
   name: Type.String(),
@@ -108,6 +109,14 @@ export function createScheduledTaskRepository(db: Queryable) {
           case when ${isFailing} then failed_at end as "failedAt", case when ${isFailing} then last_error end as error,
           greatest(last_started_at, last_ended_at, failed_at, claimed_until) as "seenAt"
         from maintenance_runs order by name`),
+
+    /** The result of the last complete run, and the time of the database, in ms since 1970, in one look. */
+    findResultNow: async (name: string): Promise<{ readonly result: string | null; readonly now: number }> => {
+      const { now, result } = await db.one(sql.rows(ResultNowRow)`
+        /* maintenanceRuns.findResultNow */
+        select (select result from maintenance_runs where name = ${name}) as result, clock_timestamp() as now`);
+      return { result, now: now.getTime() };
+    },
 
     /** Returns the result of the last complete run. */
     findResult: async (name: string): Promise<string | null> => {
