@@ -149,8 +149,8 @@ async function takeMasterKeys({ dataDir, database }: Config, url: string): Promi
       .finally(() => db.close());
     if (used.length > 0)
       throw new ConfigError(
-        `Invalid settings:\n  HOLDFAST_MASTER_KEYS: the database has secrets of the master key ${used.join(', ')}, which new keys cannot read; ` +
-          `set the present keys, or put their file master-keys into ${dataDir}`,
+        `Invalid settings:\n  HOLDFAST_MASTER_KEYS: new keys cannot read the database's secrets of master key ${used.join(', ')}: ` +
+          `set its present keys, or put the file master-keys back into ${dataDir}`,
       );
   }
   return ensureMasterKeys(dataDir, () => KeyRing.generate());

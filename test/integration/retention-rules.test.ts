@@ -350,15 +350,18 @@ describe('events and previews', () => {
 
   test('the preview that last compared the state with reality stays', async () => {
     const stack = await createStack(app);
-    const [first, last] = await addUpdates(stack, 'preview', [50, 40]);
+    const [first, last, failed] = await addUpdates(stack, 'preview', [50, 40, 35]);
     await query(
       app,
-      `insert into drift_runs (update_id, stack_id, number, state) select id, stack_id, number, 'done' from updates where id = any ($1)`,
-      [[first, last]],
+      `insert into drift_runs (update_id, stack_id, number, state)
+       select id, stack_id, number, case when id = $2 then 'failed' else 'done' end from updates where id = any ($1)`,
+      [[first, last, failed], failed],
     );
     await setRule(app, stack, { kind: 'keep-previews', settings: { days: 30 } });
-    expect(await sweep()).toBe(1);
-    expect(await query(app, 'select id from updates where id = any ($1)', [[first, last]])).toEqual([{ id: last }]);
+    expect(await sweep()).toBe(2);
+    expect(await query(app, 'select id from updates where id = any ($1)', [[first, last, failed]])).toEqual([
+      { id: last },
+    ]);
   });
 });
 

@@ -25,7 +25,13 @@ beforeAll(async () => {
   database = await createTestDatabase();
   dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-start-'));
 });
-afterEach(async () => {
+afterEach(endChildren);
+afterAll(async () => {
+  await database[Symbol.asyncDispose]();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+async function endChildren(): Promise<void> {
   for (const child of children) {
     if (child.exitCode !== null || child.signalCode !== null) continue;
     const exit = once(child, 'exit');
@@ -33,11 +39,7 @@ afterEach(async () => {
     await exit;
   }
   children.clear();
-});
-afterAll(async () => {
-  await database[Symbol.asyncDispose]();
-  rmSync(dataDir, { recursive: true, force: true });
-});
+}
 
 interface Started {
   readonly child: ChildProcess;
@@ -340,13 +342,13 @@ test('without its master keys, an embedded server makes no others for secrets th
     await until(() => second.child.exitCode !== null || isListening(second), 'it ends or starts');
     expect(second.output()).not.toContain('"listening"');
     const { code, stderr } = await second.ended();
-    expect(stderr).toContain('HOLDFAST_MASTER_KEYS: the database has secrets of the master key before');
+    expect(stderr).toContain("HOLDFAST_MASTER_KEYS: new keys cannot read the database's secrets of master key before");
     expect([code, existsSync(keys)]).toEqual([1, false]);
     renameSync(aside, keys);
     const third = start(['server'], settings);
     await until(() => isListening(third), 'it listens again');
   } finally {
-    for (const { exitCode, pid } of children) if (exitCode === null && pid) process.kill(pid, 'SIGTERM');
+    await endChildren();
     rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }
 });

@@ -44,9 +44,22 @@ export function createPolicyGroupRepository(db: Queryable) {
     policy_groups g join organizations o on o.id = g.organization_id
     where o.name = ${organization} and g.name = ${name}`;
 
-  /** Common table expressions of stacks that `facts` allow to read, and of how many of them were added to each group. */
+  /**
+   * Common table expressions of stacks that `facts` allow to read, and of how many of them were added to each group; null: of deleted stacks in
+   * groups.
+   */
   const readable = (organization: string, facts: SubjectFacts | null) => {
-    if (facts === null) return sql.fragment``;
+    if (facts === null)
+      return sql.fragment`
+        with deleted as materialized (
+          select m.group_id, m.stack_id from organizations o
+            join stacks s on s.restorable_in = o.id and s.restorable_until is not null
+            join policy_group_stacks m on m.stack_id = s.id
+          where o.name = ${organization}
+          union all
+          -- Of all organizations: they wait for their purge.
+          select m.group_id, m.stack_id from stacks s join policy_group_stacks m on m.stack_id = s.id
+          where s.deleted_at is not null and coalesce(s.restorable_until, '-infinity'::timestamptz) = '-infinity')`;
     const mayRead = (project: Fragment, stack: Fragment) =>
       sql.fragment`effective_permissions(${JSON.stringify(facts)}::jsonb, o.id, ${project}, ${stack}) & 1 = 1`;
     const isByProjects = isByProject(facts);
@@ -67,18 +80,15 @@ export function createPolicyGroupRepository(db: Queryable) {
       select count(*)::integer from readable r
       where not exists (select 1 from policy_group_stacks m where m.stack_id = r.stack_id)
     ) else coalesce((select a.stacks from added a where a.group_id = g.id), 0) end`;
-  /** Members in the index alone, less the few whose stacks are deleted, and not each with its stack. */
-  const live = (members: Fragment, isMember: Fragment) => sql.fragment`(
-    select count(distinct m.stack_id)::integer from ${members} where ${isMember}) - (
-    select count(distinct m.stack_id)::integer from stacks s cross join lateral (
-      select m.stack_id from ${members} where ${isMember} and m.stack_id = s.id offset 0) m
-    where s.deleted_at is not null)`;
+  /** Members in the index alone, less those whose stacks are deleted, and not each with its stack. */
   const wholeCount = sql.fragment`case when g.is_default then
-      ${countStacks(sql.fragment`g.organization_id`)} - (${live(
-        sql.fragment`policy_groups h join policy_group_stacks m on m.group_id = h.id`,
-        sql.fragment`h.organization_id = g.organization_id`,
-      )})
-    else ${live(sql.fragment`policy_group_stacks m`, sql.fragment`m.group_id = g.id`)} end`;
+      ${countStacks(sql.fragment`g.organization_id`)} - (
+        (select count(distinct m.stack_id)::integer from policy_groups h join policy_group_stacks m on m.group_id = h.id
+          where h.organization_id = g.organization_id)
+        - (select count(distinct d.stack_id)::integer from deleted d join policy_groups h on h.id = d.group_id
+          where h.organization_id = g.organization_id))
+    else (select count(*)::integer from policy_group_stacks m where m.group_id = g.id)
+      - (select count(*)::integer from deleted d where d.group_id = g.id) end`;
   /** With the number of stacks that `facts` allow to read; null: all. */
   const summary = (facts: object | null) => sql.fragment`
     g.name, g.is_default as "isDefault", ${facts === null ? wholeCount : readableCount} as "stackCount",

@@ -22,7 +22,7 @@ export function addAfterRestoreCommand(admin: Command, open: OpenSession): void 
         await createHeldOutgoingRepository(db).hold();
         console.log(endedText(await afterRestore(db)));
         console.log(revokedText);
-        console.log('Webhooks, audit events and scheduled backups wait until `holdfast admin take-over`.');
+        console.log('Webhooks, audit events, the bundle and scheduled backups wait until `holdfast admin take-over`.');
       }),
     );
 }
@@ -44,7 +44,7 @@ export async function endUpdates(db: Database): Promise<number> {
 
 /** What a restored database does not know, for a person. */
 export const revokedText =
-  'Everybody must sign in again. Revoke again what was revoked since: tokens, passwords, passkeys, members, users, issuers and grants. Exports of the audit log (`audit/events/`) name them.';
+  'Everybody must sign in again. Revoke again what was revoked since: tokens, passwords, passkeys, members, users, issuers and grants. Events that were exported (`audit/events/`) name them.';
 
 /** How many updates were ended, for a person. */
 export function endedText(ended: number): string {

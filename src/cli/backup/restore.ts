@@ -92,7 +92,7 @@ export function restorationText({ config }: AdminSession, restoration: Restorati
       : []),
     ...(writtenAfter === null ? [] : writtenLines(writtenAfter)),
     revokedText,
-    'Webhooks, audit events and scheduled backups wait, and nothing is deleted from the blob store, until `holdfast admin take-over`.',
+    'Webhooks, audit events, the bundle and scheduled backups wait, and nothing is deleted from the blob store, until `holdfast admin take-over`.',
     'Then start the servers. Stacks that were updated after that time need `pulumi state repair` and `pulumi refresh`.',
   ].join('\n');
 }

@@ -110,13 +110,13 @@ export function createDueIndexRepository(db: Queryable) {
         where stack_id = ${stackId} and claim = ${claim}`);
     },
 
-    /** Ends waits that are too long because the clock was set back. Returns how many. */
+    /** Ends waits that are too long because the clock was set back. Rows of the last moment are not of the future. Returns how many. */
     clipWaits: async (): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* stateIndex.clipWaits */
         update state_index_due set noted_at = least(noted_at, now()),
           claimed_until = case when claimed_until is not null then least(claimed_until, now() + make_interval(secs => ${maxRetrySeconds})) end
-        where noted_at > now() or claimed_until > now() + make_interval(secs => ${maxRetrySeconds})`);
+        where noted_at > now() + interval '1 second' or claimed_until > now() + make_interval(secs => ${maxRetrySeconds + 1})`);
       return rowCount;
     },
 

@@ -101,10 +101,10 @@ export function createWebhookEventRepository(db: Queryable) {
             claimed_until = case when claimed_until is not null then least(claimed_until, now() + make_interval(secs => ${claimSeconds})) end
           where id = any (array(
             (select d.id from webhook_events e join webhook_deliveries d on d.event_id = e.id
-              where e.occurred_at > now() and d.state = 'waiting' and d.next_at > now() limit ${limit})
+              where e.occurred_at > now() + interval '1 second' and d.state = 'waiting' and d.next_at > now() + interval '1 second' limit ${limit})
             union all (select id from webhook_deliveries
-              where state = 'waiting' and next_at > now() + make_interval(secs => ${pauseSeconds}) limit ${limit})
-            union all (select id from webhook_deliveries where claimed_until > now() + make_interval(secs => ${claimSeconds}) limit ${limit})))
+              where state = 'waiting' and next_at > now() + make_interval(secs => ${pauseSeconds + 1}) limit ${limit})
+            union all (select id from webhook_deliveries where claimed_until > now() + make_interval(secs => ${claimSeconds + 1}) limit ${limit})))
           returning 1
         )
         select count(*)::integer as count from clipped`);

@@ -5,6 +5,6 @@ export async function inBatches(
   some: (limit: number) => Promise<number>,
 ): Promise<number> {
   let all = 0;
-  for (let count = rowsAtOnce; count === rowsAtOnce && !signal.aborted; all += count) count = await some(rowsAtOnce);
+  for (let count = rowsAtOnce; count >= rowsAtOnce && !signal.aborted; all += count) count = await some(rowsAtOnce);
   return all;
 }

@@ -126,8 +126,8 @@ export function createRetentionRepository(db: Queryable) {
         /* retention.listPreviews */
         select u.id, u.number, case when ${hasEnded} then u.ended_at end as "endedAt",
           u.events_archived and not exists (
-            select 1 from drift_runs d where d.update_id = u.id
-              and d.number = (select max(n.number) from drift_runs n where n.stack_id = u.stack_id)) as "isArchived",
+            select 1 from drift_runs d where d.update_id = u.id and (d.state = 'waiting'
+              or d.number = (select max(n.number) from drift_runs n where n.stack_id = u.stack_id and n.state = 'done'))) as "isArchived",
           true as "hasEvents"
         from updates u where u.stack_id = ${stackId} and ${isPreview} and u.number > ${after}::bigint
         order by u.number limit ${limit}`),

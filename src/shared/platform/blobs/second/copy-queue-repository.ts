@@ -64,7 +64,7 @@ export function createCopyQueueRepository(db: Queryable) {
     clipWaits: async (): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* copyQueue.clipWaits */
-        update blob_copies_due set try_at = now() where try_at > now() + make_interval(secs => ${retrySeconds})`);
+        update blob_copies_due set try_at = now() where try_at > now() + make_interval(secs => ${retrySeconds + 1})`);
       return rowCount;
     },
 
