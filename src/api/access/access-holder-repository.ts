@@ -73,10 +73,12 @@ export function createAccessHolderRepository(db: Queryable, stack: GrantedStack 
               union all select id from grants where team_id = any (t.team_id || array(
                 select tm.team_id from team_members tm where tm.user_id = t.user_id))
             ) own ${grantsIn})) as facts
-        from organizations o join api_tokens t on t.id = any (array(
-          -- Facts are collected for the page alone, not for tokens of CI runs that have ended.
-          select t.id from api_tokens t
-          where ${only === null ? sql.fragment`t.organization_id = ${organizationId}` : sql.fragment`t.id = ${only}`} and ${isValid}))
+        from organizations o join api_tokens t on ${
+          // Facts are collected for the page alone, not for tokens of CI runs that have ended.
+          only === null
+            ? sql.fragment`t.id = any (array(select t.id from api_tokens t where t.organization_id = ${organizationId} and ${isValid}))`
+            : sql.fragment`t.id = ${only}`
+        }
         left join users u on u.id = t.user_id left join teams e on e.id = t.team_id
         left join memberships m on m.organization_id = o.id and m.user_id = t.user_id
         cross join lateral (select token_facts(t.id, o.id) as facts offset 0) f
