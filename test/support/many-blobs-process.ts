@@ -53,6 +53,7 @@ await target.put(backupKeys.manifest(earlier), once(manifest));
 const copies: Partial<TableCopyRepository> = {
   readClock: async () => new Date(),
   beginSnapshot: async () => {},
+  listAuditBases: async () => new Map(),
   describe: async () => ({ ...contents, takenAt: new Date() }),
   readPosition: async () => null,
   listMigrations: async () => [],
