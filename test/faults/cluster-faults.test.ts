@@ -106,7 +106,7 @@ describe('at chosen points', () => {
       const prepared = await begin(client, path, document);
       const write = prepared.write();
       const { release } = await held;
-      await runAgain(storm.cluster, path);
+      await runAgain(storm.cluster, path, write);
       release();
       await write;
       await prepared.end();

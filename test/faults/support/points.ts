@@ -44,23 +44,37 @@ export const writeJournal: Begin = async (client, path) => {
   };
 };
 
-/** Runs the current job of a stack a second time in parallel and waits until that run has succeeded. */
-export async function runAgain(cluster: Cluster, path: string): Promise<void> {
+/**
+ * Runs the job of a call, which another run holds, a second time in parallel, and waits until that run has succeeded. On a busy machine the call may
+ * give the job up before that, and have its next job committed: then that one is the second run.
+ */
+export async function runAgain(cluster: Cluster, path: string, call: Promise<unknown>): Promise<void> {
+  let hasEnded = false;
+  const end = (): void => {
+    hasEnded = true;
+  };
+  call.then(end, end);
   const stackId = await stackIdOf(cluster, path);
   const connection = new Redis(cluster.redisUrl, { maxRetriesPerRequest: null });
   const queue = new Queue('writes-small', { connection, prefix: 'holdfast' });
   try {
-    // On a busy machine the call may give the job up at any moment, and repeat itself: then its next job is run again.
-    await until(() => runOnceMore(cluster, queue, stackId), 'the second run has succeeded');
+    const isCommitted = () => runOnceMore(cluster, queue, stackId, () => hasEnded);
+    await until(async () => hasEnded || (await isCommitted()), 'the second run has succeeded');
   } finally {
     await queue.close();
     connection.disconnect();
   }
 }
 
-async function runOnceMore(cluster: Cluster, queue: Queue, stackId: string | undefined): Promise<boolean> {
+async function runOnceMore(
+  cluster: Cluster,
+  queue: Queue,
+  stackId: string | undefined,
+  isOver: () => boolean,
+): Promise<boolean> {
   // It may have completed by now: it is run again anyway.
   const inHand = await until(async () => {
+    if (isOver()) return 'none';
     const jobs = await queue.getJobs(['active', 'delayed', 'completed']);
     const [row] = await query<{ id: string }>(
       cluster,
@@ -70,6 +84,7 @@ async function runOnceMore(cluster: Cluster, queue: Queue, stackId: string | und
     );
     return jobs.find(({ id }) => id === row?.id) ?? false;
   }, 'the job is there');
+  if (inHand === 'none') return true;
   const jobId = randomUUID();
   await query(
     cluster,
@@ -79,7 +94,8 @@ async function runOnceMore(cluster: Cluster, queue: Queue, stackId: string | und
   // Like a job of the server: an attempt may fail because the machine is busy.
   const backoff = { type: 'fixed', delay: 500 };
   const again = await queue.add(inHand.name, inHand.data, { jobId, attempts: 5, backoff });
-  await until(async () => (await again.isCompleted()) || (await again.isFailed()), 'the second run has ended');
+  const hasEnded = async () => isOver() || (await again.isCompleted()) || (await again.isFailed());
+  await until(hasEnded, 'the second run has ended');
   return again.isCompleted();
 }
 
