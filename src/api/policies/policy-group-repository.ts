@@ -51,20 +51,22 @@ export function createPolicyGroupRepository(db: Queryable) {
   const readable = (organization: string, facts: SubjectFacts | null) => {
     if (facts === null)
       return sql.fragment`
-        with deleted as materialized (
-          select m.group_id, m.stack_id from organizations o
-            join stacks s on s.restorable_in = o.id and s.restorable_until is not null
-            join policy_group_stacks m on m.stack_id = s.id
-          where o.name = ${organization}
-          union all
-          -- Of all organizations: they wait for their purge.
-          select m.group_id, m.stack_id from stacks s join policy_group_stacks m on m.stack_id = s.id
-          where s.deleted_at is not null and coalesce(s.restorable_until, '-infinity'::timestamptz) = '-infinity')`;
+        with organization as materialized (select id from organizations where name = ${organization}),
+        deleted as materialized (
+          select m.group_id, m.organization_id, m.stack_id from (
+            select id from stacks where restorable_in = (select id from organization) and restorable_until is not null
+            union all
+            -- Of all organizations: they wait for their purge.
+            select id from stacks where deleted_at is not null and coalesce(restorable_until, '-infinity'::timestamptz) = '-infinity') s
+          cross join lateral (
+            select m.*, h.organization_id from policy_group_stacks m join policy_groups h on h.id = m.group_id
+            where m.stack_id = s.id offset 0) m)`;
     const mayRead = (project: Fragment, stack: Fragment) =>
       sql.fragment`effective_permissions(${JSON.stringify(facts)}::jsonb, o.id, ${project}, ${stack}) & 1 = 1`;
     const isByProjects = isByProject(facts);
     return sql.fragment`
-      with projects_read as materialized (
+      with organization as materialized (select id from organizations where name = ${organization}),
+      projects_read as materialized (
         select p.organization_id, p.name from organizations o join projects p on p.organization_id = o.id
         where o.name = ${organization} and (${!isByProjects} or ${mayRead(sql.fragment`p.name`, sql.fragment`''`)})
       ), readable as materialized (
@@ -85,8 +87,7 @@ export function createPolicyGroupRepository(db: Queryable) {
       ${countStacks(sql.fragment`g.organization_id`)} - (
         (select count(distinct m.stack_id)::integer from policy_groups h join policy_group_stacks m on m.group_id = h.id
           where h.organization_id = g.organization_id)
-        - (select count(distinct d.stack_id)::integer from deleted d join policy_groups h on h.id = d.group_id
-          where h.organization_id = g.organization_id))
+        - (select count(distinct d.stack_id)::integer from deleted d where d.organization_id = g.organization_id))
     else (select count(*)::integer from policy_group_stacks m where m.group_id = g.id)
       - (select count(*)::integer from deleted d where d.group_id = g.id) end`;
   /** With the number of stacks that `facts` allow to read; null: all. */
@@ -100,8 +101,8 @@ export function createPolicyGroupRepository(db: Queryable) {
       db.any(sql.rows(SummaryRow)`
         /* policyGroups.list */
         ${readable(organization, facts)}
-        select ${summary(facts)} from policy_groups g join organizations o on o.id = g.organization_id
-        where o.name = ${organization} order by g.is_default desc, g.name`),
+        select ${summary(facts)} from policy_groups g
+        where g.organization_id = (select id from organization) order by g.is_default desc, g.name`),
 
     /** A page of the groups, after this one. */
     listPage: (
