@@ -3,7 +3,6 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ArchiveUrls, archiveUrlPurpose } from '../../src/api/policies/archive-urls.ts';
-import { createPolicyPackRepository } from '../../src/api/policies/policy-pack-repository.ts';
 import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
 import { createPolicyArchiveRepository } from '../../src/shared/policies/policy-archive-repository.ts';
@@ -352,13 +351,12 @@ describe('an address of an archive', () => {
     expect((await app.call('GET', one, { accept: null })).status).toBe(200);
     const { config, db, secrets } = app.context;
     const urlsOf = (derived: EncryptedSecrets): ArchiveUrls =>
-      new ArchiveUrls(config.publicUrl, async () =>
-        derived.deriveKeys(archiveUrlPurpose, await createPolicyPackRepository(db, 0).urlSalt()),
-      );
+      new ArchiveUrls(config.publicUrl, () => derived.deriveKeys(db, archiveUrlPurpose));
     // A copy of the database does not suffice.
-    const stranger = urlsOf(new EncryptedSecrets(keyRingOf(`k1:${Buffer.alloc(32).toString('base64')}`)));
-    const strange = await stranger.create('download', idOf(one), new Date());
-    expect((await app.call('GET', pathOf(strange), { accept: null })).status).toBe(403);
+    for (const ring of [keyRingOf(`k1:${Buffer.alloc(32).toString('base64')}`), null]) {
+      const strange = await urlsOf(new EncryptedSecrets(ring)).create('download', idOf(one), new Date());
+      expect((await app.call('GET', pathOf(strange), { accept: null })).status).toBe(403);
+    }
     const urls = urlsOf(secrets);
     for (const [age, expected] of [
       [59, 200],

@@ -101,6 +101,15 @@ describe('wrong passwords from many addresses', () => {
     expect(await idFor(masterKeys, renewed)).toBeNull();
   });
 
+  test('a server without master keys knows browsers, too, which one with keys does not', async () => {
+    const { db } = app.context;
+    const login = await somebody();
+    const keyless = new KnownBrowsers(new EncryptedSecrets(null));
+    const marks = await keyless.remember(db, login, null);
+    expect(await new KnownBrowsers(new EncryptedSecrets(null)).idFor(db, login, marks)).not.toBeNull();
+    expect(await new KnownBrowsers(app.context.secrets).idFor(db, login, marks)).toBeNull();
+  });
+
   test('a new browser gets the next attempt before addresses that have guessed before', async () => {
     const login = await somebody();
     expect(new Set(await guess(login))).toEqual(new Set([401]));

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
-import { Bytes, Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
+import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
 
 const PackRow = Type.Object({ id: Type.String(), lastVersion: Type.Integer() });
 
@@ -64,7 +64,6 @@ const RequiredRow = Type.Object({
 const BegunRow = Type.Object({ id: Type.String(), begunAt: Timestamp });
 const NumberRow = Type.Object({ number: Type.Integer() });
 const GroupNameRow = Type.Object({ name: Type.String() });
-const SaltRow = Type.Object({ urlSalt: Bytes });
 
 /** A version to be begun. */
 export interface NewPolicyVersion {
@@ -289,12 +288,5 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         from applied join policy_group_packs a on a.group_id = applied.group_id
         join policy_pack_versions v on v.id = a.version_id join policy_packs p on p.id = v.pack_id
         order by p.name, v.version, a.config`),
-
-    /** Random bytes of the installation, which never change. No secret: each copy of the database has them. */
-    urlSalt: async (): Promise<Buffer> => {
-      const { urlSalt } = await db.one(sql.rows(SaltRow)`
-        /* policyPacks.urlSalt */ select url_key as "urlSalt" from installation`);
-      return urlSalt;
-    },
   };
 }

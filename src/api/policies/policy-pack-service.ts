@@ -46,8 +46,8 @@ export class PolicyPackService {
   constructor(context: ApiContext) {
     this.#context = context;
     this.#packs = packRepository(context.db);
-    this.#urls = new ArchiveUrls(context.config.publicUrl, async () =>
-      context.secrets.deriveKeys(archiveUrlPurpose, await this.#packs.urlSalt()),
+    this.#urls = new ArchiveUrls(context.config.publicUrl, () =>
+      context.secrets.deriveKeys(context.db, archiveUrlPurpose),
     );
   }
 

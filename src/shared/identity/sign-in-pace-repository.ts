@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
-import { Bytes } from '../platform/schema/standard-schema.ts';
 
 /** Attempts of a login that need not wait, and how soon they are forgotten: one per this many seconds. */
 const freeAttempts = 20;
@@ -12,7 +11,6 @@ export const maxPaceSeconds = 30;
 
 const WaitRow = Type.Object({ waitMs: Type.Integer() });
 export type WaitRow = Row<typeof WaitRow>;
-const SaltRow = Type.Object({ salt: Bytes });
 
 /** How fast passwords may be tried. */
 export function createSignInPaceRepository(db: Queryable) {
@@ -56,12 +54,5 @@ export function createSignInPaceRepository(db: Queryable) {
       db.query(sql.nothing`
         /* signInPaces.deleteOld */
         delete from sign_in_paces where at < now() - make_interval(secs => ${maxLevel * forgetSeconds})`),
-
-    /** Random bytes of the installation, which never change. No secret: each copy of the database has them. */
-    browserSalt: async (): Promise<Buffer> => {
-      const { salt } = await db.one(sql.rows(SaltRow)`
-        /* signInPaces.browserSalt */ select url_key as salt from installation`);
-      return salt;
-    },
   };
 }

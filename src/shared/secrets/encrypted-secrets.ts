@@ -1,6 +1,6 @@
 import type { Queryable } from '../platform/db/sql.ts';
 import { createEncryptionKeyRepository } from './encryption-key-repository.ts';
-import { type DerivedKeys, type KeyRing, MasterKeyError } from './key-ring.ts';
+import { type DerivedKeys, deriveKey, type KeyRing, MasterKeyError } from './key-ring.ts';
 
 /** A short secret as it is stored. */
 export interface EncryptedSecret {
@@ -37,9 +37,10 @@ export class EncryptedSecrets {
     return this.#requireRing().unwrap(masterKeyId, encrypted, owner).toString();
   }
 
-  /** See KeyRing. Throws MasterKeyError. */
-  deriveKeys(purpose: string, salt: Buffer): DerivedKeys {
-    return this.#requireRing().derive(purpose, salt);
+  /** See KeyRing. Without master keys, a copy of the database gives the key: there are no secrets then, but people sign in. */
+  async deriveKeys(db: Queryable, purpose: string): Promise<DerivedKeys> {
+    const salt = await createEncryptionKeyRepository(db).derivationSalt();
+    return this.#ring?.derive(purpose, salt) ?? [deriveKey(Buffer.alloc(0), purpose, salt)];
   }
 
   /** Id of the master key that encrypts; null without master keys. */

@@ -15,6 +15,7 @@ const EncryptionKeyRow = Type.Object({
 export type EncryptionKeyRow = Row<typeof EncryptionKeyRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
+const SaltRow = Type.Object({ salt: Bytes });
 const OwnerRow = Type.Object({
   id: Type.String(),
   organization: Type.String(),
@@ -84,6 +85,13 @@ export function createEncryptionKeyRepository(db: Queryable) {
     isMasterKeyStored: (wrapped: WrappedDataKey) =>
       db.exists(sql.rows(Type.Object({ found: Type.Integer() }))`
         /* encryptionKeys.isMasterKeyStored */ select 1 as found where ${isStored(wrapped)}`),
+
+    /** Random bytes of the installation, which never change. No secret: each copy of the database has them. */
+    derivationSalt: async (): Promise<Buffer> => {
+      const { salt } = await db.one(sql.rows(SaltRow)`
+        /* encryptionKeys.derivationSalt */ select url_key as salt from installation`);
+      return salt;
+    },
 
     /** Whether documents have ever been encrypted. */
     hasDocumentKeys: () =>

@@ -50,6 +50,10 @@ export interface WrappedDataKey {
 /** Keys for signatures, one for each master key: the first signs, all recognize. */
 export type DerivedKeys = readonly [Buffer, ...Buffer[]];
 
+export function deriveKey(secret: Buffer, purpose: string, salt: Buffer): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, salt, purpose, 32));
+}
+
 /** Master keys by id. The first one wraps new data keys; all can unwrap, so that they can be rotated one by one. */
 export class KeyRing {
   readonly #keys: ReadonlyMap<string, Buffer>;
@@ -103,7 +107,7 @@ export class KeyRing {
 
   /** Keys that a copy of the database does not give, and that change with the master keys. */
   derive(purpose: string, salt: Buffer): DerivedKeys {
-    const derived = [...this.#keys.values()].map((key) => Buffer.from(hkdfSync('sha256', key, salt, purpose, 32)));
+    const derived = [...this.#keys.values()].map((key) => deriveKey(key, purpose, salt));
     return derived as [Buffer, ...Buffer[]];
   }
 

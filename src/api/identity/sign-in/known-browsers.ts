@@ -1,5 +1,4 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { createSignInPaceRepository } from '../../../shared/identity/sign-in-pace-repository.ts';
 import { sameHash } from '../../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import type { EncryptedSecrets } from '../../../shared/secrets/encrypted-secrets.ts';
@@ -47,7 +46,7 @@ export class KnownBrowsers {
   }
 
   async #readKeys(db: Queryable): Promise<DerivedKeys> {
-    this.#keys ??= this.#secrets.deriveKeys('known browsers', await createSignInPaceRepository(db).browserSalt());
+    this.#keys ??= await this.#secrets.deriveKeys(db, 'known browsers');
     return this.#keys;
   }
 }
