@@ -220,7 +220,8 @@ test('sums of projects are those of their stacks, however stacks come, move and 
   expect(await sumProjectDays(apps[0].context, signal)).toBe(0);
 });
 
-test('a longest run that has left is looked up even if a shorter one leaves before that', async () => {
+/** A stack whose run is summed, in a project whose longest run, of 5 s, has left. `organization`: its id, as SQL. */
+async function withLongestLeft() {
   const stack = await createStack(apps[0]);
   await runOf(stack);
   const { signal } = new AbortController();
@@ -230,6 +231,11 @@ test('a longest run that has left is looked up even if a shorter one leaves befo
     apps[0],
     `update project_days set longest_ms = 5000, left_ms = 5000 where organization_id = ${organization}`,
   );
+  return { organization, signal, stack };
+}
+
+test('a longest run that has left is looked up even if a shorter one leaves before that', async () => {
+  const { organization, signal, stack } = await withLongestLeft();
   for (const ms of [2_000, 3_000])
     await query(apps[0], `update stack_days set longest_ms = ${ms} where organization_id = ${organization}`);
   await sumProjectDays(apps[0].context, signal);
@@ -237,16 +243,7 @@ test('a longest run that has left is looked up even if a shorter one leaves befo
 });
 
 test('the longest run of a project is not forgotten if another process adds one while a worker looks for it', async () => {
-  const stack = await createStack(apps[0]);
-  await runOf(stack);
-  const { signal } = new AbortController();
-  await sumProjectDays(apps[0].context, signal);
-  const organization = `(select id from organizations where name = '${stack.organization}')`;
-  // One of 5 s has left.
-  await query(
-    apps[0],
-    `update project_days set longest_ms = 5000, left_ms = 5000 where organization_id = ${organization}`,
-  );
+  const { organization, signal } = await withLongestLeft();
   const other = new pg.Client({ connectionString: apps[0].database.ownerUrl });
   await other.connect();
   await other.query(`begin; update project_days set runs = runs where organization_id = ${organization}`);
