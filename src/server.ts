@@ -10,7 +10,7 @@ import { createIdentityRepository } from './shared/identity/identity-repository.
 import { signInLink } from './shared/identity/sign-in-link.ts';
 import { createSignInLinkRepository } from './shared/identity/sign-in-link-repository.ts';
 import type { JobDispatcher } from './shared/jobs/dispatcher.ts';
-import type { WriteFence } from './shared/platform/claim/data-dir-claim.ts';
+import type { DataOwnership } from './shared/platform/claim/data-dir-claim.ts';
 import { type Config, ConfigError } from './shared/platform/config/config.ts';
 import { claimDataDir, ensureMasterKeys, readMasterKeys, storeFirstToken } from './shared/platform/config/data-dir.ts';
 import { mintToken } from './shared/platform/crypto/secret-token.ts';
@@ -55,7 +55,7 @@ export async function startServer(
   const { lifecycle = new Lifecycle(logger, config) } = overrides;
   try {
     const embedded = config.database.url === null ? await startEmbedded(config, logger, lifecycle) : null;
-    const parts = { fence: embedded?.fence, ...overrides, lifecycle };
+    const parts = { dataOwnership: embedded?.dataOwnership, ...overrides, lifecycle };
     const databaseUrl = embedded?.databaseUrl ?? (config.database.url as string);
     const masterKeys = config.secrets.masterKeys ?? embedded?.masterKeys ?? readMasterKeys(config.dataDir);
     if (!masterKeys)
@@ -103,7 +103,7 @@ async function serve(context: AppContext, startJobs: () => JobDispatcher, isEmbe
 interface Embedded {
   readonly databaseUrl: string;
   readonly masterKeys: string;
-  readonly fence: WriteFence;
+  readonly dataOwnership: DataOwnership;
 }
 
 /** Starts a Postgres that stops with `lifecycle`, which closes once the Postgres has ended. */
@@ -137,7 +137,7 @@ async function startEmbedded(config: Config, logger: Logger, lifecycle: Lifecycl
   });
   await migrate(postgresStart(config, postgres.url, logger));
   const masterKeys = config.secrets.masterKeys ?? (await takeMasterKeys(config, postgres.url));
-  return { databaseUrl: postgres.url, masterKeys, fence: claim };
+  return { databaseUrl: postgres.url, masterKeys, dataOwnership: claim };
 }
 
 /** The master keys of the data directory, made if there is no secret yet. Throws ConfigError: new ones would read none of the secrets. */

@@ -4,7 +4,7 @@ import swagger from '@fastify/swagger';
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, LogController } from 'fastify';
 import { webFolder } from '../shared/platform/config/config.ts';
 import './platform/http/request.ts';
-import type { WriteFence } from '../shared/platform/claim/data-dir-claim.ts';
+import type { DataOwnership } from '../shared/platform/claim/data-dir-claim.ts';
 import { runFirst } from '../shared/platform/db/connection-gate.ts';
 import { childOfRequest, type Logger } from '../shared/platform/logger/logger.ts';
 import { registerAccessDomain } from './access/access.module.ts';
@@ -94,7 +94,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   registerRequestSpans(app);
   registerAccessLog(app, context.metrics);
   registerSecurityHeaders(app);
-  if (context.fence) registerWriteFence(app, context.fence);
+  if (context.dataOwnership) registerOwnershipCheck(app, context.dataOwnership);
   await registerWebAssets(app, webFolder);
   registerErrors(app);
   const services = createServices(context);
@@ -111,7 +111,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   await app.register(swagger, openApiOptions);
   registerHealthRoutes(app, services);
   registerPolicyArchiveRoutes(toRouteScope(app), services);
-  if (services.queries) registerQueueRoutes(app, services, services.queries);
+  if (services.jobQueueView) registerQueueRoutes(app, services, services.jobQueueView);
   const pages: FastifyPluginAsync = async (scope) => registerPages(scope, services);
   await app.register(pages);
   const dashboard: FastifyPluginAsync = async (scope) => registerTrpc(scope, services);
@@ -153,11 +153,11 @@ function registerPrecedence(app: FastifyInstance): void {
  * Acknowledges no write once the data belongs to another server. Checks after the commit: writes committed before the
  * other server took over are in the data that it reads.
  */
-function registerWriteFence(app: FastifyInstance, fence: WriteFence): void {
+function registerOwnershipCheck(app: FastifyInstance, ownership: DataOwnership): void {
   app.addHook('onSend', (request, reply, _payload, done) => {
     const isWrite = request.method !== 'GET' && request.method !== 'HEAD';
     // Without a response, the client correctly treats the outcome as unknown.
-    if (isWrite && !fence.holds()) reply.raw.destroy();
+    if (isWrite && !ownership.holds()) reply.raw.destroy();
     done();
   });
 }

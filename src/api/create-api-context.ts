@@ -14,7 +14,7 @@ import { CompactionCalls } from './updates/compaction-calls.ts';
 
 /** Creates the context of an API that sends heavy work to `dispatcher`. Throws ConfigError if the replica's URL is not valid. */
 export async function createApiContext(
-  context: AppContext & { readonly queries?: JobQueueView },
+  context: AppContext & { readonly jobQueueView?: JobQueueView },
   dispatcher: JobDispatcher,
 ): Promise<ApiContext> {
   const replica = await openReplica(context);

@@ -20,12 +20,12 @@ export type ApiServices = ReturnType<typeof createServices>;
 
 /** Creates the services of all domains. Called once per app. */
 export function createServices(context: ApiContext) {
-  const { queries = null, bodyBuffer, config, health, metrics, quotas, rates, readOnly, scans } = context;
+  const { jobQueueView = null, bodyBuffer, config, health, metrics, quotas, rates, readOnly, scans } = context;
   const updates = createUpdateServices(context);
   const reclaim = updates.updates.reclaim.bind(updates.updates);
   const state = createStateServices(context, reclaim);
   return {
-    ...{ queries, bodyBuffer, config, health, metrics, quotas, rates, readOnly, scans },
+    ...{ jobQueueView, bodyBuffer, config, health, metrics, quotas, rates, readOnly, scans },
     proof: new ProofStream(context),
     organizationRates: new OrganizationRates(context),
     ...createOperatorServices(context),

@@ -1,7 +1,7 @@
 import { type AppContext, type ContextOverrides, createContext } from './context.ts';
 import type { JobDispatcher } from './jobs/dispatcher.ts';
+import { createJobAdmissionRepository, type JobAdmissionRepository } from './jobs/job-admission-repository.ts';
 import { JobQueueView } from './jobs/job-queue-view.ts';
-import { createJobRepository, type JobRepository } from './jobs/job-repository.ts';
 import { createJobResultRepository, type JobResultRepository } from './jobs/job-result-repository.ts';
 import { registerQueueGauges, registerRedisMetrics } from './jobs/queue-metrics.ts';
 import { QueueMonitor } from './jobs/queue-monitor.ts';
@@ -28,11 +28,11 @@ const jobLifeBeyondWaitMs = 600_000;
 export interface ClusterContext extends AppContext {
   /** Fails fast while Redis is down. */
   readonly producer: RedisConnection;
-  readonly admissions: JobRepository;
+  readonly admissions: JobAdmissionRepository;
   readonly jobResults: JobResultRepository;
   readonly queues: Queues;
   readonly monitor: QueueMonitor;
-  readonly queries: JobQueueView;
+  readonly jobQueueView: JobQueueView;
   /** A new connection that waits for Redis to come back; closed with the context. */
   readonly connectWorker: () => RedisConnection;
 }
@@ -89,10 +89,10 @@ export async function createClusterContext(
       context.lifecycle.onClose('stores', 'redis worker connection', async () => disconnectRedis(connection));
       return connection;
     };
-    const admissions = createJobRepository(context.db);
+    const admissions = createJobAdmissionRepository(context.db);
     const jobResults = createJobResultRepository(context.db);
-    const queries = new JobQueueView(queues, monitor, admissions);
-    return { ...context, producer, connectWorker, admissions, jobResults, queues, monitor, queries };
+    const jobQueueView = new JobQueueView(queues, monitor, admissions);
+    return { ...context, producer, connectWorker, admissions, jobResults, queues, monitor, jobQueueView };
   } catch (error) {
     disconnectRedis(producer);
     throw error;

@@ -22,7 +22,7 @@ import { openBlobs } from './platform/blobs/open-blobs.ts';
 import { createCopyQueueRepository } from './platform/blobs/second/copy-queue-repository.ts';
 import { MirroredBlobStore } from './platform/blobs/second/mirrored-blob-store.ts';
 import { openSecondStore } from './platform/blobs/second/second-store.ts';
-import type { WriteFence } from './platform/claim/data-dir-claim.ts';
+import type { DataOwnership } from './platform/claim/data-dir-claim.ts';
 import type { Config } from './platform/config/config.ts';
 import { type Database, openDatabase } from './platform/db/database.ts';
 import { repeatAtStart } from './platform/db/postgres-start.ts';
@@ -97,7 +97,7 @@ export interface AppContext extends StateParts, AsyncDisposable {
   readonly secrets: EncryptedSecrets;
   readonly deliveryAttempts: DeliveryAttempts;
   /** Checked before a write is acknowledged; null: no other server can take over the data. */
-  readonly fence: WriteFence | null;
+  readonly dataOwnership: DataOwnership | null;
 }
 
 /** Parts that a caller such as a test provides itself. */
@@ -106,7 +106,7 @@ export interface ContextOverrides extends StateOverrides {
   readonly blobs?: BlobStore;
   readonly payloads?: PayloadStore;
   readonly outgoing?: Outgoing;
-  readonly fence?: WriteFence | undefined;
+  readonly dataOwnership?: DataOwnership | undefined;
   /** Closes what this opens, and belongs to the caller, who closes it if the start fails. */
   readonly lifecycle?: Lifecycle;
   /** Instead of the one of the master keys. Null, also where keys are needed: what is encrypted cannot be read. */
@@ -267,7 +267,7 @@ export async function createContext(
       ...{ db, outgoing, secrets: encryptedSecrets, logger },
       findUnusual: (updateId) => findUnusualOfUpdate(db, updateId),
     }),
-    fence: overrides.fence ?? null,
+    dataOwnership: overrides.dataOwnership ?? null,
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };
 }

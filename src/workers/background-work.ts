@@ -1,12 +1,12 @@
 import type { AppContext } from '../shared/context.ts';
 import { startWebhooks } from '../shared/webhooks/webhook-dispatcher.ts';
-import { startScheduledTasks } from './scheduled-tasks.ts';
+import { startBackgroundTasks } from './background-tasks.ts';
 import { startIndexing } from './search/index-states.ts';
 import { startScrub } from './state/scrub-loop.ts';
 
 /** Starts the work that no job asks for. `webhooks`: which deliveries this process sends. */
 export function startBackgroundWork(context: AppContext, webhooks: Parameters<typeof startWebhooks>[1]): void {
-  startScheduledTasks(context);
+  startBackgroundTasks(context);
   startScrub(context);
   startIndexing(context);
   startWebhooks(context, webhooks);

@@ -4,7 +4,7 @@ import { createCopyQueueRepository } from '../shared/platform/blobs/second/copy-
 import { createDueIndexRepository } from '../shared/search/due-index-repository.ts';
 import { claimSeconds, maxPauseSeconds } from '../shared/webhooks/delivery-attempt.ts';
 import { createWebhookEventRepository } from '../shared/webhooks/webhook-event-repository.ts';
-import { inBatches } from './platform/in-batches.ts';
+import { untilNoneLeft } from './platform/until-none-left.ts';
 
 const rowsAtOnce = 5_000;
 
@@ -19,7 +19,7 @@ export async function clipWaits(
   const events = createWebhookEventRepository(db);
   const clipped =
     (await createDueIndexRepository(db).clipWaits()) +
-    (await inBatches(rowsAtOnce, signal, (limit) =>
+    (await untilNoneLeft(rowsAtOnce, signal, (limit) =>
       events.clipWaits({ claimSeconds, limit, pauseSeconds: maxPauseSeconds }),
     )) +
     (await createCopyQueueRepository(db).clipWaits()) +

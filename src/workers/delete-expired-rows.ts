@@ -2,7 +2,7 @@ import type { AppContext } from '../shared/context.ts';
 import { createTokenRepository } from '../shared/identity/token-repository.ts';
 import { createApprovalRepository } from '../shared/state/journal/change-limits/approval-repository.ts';
 import { createUpdateQueueRepository } from '../shared/updates/update-queue-repository.ts';
-import { inBatches } from './platform/in-batches.ts';
+import { untilNoneLeft } from './platform/until-none-left.ts';
 import { createAbandonedPackRepository } from './policies/abandoned-pack-repository.ts';
 import { createEmptyProjectRepository } from './stacks/empty-project-repository.ts';
 
@@ -19,13 +19,13 @@ type Parts = Pick<AppContext, 'db'>;
 export async function deleteEndedTokens({ db }: Parts, signal: AbortSignal): Promise<number> {
   const tokens = createTokenRepository(db);
   const days = { ofOthers: tokenDays, named: namedTokenDays };
-  return inBatches(rowsAtOnce, signal, (limit) => tokens.deleteEnded(days, limit));
+  return untilNoneLeft(rowsAtOnce, signal, (limit) => tokens.deleteEnded(days, limit));
 }
 
 /** Deletes approvals that expired, or requests that were never approved, long ago. */
 export async function deleteOldApprovals({ db }: Parts, signal: AbortSignal): Promise<number> {
   const approvals = createApprovalRepository(db);
-  return inBatches(rowsAtOnce, signal, (limit) => approvals.deleteOld(approvalDays, limit));
+  return untilNoneLeft(rowsAtOnce, signal, (limit) => approvals.deleteOld(approvalDays, limit));
 }
 
 /** Deletes abandoned entries in the queues of stacks. Needed for queues in which no call waits any more. */
@@ -50,8 +50,8 @@ export async function deleteEmptyProjects({ db }: Parts, signal: AbortSignal): P
 /** Deletes versions of policy packs that were not published in time, and packs without any other version. */
 export async function deleteAbandonedPacks({ db }: Parts, signal: AbortSignal): Promise<number> {
   const versions = createAbandonedPackRepository(db);
-  const deleted = await inBatches(rowsAtOnce, signal, (limit) => versions.deleteVersions(limit));
-  const packs = await inBatches(rowsAtOnce, signal, (limit) =>
+  const deleted = await untilNoneLeft(rowsAtOnce, signal, (limit) => versions.deleteVersions(limit));
+  const packs = await untilNoneLeft(rowsAtOnce, signal, (limit) =>
     db.inTransaction(async (tx) => {
       const rows = createAbandonedPackRepository(tx);
       return rows.deletePacks(await rows.lockPacks(limit));

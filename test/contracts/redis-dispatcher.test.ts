@@ -5,8 +5,11 @@ import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { Type } from 'typebox';
 import type { Job } from '../../src/shared/jobs/definitions.ts';
+import {
+  createJobAdmissionRepository,
+  type JobAdmissionRepository,
+} from '../../src/shared/jobs/job-admission-repository.ts';
 import { JobQueueView } from '../../src/shared/jobs/job-queue-view.ts';
-import { createJobRepository, type JobRepository } from '../../src/shared/jobs/job-repository.ts';
 import { createJobResultRepository, type JobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
@@ -43,7 +46,7 @@ const lockMs = 2_000;
 await describeOnRedis((server) => {
   let database: TestDatabase;
   let db: Database;
-  let admissions: JobRepository;
+  let admissions: JobAdmissionRepository;
   let jobResults: JobResultRepository;
   let redis: Redis;
   const open: { close(): Promise<void> }[] = [];
@@ -53,7 +56,7 @@ await describeOnRedis((server) => {
   beforeAll(async () => {
     database = await createTestDatabase();
     db = await openDatabase({ ...parseConfig({}).database, url: database.url, poolSize: 20 });
-    admissions = createJobRepository(db);
+    admissions = createJobAdmissionRepository(db);
     jobResults = createJobResultRepository(db);
   });
   afterAll(async () => {

@@ -1,5 +1,5 @@
 import type { Job } from '../../src/shared/jobs/definitions.ts';
-import type { JobRepository } from '../../src/shared/jobs/job-repository.ts';
+import type { JobAdmissionRepository } from '../../src/shared/jobs/job-admission-repository.ts';
 import type { JobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { QueueMonitor } from '../../src/shared/jobs/queue-monitor.ts';
 import { Queues } from '../../src/shared/jobs/queues.ts';
@@ -30,7 +30,7 @@ export interface ApiSide {
 /** An API process's side of the queue. */
 export async function openApiSide(options: {
   readonly url: string;
-  readonly admissions: JobRepository;
+  readonly admissions: JobAdmissionRepository;
   readonly jobResults: JobResultRepository;
   readonly waitMs?: number;
   readonly jobLifeMs?: number;
@@ -77,7 +77,7 @@ export interface WorkerSide {
 /** A worker process that runs `work` for every job. */
 export function openWorkerSide(options: {
   readonly url: string;
-  readonly admissions: JobRepository;
+  readonly admissions: JobAdmissionRepository;
   readonly jobResults: JobResultRepository;
   readonly work: (job: Job) => Promise<void>;
   readonly onEnded?: (job: Job) => Promise<void>;

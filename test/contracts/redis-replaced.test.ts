@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { createJobRepository } from '../../src/shared/jobs/job-repository.ts';
+import { createJobAdmissionRepository } from '../../src/shared/jobs/job-admission-repository.ts';
 import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
@@ -46,7 +46,11 @@ await describeWithTools('an address of one Redis that leads to another one', ['r
   });
   beforeEach(async () => {
     proxy = await openTcpProxy(first.url);
-    const options = { url: proxy.url, admissions: createJobRepository(db), jobResults: createJobResultRepository(db) };
+    const options = {
+      url: proxy.url,
+      admissions: createJobAdmissionRepository(db),
+      jobResults: createJobResultRepository(db),
+    };
     api = await openApiSide({ ...options, waitMs: 10_000 });
     worker = openWorkerSide({ ...options, work: async () => {} });
     payloads = new RedisPayloadStore(api.producer, { writes: 8 * mib, imports: 8 * mib });
@@ -136,7 +140,7 @@ await describeWithTools('a Redis cluster', ['redis-server'], () => {
   it('notifies calls again after all connections have vanished', async () => {
     const login = group.url.slice(0, group.url.indexOf('@') + 1);
     const url = `${login}${proxies.map(({ url }) => new URL(url).host).join(',')}`;
-    const options = { url, admissions: createJobRepository(db), jobResults: createJobResultRepository(db) };
+    const options = { url, admissions: createJobAdmissionRepository(db), jobResults: createJobResultRepository(db) };
     await using api = disposing(await openApiSide({ ...options, waitMs: 10_000 }));
     await using _worker = disposing(openWorkerSide({ ...options, work: async () => {} }));
     const isNotified = async (): Promise<boolean> => {

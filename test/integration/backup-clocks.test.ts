@@ -7,9 +7,9 @@ import { findBackups, openBackup } from '../../src/shared/backup/backup-list.ts'
 import { backupTasks, readBackupStatus, unverifiedSince } from '../../src/shared/backup/backup-status.ts';
 import { backupKeys, writeManifest } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
+import { createBackgroundTaskRepository } from '../../src/shared/platform/background-tasks/background-task-repository.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
-import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { backUpOnSchedule } from '../../src/workers/backup/scheduled-backup.ts';
 import { openPlain } from '../support/backup-damage.ts';
@@ -43,7 +43,7 @@ const metricOf = async ({ registry }: ReturnType<typeof createMetrics>, name: st
 test('a backup whose id is of the future stays the newest only until the next one', async () => {
   const takenAt = new Date(Date.now() - 2 * dayMs).toISOString();
   const { location, store } = await locationWith('ahead', { id: futureId, takenAt });
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   const task = backUpOnSchedule({ ...app.context, metrics: createMetrics() }, location, runs);
   const run = () => task.run(new AbortController().signal, { position: null, holder: '' });
   await run();
@@ -55,7 +55,7 @@ test('a backup whose id is of the future stays the newest only until the next on
 
 test('a backup taken in the future delays none, and counts as none for alerts', async () => {
   const { location, store } = await locationWith('set-back', { id: null, takenAt: future });
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   const [only] = await findBackups(store);
   await store.put(backupKeys.verified(only?.id as string), once(Buffer.from(`${future}\n`)));
   const metrics = createMetrics();
@@ -89,7 +89,7 @@ test('a backup taken a little in the future, by the clock before a fail-over, co
   const { location, store } = await locationWith('slower', { id: null, takenAt: ahead });
   const [only] = await findBackups(store);
   await store.put(backupKeys.verified(only?.id as string), once(Buffer.from(`${ahead}\n`)));
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   const metrics = createMetrics();
   const task = backUpOnSchedule({ ...app.context, metrics }, location, runs);
   await task.run(new AbortController().signal, { position: null, holder: '' });
@@ -102,7 +102,7 @@ test('a backup taken a little in the future, by the clock before a fail-over, co
 
 test('a process whose clock is ahead makes no more backups than are due', async () => {
   const location = path.join(home, 'own-clock');
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   const task = backUpOnSchedule({ ...app.context, metrics: createMetrics() }, location, runs);
   const run = () => task.run(new AbortController().signal, { position: null, holder: '' });
   const now = new Date();

@@ -6,8 +6,8 @@ import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import { openBackup } from '../../src/shared/backup/backup-list.ts';
 import { backupKeys, type Manifest } from '../../src/shared/backup/manifest.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
+import { createBackgroundTaskRepository } from '../../src/shared/platform/background-tasks/background-task-repository.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
-import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { backUpOnSchedule } from '../../src/workers/backup/scheduled-backup.ts';
 import { damageOf } from '../support/backup-damage.ts';
 import { runBackup } from '../support/backups.ts';
@@ -74,7 +74,7 @@ test('backups by the command and by the schedule are encrypted to the recipients
   const scheduled = path.join(home, 'by-schedule');
   const { config, db } = app.context;
   const context = { ...app.context, config: { ...config, backup: { ...config.backup, recipients: [recipient] } } };
-  const task = backUpOnSchedule(context, scheduled, createScheduledTaskRepository(db));
+  const task = backUpOnSchedule(context, scheduled, createBackgroundTaskRepository(db));
   await task.run(new AbortController().signal, { position: null, holder: '' });
   const store = await FileBlobStore.open({ directory: scheduled });
   expect((await openBackup(store, null)).recipients).toEqual([recipient]);

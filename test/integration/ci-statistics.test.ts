@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
+import { createBackgroundTaskRepository } from '../../src/shared/platform/background-tasks/background-task-repository.ts';
 import { startHeartbeat } from '../../src/shared/platform/processes/heartbeat.ts';
 import { measureStorage } from '../../src/workers/access/measure-storage.ts';
-import { startMaintenance } from '../../src/workers/platform/maintenance.ts';
+import { startBackgroundTask } from '../../src/workers/platform/background-task.ts';
 import { deleteOldCiStatistics } from '../../src/workers/statistics/delete-ci-statistics.ts';
 import { sumProjectDays } from '../../src/workers/statistics/sum-project-days.ts';
 import { query } from '../support/database.ts';
@@ -521,10 +521,10 @@ describe('for operators', () => {
     });
 
     const { config, db, logger, metrics, readOnly } = apps[0].context;
-    const runs = createScheduledTaskRepository(db);
+    const runs = createBackgroundTaskRepository(db);
     const everySlice = { config: { ...config, sweepSeconds: 0.05 }, logger, metrics, readOnly };
     let outcome = async (): Promise<unknown> => 7;
-    const stop = startMaintenance(everySlice, runs, randomUUID(), {
+    const stop = startBackgroundTask(everySlice, runs, randomUUID(), {
       name: 'tested',
       everySeconds: 0,
       run: () => outcome(),

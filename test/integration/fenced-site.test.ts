@@ -6,17 +6,17 @@ import type { Command } from 'commander';
 import { createWholeProgram, runCommandLine } from '../../src/cli/command-line.ts';
 import { commandsOfFencedSite, pathOf } from '../../src/cli/fenced-site.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
+import { createBackgroundTaskRepository } from '../../src/shared/platform/background-tasks/background-task-repository.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FencedBlobStore } from '../../src/shared/platform/blobs/fenced-blob-store.ts';
 import { Lifecycle } from '../../src/shared/platform/lifecycle/lifecycle.ts';
-import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { startHeartbeat } from '../../src/shared/platform/processes/heartbeat.ts';
 import { fencedBy, ReadOnlyMode } from '../../src/shared/platform/read-only/read-only-mode.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { startWebhooks } from '../../src/shared/webhooks/webhook-dispatcher.ts';
+import { startBackgroundTasks } from '../../src/workers/background-tasks.ts';
+import { startBackgroundTask } from '../../src/workers/platform/background-task.ts';
 import { createJobHandlers } from '../../src/workers/platform/handlers.ts';
-import { startMaintenance } from '../../src/workers/platform/maintenance.ts';
-import { startScheduledTasks } from '../../src/workers/scheduled-tasks.ts';
 import { startIndexing } from '../../src/workers/search/index-states.ts';
 import { startScrub } from '../../src/workers/state/scrub-loop.ts';
 import { runAdminCommand } from '../support/admin.ts';
@@ -217,11 +217,11 @@ function contextOf(isFenced: boolean) {
 }
 
 test('no task begins, and no document is scrubbed', async () => {
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   const [fenced, own] = [contextOf(true), contextOf(false)];
   for (const [name, { context, counted, done }] of Object.entries({ fenced, own })) {
     const run = counted('task', async () => done.length);
-    const stop = startMaintenance(context, runs, randomUUID(), { name: `test-${name}`, everySeconds: 0, run });
+    const stop = startBackgroundTask(context, runs, randomUUID(), { name: `test-${name}`, everySeconds: 0, run });
     context.lifecycle.onClose('work', name, stop);
     startScrub(context);
   }
@@ -258,7 +258,7 @@ test('what runs in the background writes nothing but that its process is alive',
   await ok(complete(app, update));
   const run = ({ context }: ReturnType<typeof contextOf>): void => {
     startHeartbeat(context, 'worker');
-    startScheduledTasks(context);
+    startBackgroundTasks(context);
     startScrub(context);
     startIndexing(context);
     startWebhooks(context, 'all');
@@ -284,8 +284,8 @@ test('what runs ends, jobs are refused, and the store is only read', async () =>
     signal.addEventListener('abort', () => isEnded.resolve(), { once: true });
     return isEnded.promise;
   };
-  const runs = createScheduledTaskRepository(app.context.db);
-  const stop = startMaintenance(context, runs, randomUUID(), { name: 'test-running', everySeconds: 0, run });
+  const runs = createBackgroundTaskRepository(app.context.db);
+  const stop = startBackgroundTask(context, runs, randomUUID(), { name: 'test-running', everySeconds: 0, run });
   context.lifecycle.onClose('work', 'test-running', stop);
   await until(
     async () => (await query(app, "select 1 from maintenance_runs where name = 'test-running'")).length > 0,

@@ -58,7 +58,7 @@ afterEach(() => {
 });
 
 async function postponed(name: string): Promise<number> {
-  const { values } = await app.context.metrics.maintenancePostponed.get();
+  const { values } = await app.context.metrics.tasksPostponed.get();
   return values.find(({ labels }) => labels.name === name)?.value ?? 0;
 }
 

@@ -63,7 +63,7 @@ async function expectState(stack: TestStack, version: number, resources: number)
 /** Waits until the workers are idle and their queues are empty. */
 async function untilIdle(): Promise<void> {
   const isIdle = async (): Promise<boolean> => {
-    const queues = (await hasty.context.queries?.overview(1))?.queues ?? [hasty.context.dispatcher.state()];
+    const queues = (await hasty.context.jobQueueView?.overview(1))?.queues ?? [hasty.context.dispatcher.state()];
     return queues.every(({ active, waiting }) => active === 0 && waiting === 0);
   };
   await until(isIdle, 'the jobs are over');
@@ -181,7 +181,7 @@ describe('a change admitted against an older head', () => {
 
 describe('an import as run by a worker', () => {
   async function admitted(stack: TestStack, seconds = 120) {
-    const { changes, importer } = app.context;
+    const { stateEdits, importer } = app.context;
     const [row] = await query<{ id: string }>(
       app,
       `select s.id from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
@@ -200,7 +200,7 @@ describe('an import as run by a worker', () => {
       updateId: randomUUID(),
       tokenId: null,
       admission: {
-        ...(await changes.findHead(stackId)),
+        ...(await stateEdits.findHead(stackId)),
         deadline: (clock as { deadline: Date }).deadline.toISOString(),
       },
     };
@@ -212,7 +212,7 @@ describe('an import as run by a worker', () => {
   /** The response to the caller of the change after a fault. */
   async function outcomeFor(updateId: string): Promise<'committed' | 'failed'> {
     const fault = new UnavailableError('a fault');
-    return app.context.changes.resolveFailure(updateId, fault).then(
+    return app.context.stateEdits.resolveFailure(updateId, fault).then(
       () => 'committed',
       (error: unknown) => {
         if (error !== fault) throw error;

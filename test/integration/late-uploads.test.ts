@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createBackgroundTaskRepository } from '../../src/shared/platform/background-tasks/background-task-repository.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
-import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { beginReconcile, reconcile } from '../../src/shared/state/blobs/reconcile-blobs.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { reconcileInSlices } from '../../src/workers/state/reconcile.ts';
@@ -220,7 +220,7 @@ describe('the reconciling job', () => {
 test('an unfinished round in an unknown format is begun again, with its limit', async () => {
   const { context } = app;
   await query(app, 'truncate checkpoints, journal_snapshots, blobs cascade');
-  const runs = createScheduledTaskRepository(context.db);
+  const runs = createBackgroundTaskRepository(context.db);
   const task = reconcileInSlices(context, runs);
   const holder = randomUUID();
   await runs.claim('reconcile', holder, { claimSeconds: 60, everySeconds: 0 });

@@ -7,7 +7,7 @@ import { createResourceRepository } from '../../src/api/search/resource-reposito
 import { createAttentionRepository } from '../../src/api/stacks/attention-repository.ts';
 import { createStackQueryRepository, type OverviewFilter } from '../../src/api/stacks/stack-query-repository.ts';
 import { createCiQueryRepository } from '../../src/api/statistics/ci-query-repository.ts';
-import { createDeliveryRepository } from '../../src/api/statistics/delivery-repository.ts';
+import { createProjectDeliveryRepository } from '../../src/api/statistics/project-delivery-repository.ts';
 import {
   type ApprovalFilter,
   createApprovalQueryRepository,
@@ -481,7 +481,7 @@ describe('a page about few stacks does not read the others', () => {
     await client.query('vacuum (index_cleanup on) stack_days');
     await analyzeExactly(client, 'stack_days');
     const plan = await planOf(client, (db) =>
-      createDeliveryRepository(db).sum(organizations[0] as ListedOrganization, 4),
+      createProjectDeliveryRepository(db).sum(organizations[0] as ListedOrganization, 4),
     );
     // By project, and of all. Each row is read in three steps, of ten organizations and twenty days.
     expect(plan.returned).toBe(31);
@@ -524,8 +524,8 @@ describe('a page about few stacks does not read the others', () => {
       await client.query(`vacuum (index_cleanup on) ${tables.join(', ')}`);
       await analyzeExactly(client, ...tables);
       return [
-        await planOf(client, (db) => createDeliveryRepository(db).sumProjects(organization, 2)),
-        await planOf(client, (db) => createDeliveryRepository(db).listOrganizations(2, 200)),
+        await planOf(client, (db) => createProjectDeliveryRepository(db).sumProjects(organization, 2)),
+        await planOf(client, (db) => createProjectDeliveryRepository(db).listOrganizations(2, 200)),
       ] as const;
     };
     const plans = [await deliverTo(1), await deliverTo(10)];

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { createRateCounterRepository } from '../../src/shared/identity/rate-counter-repository.ts';
-import { createJobRepository } from '../../src/shared/jobs/job-repository.ts';
+import { createJobAdmissionRepository } from '../../src/shared/jobs/job-admission-repository.ts';
 import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { createProcessRepository } from '../../src/shared/platform/processes/process-repository.ts';
 import {
@@ -115,7 +115,7 @@ const tables: readonly Kept[] = [
     old: '61 minutes',
     columns: 'id, job, expires_at',
     values: `${id}, '{}', $`,
-    sweep: () => createJobRepository(db()).deleteExpired(3600),
+    sweep: () => createJobAdmissionRepository(db()).deleteExpired(3600),
   },
   {
     table: 'failed_lookups',

@@ -10,7 +10,7 @@ const app = testApp({ settings: { HOLDFAST_DELETED_STACK_DAYS: '7' } });
 const preview = { kind: 'require-preview', settings: { mode: 'refuse' } };
 const freeze = { kind: 'freeze', settings: { windows: [{ cron: '0 0 1 1 *', minutes: 1, timeZone: 'UTC' }] } };
 const limit = { kind: 'concurrency', settings: { most: 1 } };
-const changeLimit = { kind: 'change-limit', settings: { changes: 0 }, note: 'ask #platform' };
+const changeLimit = { kind: 'change-limit', settings: { stateEdits: 0 }, note: 'ask #platform' };
 const manager = ['read', 'write', 'manage'] as const;
 
 let stack: TestStack;
@@ -82,9 +82,9 @@ describe('without the permission manage, a rename', () => {
   });
 
   test('is refused by the commit, too, if the rule is set after the call has begun', async () => {
-    const { changes } = app.context;
-    const admit = changes.admit.bind(changes);
-    changes.admit = async (head) => {
+    const { stateEdits } = app.context;
+    const admit = stateEdits.admit.bind(stateEdits);
+    stateEdits.admit = async (head) => {
       await setRule(app, stack, { ...preview, project: 'proj', stack: 'dev' });
       return admit(head);
     };
@@ -95,7 +95,7 @@ describe('without the permission manage, a rename', () => {
         message: expect.stringContaining('require-preview of'),
       });
     } finally {
-      changes.admit = admit;
+      stateEdits.admit = admit;
     }
     await ok(app.call('GET', at(), { auth: member.auth }));
   });

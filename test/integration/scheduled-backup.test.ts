@@ -9,6 +9,7 @@ import { backupTasks, readBackupStatus, saveBackups } from '../../src/shared/bac
 import { backupKeys } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
+import { createBackgroundTaskRepository } from '../../src/shared/platform/background-tasks/background-task-repository.ts';
 import {
   type BlobStore,
   type BlobStoreFault,
@@ -16,7 +17,6 @@ import {
 } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
-import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { fencedBy, ReadOnlyMode } from '../../src/shared/platform/read-only/read-only-mode.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { backUpOnSchedule } from '../../src/workers/backup/scheduled-backup.ts';
@@ -47,7 +47,7 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   await createStack(app);
   let daysLater = 0;
   const now = () => Date.now() + daysLater * dayMs;
-  const task = backUpOnSchedule(app.context, location, createScheduledTaskRepository(app.context.db), {
+  const task = backUpOnSchedule(app.context, location, createBackgroundTaskRepository(app.context.db), {
     local: now,
     now,
   });
@@ -71,7 +71,7 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   const verified = await runBackup({ dataDir: home, databaseUrl: app.database.url }, 'verify', '--from', location);
   expect(verified.stdout).toContain('no faults');
   // Without another look into the location of the backups.
-  const shown = (await readBackupStatus(createScheduledTaskRepository(app.context.db))).backups?.backups[0];
+  const shown = (await readBackupStatus(createBackgroundTaskRepository(app.context.db))).backups?.backups[0];
   expect(shown?.verifiedAt).not.toBeNull();
   await task.observe?.();
   const { success, verified: verifiedAge } = await gauges();
@@ -88,7 +88,7 @@ test('a backup is overdue from the time of the schedule on', async () => {
   await using weekly = await createTestApp({
     settings: { HOLDFAST_BACKUP_TO: to, HOLDFAST_BACKUP_SCHEDULE: '0 3 * * 1' },
   });
-  const runs = createScheduledTaskRepository(weekly.context.db);
+  const runs = createBackgroundTaskRepository(weekly.context.db);
   const now = () => at + later;
   const task = backUpOnSchedule(weekly.context, to, runs, { local: now, now });
   const overdue = async (): Promise<number> => {
@@ -114,7 +114,7 @@ test('a backup is overdue from the time of the schedule on', async () => {
 });
 
 test('the newest backup is verified each week, a day after a fault again, and faults are named', async () => {
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   let daysLater = 0;
   const now = () => Date.now() + daysLater * dayMs;
   // As where the service manager filters the call.
@@ -166,7 +166,7 @@ test('the newest backup is verified each week, a day after a fault again, and fa
 }, 120_000);
 
 test('a verification that cannot run finds no fault, and is repeated after an hour, then after two', async () => {
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   const before = (await readBackupStatus(runs)).verification;
   const program = path.join(home, 'program.mjs');
   writeFileSync(program, `console.error('holdfast: S3 is not available'); process.exitCode = 1;`);
@@ -264,7 +264,7 @@ test('a backup that fails is repeated later and later, leaves no tables, and sho
       return typeof value === 'function' ? value.bind(store) : value;
     },
   });
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   let minutes = 0;
   // As after a restart, or in another process.
   const run = () =>
@@ -307,7 +307,7 @@ test.each([
   'a failed attempt %s delays no backup',
   async (what, { hours, isHere }) => {
     const other = path.join(home, `delayed-${what.length}`);
-    const runs = createScheduledTaskRepository(app.context.db);
+    const runs = createBackgroundTaskRepository(app.context.db);
     const failure = { count: 3, at: Date.now() + hours * 3_600_000, error: 'the disk is full' };
     const place = isHere ? other : location;
     await saveBackups(runs, { location: place, schedule: '0 3 * * *', keep: 2, backups: [], failure }, Date.now());
@@ -326,7 +326,7 @@ test('old backups that cannot be deleted are tried again, and the task fails unt
   // In half a year: only the first one is due.
   const schedule = `0 3 1 ${((new Date().getUTCMonth() + 6) % 12) + 1} *`;
   const config = { ...app.context.config, backup: { ...app.context.config.backup, schedule } };
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   // As after a restart, or in another process.
   const run = () =>
     backUpOnSchedule({ ...app.context, config, metrics: createMetrics() }, other, runs, {
@@ -358,7 +358,7 @@ test('old backups that cannot be deleted are tried again, and the task fails unt
 test('a restored database that has not taken over makes and deletes no backups among those of another', async () => {
   const other = path.join(home, 'drill');
   let days = 0;
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   const task = backUpOnSchedule({ ...app.context, metrics: createMetrics() }, other, runs, {
     now: () => Date.now() + days * dayMs,
   });
@@ -392,7 +392,7 @@ test('a backup that gets no connection leaves no hold', async () => {
 test('a backup that is stopped leaves no complete one and no hold', async () => {
   const other = path.join(home, 'stopped');
   const context = { ...app.context, metrics: createMetrics() };
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   const task = backUpOnSchedule(context, other, runs);
   const stop = new AbortController();
   stop.abort(new Error('the worker ends'));
@@ -409,7 +409,7 @@ test('backups that are all younger than a week are verified weekly, too, and the
   const daily = path.join(home, 'daily');
   const program = path.join(home, 'without-faults.mjs');
   writeFileSync(program, `console.log('{"problems":[]}')`);
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   await runs.saveResult(backupTasks.verify, 'null');
   const start = Date.now();
   let day = 0;
@@ -453,7 +453,7 @@ test('a process reports no backups as missing before it has looked, and none whi
   const metrics = createMetrics();
   let isFenced = false;
   const site = Object.create(readOnly, { isFenced: { get: () => isFenced } });
-  const runs = createScheduledTaskRepository(db);
+  const runs = createBackgroundTaskRepository(db);
   const to = path.join(home, 'replaced');
   const task = backUpOnSchedule({ ...app.context, metrics, readOnly: site }, to, runs);
   const values = async (): Promise<string[]> =>
@@ -469,7 +469,7 @@ test('a process reports no backups as missing before it has looked, and none whi
 });
 
 test('a first backup is overdue from when the task has first seen the location, and at once after a failure', async () => {
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   const to = path.join(home, 'first');
   const start = Date.now();
   let hours = 0;

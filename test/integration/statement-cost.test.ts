@@ -3,7 +3,7 @@ import pg from 'pg';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
 import { createArchivingRepository } from '../../src/shared/events/archiving-repository.ts';
 import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
-import { createJobRepository } from '../../src/shared/jobs/job-repository.ts';
+import { createJobAdmissionRepository } from '../../src/shared/jobs/job-admission-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createFormerVersionsRepository } from '../../src/shared/search/former-versions-repository.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
@@ -77,7 +77,7 @@ describe('a sweep that finds nothing reads nothing', () => {
       'updates to pack, among those that ended within the delay',
       (db) => createArchivingRepository(db).listDue(3600, null, 100),
     ],
-    ['expired admissions', (db) => createJobRepository(db).deleteExpired(3600)],
+    ['expired admissions', (db) => createJobAdmissionRepository(db).deleteExpired(3600)],
     ['versions from before their index', (db) => createFormerVersionsRepository(db).findFillable(null)],
     ['a wrong lease', (db) => createUpdateRepository(db).isLease(Buffer.alloc(32))],
   ])('%s', async (_, work) => {

@@ -127,7 +127,7 @@ test('a request that its caller does not sample, or whose header is wrong, is no
   expect(others.filter((span) => span.traceId !== marker && span.traceId !== traceId)).toEqual([]);
 });
 
-test('scheduled tasks and deliveries of webhooks begin traces of their own', async () => {
+test('background tasks and deliveries of webhooks begin traces of their own', async () => {
   const webhook = { name: 'traced', displayName: 'traced', payloadUrl: 'https://192.0.2.1/hook', active: true };
   const made = await call('POST', `/api/orgs/${cluster.organization}/hooks`, {
     body: { organizationName: cluster.organization, ...webhook },

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { hashToken, mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
-import { startScheduledTasks } from '../../src/workers/scheduled-tasks.ts';
+import { startBackgroundTasks } from '../../src/workers/background-tasks.ts';
 import { query } from '../support/database.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { type NotedStatements, noteStatements } from '../support/statement-count.ts';
@@ -322,7 +322,7 @@ describe('reporting', () => {
       app,
       `update failed_lookups set updated_at = now() - interval '11 minutes' where source like 'address%'`,
     );
-    startScheduledTasks(replica.context);
+    startBackgroundTasks(replica.context);
     await until(async () => {
       const left = await query(app, `select 1 from failed_lookups where updated_at < now() - interval '10 minutes'`);
       return left.length === 0;

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { BundleSecret } from '../../src/shared/bundle/bundle-key.ts';
 import { bundleTask } from '../../src/shared/bundle/bundle-repository.ts';
+import { createBackgroundTaskRepository } from '../../src/shared/platform/background-tasks/background-task-repository.ts';
 import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
-import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
 import { keepBundle } from '../../src/workers/bundle/keep-bundle.ts';
 import { deployment, ok, type TestStack } from './state.ts';
 import type { TestApp } from './test-app.ts';
@@ -24,7 +24,7 @@ export async function runBundle(
   const { open, secret = { passphrase: bundlePassphrase }, signal = new AbortController().signal } = options;
   const task = keepBundle(app.context, { location, secret }, { isPaced: false, ...(open ? { open } : {}) });
   const holder = randomUUID();
-  const runs = createScheduledTaskRepository(app.context.db);
+  const runs = createBackgroundTaskRepository(app.context.db);
   await runs.claim(bundleTask, holder, { claimSeconds: 600, everySeconds: 0 });
   try {
     return await task.run(signal, { position: null, holder });

@@ -3,7 +3,7 @@ import { sql } from '../../src/shared/platform/db/sql.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { until } from './until.ts';
 
-/** The three scheduled tasks that end updates and clear up their journals. Returns how many updates it ended. */
+/** The three background tasks that end updates and clear up their journals. Returns how many updates it ended. */
 export async function expireLeases(context: AppContext): Promise<number> {
   const ended = await endExpiredUpdates(context);
   await compactEndedUpdates(context);

@@ -4,12 +4,12 @@ import { createAuditSendingRepository } from '../../shared/audit/audit-sending-r
 import { backupTasks, readBackupStatus } from '../../shared/backup/backup-status.ts';
 import { createArchivingRepository } from '../../shared/events/archiving-repository.ts';
 import type { QueueName } from '../../shared/jobs/queue-names.ts';
+import {
+  type BackgroundTaskRepository,
+  createBackgroundTaskRepository,
+} from '../../shared/platform/background-tasks/background-task-repository.ts';
 import { nextTime, overdueMs } from '../../shared/platform/config/schedule.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import {
-  createScheduledTaskRepository,
-  type ScheduledTaskRepository,
-} from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
 import { createDueIndexRepository } from '../../shared/search/due-index-repository.ts';
 import { createVersionRepository } from '../../shared/state/versions/version-repository.ts';
@@ -48,7 +48,7 @@ export class OperatorQueries {
 
   /** Services as this process reaches them, and all processes. */
   async health() {
-    const { queries, config, db } = this.#context;
+    const { jobQueueView, config, db } = this.#context;
     const [database, blobs, queue] = await Promise.all([
       this.#database.probe(),
       this.#blobs.probe(),
@@ -64,7 +64,7 @@ export class OperatorQueries {
       database: { ...database, ...(server && { ...server, startedAt: server.startedAt.toISOString() }) },
       blobs: { ...blobs, kind: config.blobs.kind },
       /** Null: jobs run in the process that requests them. */
-      queue: queries ? queue : null,
+      queue: jobQueueView ? queue : null,
       pool: this.#context.db.poolState(),
       processes: processes.map(({ seenAt, startedAt, ...row }) => ({
         ...row,
@@ -76,13 +76,13 @@ export class OperatorQueries {
 
   /** The queues with their jobs; without Redis, the jobs of this process. Throws UnavailableError. */
   async queues() {
-    const { queries, dispatcher } = this.#context;
-    if (!queries) {
+    const { jobQueueView, dispatcher } = this.#context;
+    if (!jobQueueView) {
       const { queues } = dispatcher.state();
       const here = Object.entries(queues).map(([name, state]) => ({ name, ...state, workers: null, jobs: [] }));
       return { redis: null, queues: here };
     }
-    const { queues, redis } = await queries.overview(maxJobs);
+    const { queues, redis } = await jobQueueView.overview(maxJobs);
     const iso = (time: Date | null) => time?.toISOString() ?? null;
     return {
       redis,
@@ -100,8 +100,8 @@ export class OperatorQueries {
 
   /** Queues a failed job again. Throws NotFoundError, ConflictError for a job that only its caller can repeat or that is not known any more, and UnavailableError. */
   async retryJob(queue: QueueName, id: string, audit: AuditTrail): Promise<void> {
-    const { queries, db, dispatcher } = this.#context;
-    const failed = await queries?.findFailed(queue, id);
+    const { jobQueueView, db, dispatcher } = this.#context;
+    const failed = await jobQueueView?.findFailed(queue, id);
     if (!failed) throw noJob();
     const { name, retry } = failed;
     if (!retry)
@@ -111,16 +111,16 @@ export class OperatorQueries {
     // Running it twice does no harm; a lost job would wait for the next sweep.
     await dispatcher.enqueue(retry);
     await audit.record(db, { organization: null, object: id, details: { queue, job: name } });
-    await queries?.discard(queue, id);
+    await jobQueueView?.discard(queue, id);
   }
 
   /** Removes a failed job. Throws NotFoundError, UnavailableError. */
   async discardJob(queue: QueueName, id: string, audit: AuditTrail): Promise<void> {
-    const { queries, db } = this.#context;
-    const failed = await queries?.findFailed(queue, id);
+    const { jobQueueView, db } = this.#context;
+    const failed = await jobQueueView?.findFailed(queue, id);
     if (!failed) throw noJob();
     await audit.record(db, { organization: null, object: id, details: { queue, job: failed.name } });
-    await queries?.discard(queue, id);
+    await jobQueueView?.discard(queue, id);
   }
 
   /** Updates that hold locks, in all organizations, the oldest first, and the position to continue after. */
@@ -162,7 +162,7 @@ export class OperatorQueries {
 
   /** Scheduled backups as the tasks last saw them, the newest first. */
   async backups() {
-    const runs = createScheduledTaskRepository(this.#context.db);
+    const runs = createBackgroundTaskRepository(this.#context.db);
     const [{ backups: found, verification }, tasks, now] = await Promise.all([
       readBackupStatus(runs),
       runs.list(),
@@ -202,7 +202,7 @@ export class OperatorQueries {
   async maintenance() {
     const { compactions, config, db, documentChecks, readOnly, rollbackState } = this.#context;
     const { isExported, receiverUrl } = config.audit;
-    const tasks = createScheduledTaskRepository(db);
+    const tasks = createBackgroundTaskRepository(db);
     const sending = createAuditSendingRepository(db);
     const [runs, archiving, encode, index, deliveries, unchainedSeconds, unsentSeconds, unexportedSeconds, migrations] =
       await Promise.all([
@@ -252,7 +252,7 @@ export class OperatorQueries {
 }
 
 /** Since when no worker has looked whether a backup is due; null: one does. */
-function findUnattended(runs: Awaited<ReturnType<ScheduledTaskRepository['list']>>, now: number): Date | null {
+function findUnattended(runs: Awaited<ReturnType<BackgroundTaskRepository['list']>>, now: number): Date | null {
   const { seenAt = null } = runs.find(({ name }) => name === backupTasks.create) ?? {};
   return seenAt !== null && now - seenAt.getTime() > unattendedMs ? seenAt : null;
 }

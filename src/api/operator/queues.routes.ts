@@ -20,7 +20,7 @@ const maxJobs = 50;
  * login page of ours. The password is an API token; the user name is ignored. Not through a proxy: no ingress can keep to itself every
  * spelling of a path.
  */
-export function registerQueueRoutes(app: FastifyInstance, services: Services, queries: JobQueueView): void {
+export function registerQueueRoutes(app: FastifyInstance, services: Services, jobQueueView: JobQueueView): void {
   app.get(
     '/admin/queues',
     {
@@ -40,7 +40,7 @@ export function registerQueueRoutes(app: FastifyInstance, services: Services, qu
       },
     },
     async (request, reply) => {
-      const overview = await queries.overview(maxJobs);
+      const overview = await jobQueueView.overview(maxJobs);
       if (request.headers.accept?.includes('application/json')) return reply.send(overview);
       return reply
         .header('content-security-policy', pagePolicy(queueStyleSha256))

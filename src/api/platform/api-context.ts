@@ -21,5 +21,5 @@ export interface ApiContext extends AppContext {
   /** Lets requests read whole states. */
   readonly scans: StateScans;
   /** Only set if jobs go through Redis. */
-  readonly queries?: JobQueueView;
+  readonly jobQueueView?: JobQueueView;
 }

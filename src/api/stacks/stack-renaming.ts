@@ -73,7 +73,7 @@ export class StackRenaming {
     to: StackRef,
     { caller, audit, assertAwaited }: { caller: Caller; audit: AuditTrail; assertAwaited: () => Promise<void> },
   ): Promise<void> {
-    const { changes, checkpoints, config, db, dispatcher, jobServices, stacks } = this.#context;
+    const { stateEdits, checkpoints, config, db, dispatcher, jobServices, stacks } = this.#context;
     const stack = await stacks.find(from);
     if (!stack) throw stackNotFound(from);
     assertMayRename(caller, from, to, readTags(stack.tags));
@@ -83,14 +83,14 @@ export class StackRenaming {
     // The commit decides. This avoids rewriting a state for a rename that is refused anyway.
     await assertSameSelection(db, caller, stack, to);
     await this.#reclaim(stack.id, { organization: stack.organization, waitsForLock: true });
-    const head = await changes.findHead(stack.id);
+    const head = await stateEdits.findHead(stack.id);
     const checkpoint = head.checkpointId === null ? null : await checkpoints.find(head.checkpointId);
     const { sizeBytes, storedBytes } = checkpoint ?? { sizeBytes: 0, storedBytes: 0 };
     const isSmall = storedBytes <= config.limits.directBytes && sizeBytes <= maxDirectDocumentBytes;
     const renaming = renameStack.create({
       stackId: stack.id,
       updateId: randomUUID(),
-      admission: await changes.admit(head),
+      admission: await stateEdits.admit(head),
       from: toRef(from),
       to,
       requestedBy: caller.userId,
@@ -106,7 +106,7 @@ export class StackRenaming {
         await dispatcher.run(renaming, options);
       }
     } catch (error) {
-      await changes.resolveFailure(renaming.updateId, error);
+      await stateEdits.resolveFailure(renaming.updateId, error);
     }
     audit.settle();
   }

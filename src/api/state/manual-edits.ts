@@ -97,21 +97,21 @@ export class ManualEdits {
     { audit, caller, headVersion, scan }: Editor,
     prepare: (stack: StackRow, head: StackHead) => Promise<Change>,
   ): Promise<number> {
-    const { changes, quotas, stacks } = this.#context;
+    const { stateEdits, quotas, stacks } = this.#context;
     const stack = await stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     await quotas.assertMayKeepMore(ref.organization);
     await scan.begin();
     await this.#reclaim(stack.id, { organization: ref.organization, waitsForLock: true });
-    const head = await changes.findHead(stack.id);
+    const head = await stateEdits.findHead(stack.id);
     if (head.stackVersion !== headVersion) throw new StackChangedError();
     const { details, message, state } = await prepare(stack, head);
     const updateId = randomUUID();
-    const admission = await changes.admit(head);
+    const admission = await stateEdits.admit(head);
     let newVersion = head.stackVersion + 1;
     try {
       const edit = { stackId: stack.id, updateId, admission, tokenId: caller.tokenId };
-      await changes.commit(edit, async (tx, locked) => {
+      await stateEdits.commit(edit, async (tx, locked) => {
         // The state has the stack's former names.
         if (formatStackRef(locked) !== formatStackRef(stack)) throw new StackChangedError();
         const version = { updateId, kind: 'import', message, requestedBy: caller.userId, state } as const;
@@ -124,7 +124,7 @@ export class ManualEdits {
         });
       });
     } catch (error) {
-      await changes.resolveFailure(updateId, error);
+      await stateEdits.resolveFailure(updateId, error);
     }
     return newVersion;
   }

@@ -92,12 +92,12 @@ export class StateService {
    * StackBusyError, QuotaReachedError and JournalFaultError.
    */
   async beginImport(ref: StackRef, caller: Caller, audit: AuditTrail): Promise<ImportInput> {
-    const { changes, quotas, stacks } = this.#context;
+    const { stateEdits, quotas, stacks } = this.#context;
     const stack = await stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     await quotas.assertMayKeepMore(ref.organization);
     await this.#reclaim(stack.id, { organization: ref.organization, waitsForLock: true });
-    const head = await changes.findHead(stack.id);
+    const head = await stateEdits.findHead(stack.id);
     const { tokenId, userId: requestedBy } = caller;
     return { stackId: stack.id, updateId: randomUUID(), requestedBy, tokenId, source: audit.source, head };
   }

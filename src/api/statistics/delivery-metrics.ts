@@ -1,6 +1,6 @@
 import type { Database } from '../../shared/platform/db/database.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
-import { createDeliveryRepository } from './delivery-repository.ts';
+import { createProjectDeliveryRepository } from './project-delivery-repository.ts';
 
 /** Maximum number of organizations with metrics. */
 const maxOrganizations = 200;
@@ -10,12 +10,12 @@ const everyMs = 10 * 60_000;
 
 /** Registers the metrics of what organizations deliver; of the 200 with the most runs. */
 export function registerDeliveryGauges(metrics: Metrics, db: Database): void {
-  type Read = ReturnType<ReturnType<typeof createDeliveryRepository>['listOrganizations']>;
+  type Read = ReturnType<ReturnType<typeof createProjectDeliveryRepository>['listOrganizations']>;
   let last: { readonly at: number; readonly read: Read } | null = null;
   // One query for both gauges. If it takes longer than they wait, they find its result the next time.
   const list = (): Read => {
     if (last !== null && performance.now() - last.at < everyMs / 2) return last.read;
-    const read = createDeliveryRepository(db).listOrganizations(countedDays, maxOrganizations);
+    const read = createProjectDeliveryRepository(db).listOrganizations(countedDays, maxOrganizations);
     last = { at: performance.now(), read };
     read.catch(() => {
       last = null;

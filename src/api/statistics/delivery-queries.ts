@@ -3,7 +3,7 @@ import { readsByGrants } from '../access/reads-by-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { hasSums } from './ci-queries.ts';
-import { createDeliveryRepository, type DeliveryRow } from './delivery-repository.ts';
+import { createProjectDeliveryRepository, type DeliveryRow } from './project-delivery-repository.ts';
 
 /** How well an organization's stacks are delivered, on stacks that the caller may read. */
 export class DeliveryQueries {
@@ -16,7 +16,7 @@ export class DeliveryQueries {
   /** Of the last `days`: of all projects together, and of each with finished runs, by name. Throws NotFoundError. */
   async sum(caller: Caller, name: string, days: number) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
-    const deliveries = createDeliveryRepository(readsByGrants(this.#db, [organization]));
+    const deliveries = createProjectDeliveryRepository(readsByGrants(this.#db, [organization]));
     const rows = await (hasSums(organization) ? deliveries.sumProjects : deliveries.sum)(organization, days);
     const total = rows.find(({ project }) => project === null) ?? nothing;
     return {

@@ -15,7 +15,7 @@ import type { NewUpdateRequest } from './new-update-request.ts';
 import {
   assertNotFrozen,
   assertPreviewed,
-  assertWithinLimits,
+  assertWithinConcurrencyLimits,
   type BreakGlass,
   LimitsChangedError,
 } from './rule-checks.ts';
@@ -166,7 +166,7 @@ async function checkTurn(candidate: Candidate, findings: Findings): Promise<unde
 
 /** Throws LimitError. */
 async function checkLimits({ caller, entryId, stack, tx }: Candidate, { breakGlass }: Findings): Promise<undefined> {
-  await assertWithinLimits(tx, stack, { breakGlass, caller, entryId });
+  await assertWithinConcurrencyLimits(tx, stack, { breakGlass, caller, entryId });
 }
 
 /** Takes the caller out of the queue. Throws StackBusyError if a newer run has superseded this one. */

@@ -23,7 +23,7 @@ import {
   BeginUpdateResponse,
   CreateUpdateRequest,
   CreateUpdateResponse,
-  QueueEntry,
+  QueueQuery,
 } from './updates.schemas.ts';
 
 /** What the routes call. */
@@ -65,7 +65,7 @@ function createUpdate(app: RouteScope, services: Services): void {
           summary: `Create an update of kind ${kind}`,
           security: apiToken,
           params: StackParams,
-          querystring: QueueEntry,
+          querystring: QueueQuery,
           body: CreateUpdateRequest,
           response: { 200: Type.Union([CreateUpdateResponse, ContractCreateUpdateResponse]), 307: Type.Null() },
         },
@@ -91,7 +91,7 @@ function beginUpdate(app: RouteScope, services: Services): void {
         summary: 'Create and start an update',
         security: apiToken,
         params: StackParams,
-        querystring: QueueEntry,
+        querystring: QueueQuery,
         body: BeginUpdateRequest,
         response: { 200: BeginUpdateResponse, 307: Type.Null() },
       },
@@ -122,7 +122,7 @@ function beginUpdate(app: RouteScope, services: Services): void {
 
 interface CreationCall {
   readonly params: StackRef;
-  readonly query: QueueEntry;
+  readonly query: QueueQuery;
   readonly caller: Caller;
   readonly dialect: Dialect;
   readonly audit: AuditTrail;

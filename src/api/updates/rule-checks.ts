@@ -7,7 +7,7 @@ import type { StackWithRules } from '../../shared/updates/rules/update-rule-repo
 import type { ApplicableRule } from '../../shared/updates/rules/update-rules.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { breakGlassReason, mayBreakGlass } from './break-glass.ts';
-import { LimitError, limitsOf } from './rules/limit.ts';
+import { concurrencyLimitsOf, LimitError } from './rules/limit.ts';
 import { createLimitRepository } from './rules/limit-repository.ts';
 import { checkPreview, type PreviewCheck, PreviewNeededError } from './rules/preview-check.ts';
 
@@ -48,12 +48,12 @@ export function lockLimits(tx: Queryable, organizationId: string): Promise<unkno
  * Asserts that fewer updates run than limits allow, and that none of those that wait for them goes first. With `breakGlass`, notes the
  * limits instead. Throws LimitError.
  */
-export async function assertWithinLimits(
+export async function assertWithinConcurrencyLimits(
   tx: Queryable,
   stack: StackWithRules,
   { breakGlass, caller, entryId }: { breakGlass: BreakGlass | null; caller: Caller; entryId: string | null },
 ): Promise<void> {
-  for (const limit of limitsOf(stack.updateRules, stack, caller)) {
+  for (const limit of concurrencyLimitsOf(stack.updateRules, stack, caller)) {
     const { ahead, running } = await createLimitRepository(tx).standing(limit, { entryId, projectId: stack.projectId });
     if (running + ahead < limit.rule.settings.most) continue;
     if (breakGlass === null) throw new LimitError(limit, running);

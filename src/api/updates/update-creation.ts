@@ -136,11 +136,11 @@ export async function prepareCreation(
   };
   const tags = readTags(found.tags);
   const owner = { stackId: found.id, tokenId: caller.tokenId };
-  const admission =
-    keptEntry === null ? null : await createUpdateQueueRepository(context.db).findAdmission(keptEntry, owner);
-  const tagsAtArrival = admission?.tags ?? found.tags;
+  const keptTerms =
+    keptEntry === null ? null : await createUpdateQueueRepository(context.db).findWaitTerms(keptEntry, owner);
+  const tagsAtArrival = keptTerms?.tags ?? found.tags;
   const waitSeconds = isExclusive
-    ? (admission?.waitSeconds ?? lockWaitSeconds(tags, found.updateRules, dialect, config.updateQueue.waitSeconds))
+    ? (keptTerms?.waitSeconds ?? lockWaitSeconds(tags, found.updateRules, dialect, config.updateQueue.waitSeconds))
     : 0;
   let isCounting = !isPreview && isLimited(found.updateRules);
   const run = async (tx: Queryable, audit: AuditTrail, entryId: string | null = null): Promise<CreatedUpdate> => {

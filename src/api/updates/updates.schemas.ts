@@ -83,11 +83,11 @@ export const BeginUpdateResponse = component(
 );
 
 /** Where a call waits that its client repeats after a response 307. */
-export const QueueEntry = Type.Object({
+export const QueueQuery = Type.Object({
   entry: Type.Optional(Type.String({ format: 'uuid' })),
   hop: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
 });
-export type QueueEntry = Type.Static<typeof QueueEntry>;
+export type QueueQuery = Type.Static<typeof QueueQuery>;
 
 /** apitype.RenewUpdateLeaseRequest; `duration` in seconds. */
 export const RenewLeaseRequest = component(

@@ -1,5 +1,5 @@
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import { checkSecret, checkWebhook, originOf, setsCommitStatus } from '../../shared/webhooks/webhook.ts';
+import { checkSecret, checkWebhook, setsCommitStatus, urlOriginOf } from '../../shared/webhooks/webhook.ts';
 import type { WebhookRow } from '../../shared/webhooks/webhook-repository.ts';
 import { revisionOf } from '../platform/edits/revisions.ts';
 import type { WebhookRequest } from './webhooks.schemas.ts';
@@ -41,7 +41,7 @@ export function secretOf({ secret }: WebhookRequest): string | null | undefined 
  * of one server may belong to different tenants, and a token is sent as it is.
  */
 export function assertKeepsSecret(before: Definition, after: Definition): void {
-  if (originOf(after.url) !== originOf(before.url))
+  if (urlOriginOf(after.url) !== urlOriginOf(before.url))
     throw new InvalidRequestError(
       'A webhook that moves to a different server needs a new secret or none: include the secret in the request',
     );

@@ -14,7 +14,7 @@ import {
   type DeliveryRow,
   type LoggedDeliveryRow,
 } from '../../shared/webhooks/delivery-repository.ts';
-import { originOf } from '../../shared/webhooks/webhook.ts';
+import { urlOriginOf } from '../../shared/webhooks/webhook.ts';
 import { createWebhookEventRepository } from '../../shared/webhooks/webhook-event-repository.ts';
 import {
   createWebhookRepository,
@@ -267,7 +267,7 @@ function record(
   { displayName, events, format, groups, isActive, name, url }: WebhookRow,
   more: Readonly<Record<string, unknown>> = {},
 ): Promise<void> {
-  const details = { displayName, server: originOf(url), format, isActive, events, groups, ...more };
+  const details = { displayName, server: urlOriginOf(url), format, isActive, events, groups, ...more };
   return audit.record(tx, { organization: owner.organization, object: objectOf(owner, name), details });
 }
 

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
+import { createBackgroundTaskRepository } from '../../shared/platform/background-tasks/background-task-repository.ts';
 import { openBothBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
-import { createScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { beginReconcile, reconcile } from '../../shared/state/blobs/reconcile-blobs.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { jsonOption, jsonText } from '../output/outputs.ts';
@@ -46,7 +46,7 @@ export async function reconcileOnce(
     const { counts } = await reconcile(parts, await beginReconcile(parts, options), {
       objectsPerSecond: config.reconcile.objectsPerSecond,
     });
-    await createScheduledTaskRepository(db).saveResult('reconcile', JSON.stringify(counts));
+    await createBackgroundTaskRepository(db).saveResult('reconcile', JSON.stringify(counts));
     const lines = [
       `Objects: ${counts.objects}, rows: ${counts.rows}.`,
       `Objects without a row: ${counts.adopted} left to the sweep, ${counts.held} kept.`,

@@ -4,9 +4,9 @@ import { findBackups, pruneBackups, readHead } from '../../shared/backup/backup-
 import { noteVerified } from '../../shared/backup/backup-status.ts';
 import { openTarget } from '../../shared/backup/backup-target.ts';
 import type { Manifest, ManifestHead } from '../../shared/backup/manifest.ts';
+import { createBackgroundTaskRepository } from '../../shared/platform/background-tasks/background-task-repository.ts';
 import { BlobNotFoundError, type BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
-import { createScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
@@ -147,7 +147,7 @@ interface RestoreFlags {
 async function showVerified(session: AdminSession, location: string, id: string): Promise<void> {
   const note = async (db: Database): Promise<void> => {
     if ((await createSiteRepository(db).read()).fencedSince) return;
-    const runs = createScheduledTaskRepository(db);
+    const runs = createBackgroundTaskRepository(db);
     await noteVerified(runs, { at: await runs.readClock(), id, location });
   };
   await session.withDatabase(note).catch((error: unknown) => {

@@ -6,8 +6,8 @@ import type { Manifest } from '../../shared/backup/manifest.ts';
 import { assertKnownMigrations, assertLoadable, restoreTables } from '../../shared/backup/restore-tables.ts';
 import {
   createStackHeadRepository,
-  type StackHead,
   type StackHeadRepository,
+  type StackHeadRow,
 } from '../../shared/backup/stack-head-repository.ts';
 import { createTableCopyRepository, type TableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
 import { openOwnBlobs } from '../../shared/platform/blobs/open-blobs.ts';
@@ -219,7 +219,7 @@ async function withPostgres<T>(session: AdminSession, work: (url: string) => Pro
 
 /** The stacks that were written in the old database after the restored one was copied from it, by name. */
 async function findWrittenAfter(restored: StackHeadRepository, old: StackHeadRepository): Promise<WrittenStack[]> {
-  const before = new Map<string, StackHead>();
+  const before = new Map<string, StackHeadRow>();
   for await (const row of restored.list()) before.set(row.id, row);
   const written: WrittenStack[] = [];
   for await (const { changedAt: at, head, id, stack, version } of old.list()) {

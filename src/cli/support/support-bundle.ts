@@ -1,10 +1,10 @@
 import { open } from 'node:fs/promises';
 import { release } from 'node:os';
+import { createBackgroundTaskRepository } from '../../shared/platform/background-tasks/background-task-repository.ts';
 import { type Config, holdfastVersion } from '../../shared/platform/config/config.ts';
 import { Settings, secretSettings } from '../../shared/platform/config/settings.ts';
 import { type GivenSettings, settingsOfEnvironment } from '../../shared/platform/config/settings-file.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
-import { createScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 import { checkMs, sentenceOf } from '../doctor/check.ts';
@@ -82,7 +82,7 @@ function databaseParts(db: Database): [string, () => Promise<unknown>][] {
     ['slowStatements', () => facts.listSlowStatements(maxRows)],
     ['tables', () => facts.listTables(maxRows)],
     ['processes', () => createProcessRepository(db).list(maxRows)],
-    ['tasks', () => createScheduledTaskRepository(db).list()],
+    ['tasks', () => createBackgroundTaskRepository(db).list()],
   ];
 }
 

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
-import type { ScheduledTaskRepository } from '../platform/maintenance/scheduled-task-repository.ts';
+import type { BackgroundTaskRepository } from '../platform/background-tasks/background-task-repository.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 
 /** Names of the tasks that back up and verify. */
@@ -65,7 +65,7 @@ export type LastVerification = Static<typeof LastVerification>;
 
 /** What the tasks have saved. Null: nothing yet. */
 export async function readBackupStatus(
-  runs: ScheduledTaskRepository,
+  runs: BackgroundTaskRepository,
 ): Promise<{ backups: Backups | null; verification: LastVerification | null }> {
   const [backups, verification] = await Promise.all([
     runs.findResult(backupTasks.create),
@@ -89,7 +89,7 @@ export function unverifiedSince({ firstTakenAt, lastVerifiedAt }: Backups, now: 
 
 /** Saves what is in the location, and keeps what was saved of backups that are deleted by now, without verifications far in the future. */
 export async function saveBackups(
-  runs: ScheduledTaskRepository,
+  runs: BackgroundTaskRepository,
   found: Omit<Backups, 'lastVerifiedAt' | 'firstTakenAt' | 'seenAt'>,
   now: number,
 ): Promise<void> {
@@ -112,7 +112,7 @@ export async function saveBackups(
  * backup for hours.
  */
 export async function noteVerified(
-  runs: ScheduledTaskRepository,
+  runs: BackgroundTaskRepository,
   { at, id, location }: { readonly at: number; readonly id: string; readonly location: string },
 ): Promise<void> {
   const { backups: found } = await readBackupStatus(runs);

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-export interface StackHead {
+export interface StackHeadRow {
   readonly id: string;
   /** organization/project/stack */
   readonly stack: string;
@@ -16,9 +16,9 @@ const firstId = '00000000-0000-0000-0000-000000000000';
 /** The newest states of all stacks, on a connection of its own, which only reads. */
 export function createStackHeadRepository(client: pg.Client) {
   return {
-    list: async function* (): AsyncGenerator<StackHead> {
+    list: async function* (): AsyncGenerator<StackHeadRow> {
       for (let after = firstId; ; ) {
-        const { rows } = await client.query<StackHead>(
+        const { rows } = await client.query<StackHeadRow>(
           `/* stackHeads.list */
            select s.id, o.name || '/' || p.name || '/' || s.name as stack, s.stack_version as version,
              s.checkpoint_id as head, greatest(s.updated_at, s.created_at) as "changedAt"

@@ -15,7 +15,7 @@ const WaitingRow = Type.Object({
   /** It compared some of the resources only. */
   isPartial: Type.Boolean(),
 });
-export type WaitingRun = Row<typeof WaitingRow>;
+export type WaitingDriftRun = Row<typeof WaitingRow>;
 
 const RunRow = Type.Object({
   updateId: Type.String(),
@@ -50,7 +50,7 @@ export function createDriftRepository(db: Queryable) {
     where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
   return {
     /** Runs whose events are to be read, oldest first, after this one. */
-    listWaiting: (after: WaitingRun | null, limit: number) =>
+    listWaiting: (after: WaitingDriftRun | null, limit: number) =>
       db.any(sql.rows(WaitingRow)`
         /* drift.listWaiting */
         select r.update_id as "updateId", r.number, r.stack_id as "stackId", p.organization_id as "organizationId", u.kind,

@@ -2,20 +2,20 @@ import { type Static, Type } from 'typebox';
 import { appendEvents } from '../events/event-writer.ts';
 import { StackRef } from '../stacks/names.ts';
 import { applyCheckpoint } from '../state/checkpoints/checkpoint-writer.ts';
-import { changeTarget, importDeployment } from '../state/deployment-importer.ts';
+import { editTarget, importDeployment } from '../state/deployment-importer.ts';
 import { appendJournal } from '../state/journal/journal-writer.ts';
-import { defineTask, defineWrite, defineWriteOf } from './job-definition.ts';
+import { defineJob, defineWrite, defineWriteOf } from './job-definition.ts';
 
 /** Renames a stack, including all references in its state. */
-export const renameStack = defineTask({
+export const renameStack = defineJob({
   name: 'rename-stack',
   schemas: [1],
-  payload: { ...changeTarget, from: StackRef, to: StackRef },
+  payload: { ...editTarget, from: StackRef, to: StackRef },
   run: ({ renamer }, job, beforeCommit) => renamer.rename(job, beforeCommit),
 });
 
 /** Compacts the journal of an update into a checkpoint. */
-export const compactJournal = defineTask({
+export const compactJournal = defineJob({
   name: 'compact-journal',
   schemas: [1],
   payload: { updateId: Type.String() },
@@ -23,7 +23,7 @@ export const compactJournal = defineTask({
 });
 
 /** Takes a snapshot of the replay of a journal, or only compacts it incrementally in the worker's memory. */
-export const snapshotJournal = defineTask({
+export const snapshotJournal = defineJob({
   name: 'snapshot-journal',
   schemas: [1],
   payload: {

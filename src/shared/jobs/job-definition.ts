@@ -14,7 +14,7 @@ import type { StateEdits } from '../updates/state-edits.ts';
 
 /** Services that jobs use, in every process that runs them. */
 export interface JobServices {
-  readonly changes: StateEdits;
+  readonly stateEdits: StateEdits;
   readonly eventWriter: EventWriter;
   readonly compactor: JournalCompactor;
   /** False: a job throws JournalClaimedError while another process compacts its journal. */
@@ -45,7 +45,7 @@ type JobOf<N extends string, P extends TProperties> = Static<TObject<P>> & {
 };
 
 /** A job without a body. */
-export interface TaskDefinition<N extends string, P extends TProperties> {
+export interface JobDefinition<N extends string, P extends TProperties> {
   readonly name: N;
   /** The schema of a queued job. Jobs of other releases that this one does not know do not match. */
   readonly record: TUnsafe<JobOf<N, P>>;
@@ -66,9 +66,9 @@ interface Common<N extends string, P extends TProperties> {
 }
 
 /** Defines a job without a body. */
-export function defineTask<const N extends string, P extends TProperties>(
-  definition: Common<N, P> & Pick<TaskDefinition<N, P>, 'run'>,
-): TaskDefinition<N, P> {
+export function defineJob<const N extends string, P extends TProperties>(
+  definition: Common<N, P> & Pick<JobDefinition<N, P>, 'run'>,
+): JobDefinition<N, P> {
   const { name, schemas, run } = definition;
   const schema = schemas.at(-1) as number;
   const create = (payload: Static<TObject<P>>): JobOf<N, P> => {

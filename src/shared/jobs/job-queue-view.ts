@@ -3,7 +3,7 @@ import { Value } from 'typebox/value';
 import { redisCall } from '../platform/redis/redis.ts';
 import { isUuid } from '../platform/schema/uuid.ts';
 import { Job } from './definitions.ts';
-import type { JobRepository } from './job-repository.ts';
+import type { JobAdmissionRepository } from './job-admission-repository.ts';
 import type { QueueMonitor, RedisState } from './queue-monitor.ts';
 import { type QueueName, type QueueState, queueNames } from './queue-names.ts';
 import type { JobData, Queues } from './queues.ts';
@@ -58,9 +58,9 @@ interface FoundQueue {
 export class JobQueueView {
   readonly #queues: Queues;
   readonly #monitor: QueueMonitor;
-  readonly #admissions: JobRepository;
+  readonly #admissions: JobAdmissionRepository;
 
-  constructor(queues: Queues, monitor: QueueMonitor, admissions: JobRepository) {
+  constructor(queues: Queues, monitor: QueueMonitor, admissions: JobAdmissionRepository) {
     this.#queues = queues;
     this.#monitor = monitor;
     this.#admissions = admissions;

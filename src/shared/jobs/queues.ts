@@ -21,11 +21,11 @@ export const JobData = Type.Object({ replyTo: Type.String({ pattern: `^${replyCh
 export type JobData = Type.Static<typeof JobData>;
 
 /** The message on the reply channel when a job has ended; only a hint. */
-export const Completion = Type.Object({
+export const JobCompletion = Type.Object({
   jobId: Type.String(),
   result: Type.Union([Type.Literal('settled'), Type.Literal('failed')]),
 });
-export type Completion = Type.Static<typeof Completion>;
+export type JobCompletion = Type.Static<typeof JobCompletion>;
 
 /** Faults are retried after about 0.2, 0.4, 0.8 … s, each with 25 % jitter. */
 const jobAttempts = 8;

@@ -17,7 +17,7 @@ import {
 } from './dispatcher.ts';
 import type { JobResultRepository } from './job-result-repository.ts';
 import type { QueueStates } from './queue-names.ts';
-import { Completion, type JobData } from './queues.ts';
+import { JobCompletion, type JobData } from './queues.ts';
 import { RedisJobQueue, type RedisJobQueueOptions } from './redis-job-queue.ts';
 
 /** Intervals at which a waiting call polls, in case the completion message was lost; in ms. */
@@ -237,7 +237,7 @@ export class RedisDispatcher implements JobDispatcher {
 
   readonly #onMessage = (_channel: string, message: string): void => {
     const completion = parseJson(message);
-    if (!Value.Check(Completion, completion)) return;
+    if (!Value.Check(JobCompletion, completion)) return;
     const waiter = this.#waiting.get(completion.jobId);
     if (!waiter) return;
     waiter.notified = true;

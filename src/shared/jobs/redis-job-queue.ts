@@ -4,7 +4,7 @@ import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
 import { inSpan } from '../platform/tracing/tracing.ts';
 import type { Job } from './definitions.ts';
 import type { DispatchOptions } from './dispatcher.ts';
-import type { JobRepository } from './job-repository.ts';
+import type { JobAdmissionRepository } from './job-admission-repository.ts';
 import { queueFor } from './queue-names.ts';
 import { type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 
@@ -26,7 +26,7 @@ export interface RedisJobQueueOptions {
   /** Fails fast. */
   readonly producer: RedisConnection;
   readonly queues: Queues;
-  readonly admissions: JobRepository;
+  readonly admissions: JobAdmissionRepository;
   /** Bodies of at least this size go to the large queue. */
   readonly largeBytes: number;
   /** How long after being queued a job may still run, in ms. */

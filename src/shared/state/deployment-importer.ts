@@ -11,7 +11,7 @@ import { storeDeployment } from './store-deployment.ts';
 import { recordVersion } from './versions/record-version.ts';
 
 /** The payload of a job that makes a new version. */
-export const changeTarget = {
+export const editTarget = {
   stackId: Type.String(),
   /** Chosen before the job is queued, so that a second run finds what the first one committed. */
   updateId: Type.String(),
@@ -23,7 +23,7 @@ export const changeTarget = {
   source: AuditSource,
   admission: Admission,
 };
-type ImportJob = Static<TObject<typeof changeTarget>>;
+type ImportJob = Static<TObject<typeof editTarget>>;
 
 /** An import before its body has arrived: the head that it may replace, without a deadline. */
 export interface ImportInput extends Omit<ImportJob, 'admission'> {
@@ -31,7 +31,7 @@ export interface ImportInput extends Omit<ImportJob, 'admission'> {
 }
 
 interface Services {
-  readonly changes: StateEdits;
+  readonly stateEdits: StateEdits;
   readonly importer: DeploymentImporter;
 }
 
@@ -39,18 +39,18 @@ interface Services {
 export const importDeployment = {
   name: 'import-deployment',
   schemas: [1],
-  payload: changeTarget,
+  payload: editTarget,
   label: () => 'import',
   budget: 'imports',
   onlyWhileAwaited: () => true,
-  payloadOf: async ({ changes }: Services, { head, ...target }: ImportInput) => ({
+  payloadOf: async ({ stateEdits }: Services, { head, ...target }: ImportInput) => ({
     ...target,
-    admission: await changes.admit(head),
+    admission: await stateEdits.admit(head),
   }),
   run: async ({ importer }: Services, job: ImportJob, body: WriteBody) =>
     importer.import({ ...job, ...(await body.open()) }),
-  resolveFailure: ({ changes }: Services, { updateId }: ImportJob, error: unknown) =>
-    changes.resolveFailure(updateId, error),
+  resolveFailure: ({ stateEdits }: Services, { updateId }: ImportJob, error: unknown) =>
+    stateEdits.resolveFailure(updateId, error),
 } as const;
 
 /** Idempotent: running the same import twice commits it once. */
@@ -63,12 +63,12 @@ export interface DeploymentImport extends StateEdit {
 
 /** Stores deployment documents, sent by `pulumi stack import` and similar commands, as new stack versions. */
 export class DeploymentImporter {
-  readonly #changes: StateEdits;
+  readonly #stateEdits: StateEdits;
   readonly #documents: DocumentStore;
   readonly #maxBytes: number;
 
-  constructor(parts: { changes: StateEdits; documents: DocumentStore; maxBodyBytes: number }) {
-    this.#changes = parts.changes;
+  constructor(parts: { stateEdits: StateEdits; documents: DocumentStore; maxBodyBytes: number }) {
+    this.#stateEdits = parts.stateEdits;
     this.#documents = parts.documents;
     this.#maxBytes = parts.maxBodyBytes;
   }
@@ -78,15 +78,15 @@ export class DeploymentImporter {
    * InvalidRequestError, PayloadTooLargeError and the errors of StateEdits.commit; nothing is changed then.
    */
   async import(request: DeploymentImport): Promise<void> {
-    if (await this.#changes.isCommitted(request)) return;
+    if (await this.#stateEdits.isCommitted(request)) return;
     const source: ByteSource = () => inflate(request.body, request.encoding, this.#maxBytes);
     const state = await storeDeployment(this.#documents, source).catch(async (error: unknown) => {
       // The body was dropped while it was being read, because the import was abandoned or another run of it has finished.
-      if (error instanceof PayloadMissingError && (await this.#changes.isCommitted(request))) return null;
+      if (error instanceof PayloadMissingError && (await this.#stateEdits.isCommitted(request))) return null;
       throw error;
     });
     if (!state) return;
-    await this.#changes.commit(request, async (tx, stack) => {
+    await this.#stateEdits.commit(request, async (tx, stack) => {
       const { updateId, requestedBy, source } = request;
       const version = { updateId, kind: 'import', message: '', requestedBy, state } as const;
       const stackVersion = await recordVersion(tx, stack, version);

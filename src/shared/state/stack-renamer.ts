@@ -29,18 +29,18 @@ export interface StackRenaming extends StateEdit {
  * the state.
  */
 export class StackRenamer {
-  readonly #changes: StateEdits;
+  readonly #stateEdits: StateEdits;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
   readonly #verifier: DocumentVerifier;
 
   constructor(parts: {
-    changes: StateEdits;
+    stateEdits: StateEdits;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
     verifier: DocumentVerifier;
   }) {
-    this.#changes = parts.changes;
+    this.#stateEdits = parts.stateEdits;
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
     this.#verifier = parts.verifier;
@@ -51,11 +51,11 @@ export class StackRenamer {
    * target exists, or a consumer does that a rule protects), DocumentDamagedError and the errors of StateEdits.commit; nothing is changed then.
    */
   async rename(request: StackRenaming, beforeCommit: () => Promise<void> = async () => {}): Promise<void> {
-    if (await this.#changes.isCommitted(request)) return;
+    if (await this.#stateEdits.isCommitted(request)) return;
     const renamed = await this.#renameState(request);
     await beforeCommit();
     try {
-      await this.#changes.commit(request, async (tx, stack, assertMayBecome) => {
+      await this.#stateEdits.commit(request, async (tx, stack, assertMayBecome) => {
         const { project, stack: name } = request.to;
         const next = { project, stack: name, tags: tagsIn(project, readTags(stack.tags)) };
         await assertMayBecome(next);

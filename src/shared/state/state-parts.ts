@@ -140,7 +140,7 @@ export function createStateParts(
   });
   const incrementalCompaction = new IncrementalCompaction((updateId) => compactor.advance(updateId), logger);
   lifecycle.onClose('work', 'incremental compaction', () => incrementalCompaction.close());
-  const changes = new StateEdits(db, config.jobs.waitSeconds, lockRights);
+  const stateEdits = new StateEdits(db, config.jobs.waitSeconds, lockRights);
   /** Memory that decompressed bodies take in this process. */
   const bufferedBodyBytes = new ByteBudget(maxBufferedBytes);
   const bodyBuffer = new BodyBuffer(
@@ -164,7 +164,7 @@ export function createStateParts(
     openReplays,
     compactor,
     incrementalCompaction,
-    changes,
+    stateEdits,
     bufferedBodyBytes,
     bodyBuffer,
     states: new StateReader({
@@ -175,7 +175,7 @@ export function createStateParts(
     writer: new CheckpointWriter({
       ...{ updates, checkpoints, rollbackState, documents, verifier, bodyBuffer, maxBodyBytes },
     }),
-    importer: new DeploymentImporter({ changes, documents, maxBodyBytes }),
-    renamer: new StackRenamer({ changes, checkpoints, documents, verifier }),
+    importer: new DeploymentImporter({ stateEdits, documents, maxBodyBytes }),
+    renamer: new StackRenamer({ stateEdits, checkpoints, documents, verifier }),
   };
 }

@@ -6,7 +6,7 @@ import { ConflictError, ForbiddenError, NotFoundError, UnavailableError } from '
 import { fromRejection, JobPendingError, type Outcome, toRejection } from '../platform/errors/outcome.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
 import { readTags } from '../stacks/tags.ts';
-import { type ChangeOutcomeRepository, createChangeOutcomeRepository } from './change-outcome-repository.ts';
+import { createEditOutcomeRepository, type EditOutcomeRepository } from './edit-outcome-repository.ts';
 import { assertThawed } from './rules/freeze.ts';
 import { assertSameRules, otherGrants, type RuledStack } from './rules/rule-selection.ts';
 import { createUpdateRuleRepository, type StackWithRules } from './rules/update-rule-repository.ts';
@@ -72,8 +72,8 @@ export class StackChangedError extends ConflictError {
 }
 
 /** The change is too late, or its caller was already informed that it failed. */
-class ChangeTimedOutError extends ConflictError {
-  override readonly name = 'ChangeTimedOutError';
+class EditTimedOutError extends ConflictError {
+  override readonly name = 'EditTimedOutError';
   override readonly code = givenUpCode;
   constructor() {
     super('This call took too long and was abandoned: nothing was changed. Please retry');
@@ -83,7 +83,7 @@ class ChangeTimedOutError extends ConflictError {
 const committed: Outcome = { result: 'committed' };
 const givenUp: Outcome = {
   result: 'rejected',
-  rejection: { code: givenUpCode, status: 409, message: new ChangeTimedOutError().message },
+  rejection: { code: givenUpCode, status: 409, message: new EditTimedOutError().message },
 };
 
 /**
@@ -111,7 +111,7 @@ export class StateEdits {
 
   /** Admits a change of that head, for as long as its caller waits. */
   async admit({ stackVersion, checkpointId }: StackHead): Promise<Admission> {
-    const deadline = await createChangeOutcomeRepository(this.#db).timeIn(this.#waitSeconds);
+    const deadline = await createEditOutcomeRepository(this.#db).timeIn(this.#waitSeconds);
     return { stackVersion, checkpointId, deadline: deadline.toISOString() };
   }
 
@@ -120,7 +120,7 @@ export class StateEdits {
    * that would be wasted in these cases.
    */
   async isCommitted(change: StateEdit): Promise<boolean> {
-    const outcomes = createChangeOutcomeRepository(this.#db);
+    const outcomes = createEditOutcomeRepository(this.#db);
     if (await wasCommitted(outcomes, change)) return true;
     try {
       assertUnchanged(await createStackRepository(this.#db).findById(change.stackId), change.admission);
@@ -134,7 +134,7 @@ export class StateEdits {
 
   /**
    * Makes the change in one transaction, with the stack's row and the requester's rights locked. Does nothing if an earlier
-   * run has committed it. Throws StackChangedError, StackBusyError, FrozenError, ChangeTimedOutError, NotFoundError, ForbiddenError and what `work`
+   * run has committed it. Throws StackChangedError, StackBusyError, FrozenError, EditTimedOutError, NotFoundError, ForbiddenError and what `work`
    * throws, without changing anything.
    */
   async commit(
@@ -144,7 +144,7 @@ export class StateEdits {
     await this.#db.inTransaction(async (tx) => {
       const rights = await this.#lockRights(tx, change);
       const stack = assertFound(await createUpdateRuleRepository(tx).lockStack(change.stackId));
-      const outcomes = createChangeOutcomeRepository(tx);
+      const outcomes = createEditOutcomeRepository(tx);
       // Reliable here: another run of the same change would hold the lock on the stack's row.
       if (await wasCommitted(outcomes, change)) return;
       assertUnchanged(stack, change.admission);
@@ -159,8 +159,7 @@ export class StateEdits {
         if (!(await rights.mayBecome(stack.organizationId, before, next))) throw otherGrants(named);
       });
       // Last, so that giving up the change does not wait for the work, and the deadline is checked as late as possible.
-      if (!(await outcomes.claim(change.updateId, committed, change.admission.deadline)))
-        throw new ChangeTimedOutError();
+      if (!(await outcomes.claim(change.updateId, committed, change.admission.deadline))) throw new EditTimedOutError();
     });
   }
 
@@ -199,7 +198,7 @@ export class StateEdits {
 
   /** Prevents the change from being committed, unless it already was. */
   async #giveUp(updateId: string): Promise<'committed' | 'given up' | 'unknown'> {
-    const outcomes = createChangeOutcomeRepository(this.#db);
+    const outcomes = createEditOutcomeRepository(this.#db);
     const deadline = performance.now() + outcomeWaitMs;
     for (;;) {
       try {
@@ -214,12 +213,12 @@ export class StateEdits {
   }
 }
 
-/** Throws ChangeTimedOutError. */
-async function wasCommitted(outcomes: ChangeOutcomeRepository, { updateId, admission }: StateEdit): Promise<boolean> {
+/** Throws EditTimedOutError. */
+async function wasCommitted(outcomes: EditOutcomeRepository, { updateId, admission }: StateEdit): Promise<boolean> {
   const outcome = await outcomes.find(updateId);
   if (outcome?.result === 'committed') return true;
   if (outcome) throw fromRejection(outcome.rejection);
-  if (await outcomes.isPast(admission.deadline)) throw new ChangeTimedOutError();
+  if (await outcomes.isPast(admission.deadline)) throw new EditTimedOutError();
   return false;
 }
 

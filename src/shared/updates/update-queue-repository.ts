@@ -66,8 +66,8 @@ export interface RunView {
   readonly url: string | null;
 }
 
-/** With what a call has arrived at its queue entry. */
-export interface Admission {
+/** What a call had when it entered the queue. */
+export interface WaitTerms {
   /** The tags of its stack then, as JSON text. */
   readonly tags: string;
   /** How long it may wait. */
@@ -117,7 +117,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       tags,
       tokenId,
       waitSeconds,
-    }: Admission &
+    }: WaitTerms &
       WaiterOwner & {
         readonly id: string;
         readonly isUrgent: boolean;
@@ -170,9 +170,9 @@ export function createUpdateQueueRepository(db: Queryable) {
     },
 
     /** With what the caller's entry was admitted; null: it has none. */
-    findAdmission: (id: string, { stackId, tokenId }: Omit<WaiterOwner, 'processId'>): Promise<Admission | null> =>
+    findWaitTerms: (id: string, { stackId, tokenId }: Omit<WaiterOwner, 'processId'>): Promise<WaitTerms | null> =>
       db.maybeOne(sql.rows(AdmissionRow)`
-        /* updateQueue.findAdmission */
+        /* updateQueue.findWaitTerms */
         select tags, wait_seconds as "waitSeconds" from update_queue_waiters
         where id = ${id} and stack_id = ${stackId} and token_id = ${tokenId} and tags is not null and wait_seconds is not null`),
 

@@ -11,7 +11,7 @@ import { isAlreadySet, isReplaced, statusRequestOf } from './commit-status.ts';
 import { type AttemptRecord, type ClaimedDelivery, createDeliveryRepository } from './delivery-repository.ts';
 import { type EventFacts, factsOf } from './event-facts.ts';
 import { eventHeaders, payloadOf } from './payloads.ts';
-import { originOf, setsCommitStatus } from './webhook.ts';
+import { setsCommitStatus, urlOriginOf } from './webhook.ts';
 import { createWebhookEventRepository, type EventSource } from './webhook-event-repository.ts';
 
 /** Limit of one attempt, in ms. */
@@ -109,7 +109,7 @@ export class DeliveryAttempts {
     if (outcome.state !== 'delivered') {
       const { attempts, event, webhookId } = delivery;
       const result = 'status' in posted ? { status: posted.status } : posted;
-      const facts = { webhookId, event, origin: originOf(message.url), attempts, state: outcome.state };
+      const facts = { webhookId, event, origin: urlOriginOf(message.url), attempts, state: outcome.state };
       this.#logger.info({ ...facts, ...result }, "a webhook's receiver refused an event");
     }
     return outcome;

@@ -57,6 +57,6 @@ export function checkSecret(secret: string): void {
 }
 
 /** Scheme, host and port: the part of a URL that may be logged, because its path can be a secret. */
-export function originOf(url: string): string {
+export function urlOriginOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : '';
 }

@@ -63,7 +63,7 @@ export async function dropOldAudit(
     } catch (error) {
       await assertStoreReachable(blobs, error);
       failures.set(organizationId, error);
-      metrics.maintenancePostponed.labels('drop-old-audit').inc();
+      metrics.tasksPostponed.labels('drop-old-audit').inc();
       logger.warn({ organizationId, err: error }, 'the heads of dropped audit batches could not be deleted');
     }
   }

@@ -98,7 +98,7 @@ export async function storeAuditHeads(
       } catch (error) {
         await assertStoreReachable(blobs, error);
         failures.set(organizationId, error);
-        metrics.maintenancePostponed.labels('store-audit-heads').inc();
+        metrics.tasksPostponed.labels('store-audit-heads').inc();
         logger.warn({ organizationId, batch, err: error }, 'the head of an audit chain could not be stored');
       }
     }

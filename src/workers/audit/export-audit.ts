@@ -45,7 +45,7 @@ export async function exportAudit(
         await assertStoreReachable(blobs, error);
         const { organizationId } = batch;
         failures.set(organizationId, error);
-        metrics.maintenancePostponed.labels('export-audit').inc();
+        metrics.tasksPostponed.labels('export-audit').inc();
         logger.warn({ organizationId, batch: batch.batch, err: error }, 'audit events could not be exported');
         return;
       }

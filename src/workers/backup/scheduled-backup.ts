@@ -15,12 +15,12 @@ import type { BackupSource } from '../../shared/backup/checked-blob.ts';
 import type { Manifest, ManifestHead } from '../../shared/backup/manifest.ts';
 import { backUp } from '../../shared/backup/run-backup.ts';
 import type { AppContext } from '../../shared/context.ts';
+import type { BackgroundTaskRepository } from '../../shared/platform/background-tasks/background-task-repository.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import { isDue, overdueMs } from '../../shared/platform/config/schedule.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
-import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
-import type { Maintenance } from '../platform/maintenance.ts';
+import type { BackgroundTask } from '../platform/background-task.ts';
 import { assertPauseOver } from './attempt-pause.ts';
 
 /** Also how old what pages show may be, such as that a command has verified a backup. */
@@ -44,9 +44,9 @@ interface Clocks {
 export function backUpOnSchedule(
   context: BackupSource & Pick<AppContext, 'config' | 'db' | 'logger' | 'metrics' | 'readOnly'>,
   location: string,
-  runs: ScheduledTaskRepository,
+  runs: BackgroundTaskRepository,
   { local = Date.now, now = runs.readClock }: Clocks = {},
-): Maintenance {
+): BackgroundTask {
   const { config, logger, readOnly } = context;
   const { keep, recipients, schedule } = config.backup;
   /** Undefined until it was read. */

@@ -11,9 +11,9 @@ import {
   unverifiedSince,
 } from '../../shared/backup/backup-status.ts';
 import type { AppContext } from '../../shared/context.ts';
+import type { BackgroundTaskRepository } from '../../shared/platform/background-tasks/background-task-repository.ts';
 import { findPostgresBinaries } from '../../shared/platform/db/postgres-binaries.ts';
-import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
-import type { Maintenance } from '../platform/maintenance.ts';
+import type { BackgroundTask } from '../platform/background-task.ts';
 import { assertPauseOver } from './attempt-pause.ts';
 
 const checkEverySeconds = 3600;
@@ -37,9 +37,9 @@ interface Options {
 export function verifyNewestBackup(
   { logger }: Pick<AppContext, 'logger'>,
   location: string,
-  runs: ScheduledTaskRepository,
+  runs: BackgroundTaskRepository,
   { lowerPriority = runBelowNormal, now = runs.readClock, program }: Options,
-): Maintenance {
+): BackgroundTask {
   return {
     name: backupTasks.verify,
     everySeconds: checkEverySeconds,

@@ -12,8 +12,8 @@ import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-fol
 import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
 import { messageOf } from '../../shared/platform/errors/causes.ts';
 import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
+import type { BackgroundTask } from '../platform/background-task.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
-import type { Maintenance } from '../platform/maintenance.ts';
 import { BundleWriter, ClaimLostError } from './bundle-writer.ts';
 import { pauseMs } from './pace.ts';
 
@@ -29,7 +29,7 @@ export function keepBundle(
   context: Parts,
   settings: BundleSettings,
   { isPaced = true, open }: { readonly isPaced?: boolean; readonly open?: () => Promise<Folder> } = {},
-): Maintenance {
+): BackgroundTask {
   const { location } = settings;
   let known: BundleKey | null = null;
   return {
@@ -112,7 +112,7 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
       if (signal.aborted || error instanceof ClaimLostError) throw error;
       const { changedAt, organization, project, stack, stackId } = where;
       await rows.postpone(where, { stackId, changedAt, error: messageOf(error) });
-      metrics.maintenancePostponed.labels(bundleTask).inc();
+      metrics.tasksPostponed.labels(bundleTask).inc();
       logger.warn({ organization, project, stack, err: error }, 'a stack could not be bundled');
       if (++failures % maxFailures === 0)
         await assertStoreReachable({ check: async () => void (await folder.open(metaFile)) }, error);

@@ -1,5 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
-import { createDriftRepository, type WaitingRun } from '../../shared/drift/drift-repository.ts';
+import { createDriftRepository, type WaitingDriftRun } from '../../shared/drift/drift-repository.ts';
 import { textOf } from '../../shared/events/event-text.ts';
 import { notifyWebhooks } from '../../shared/webhooks/notify-webhooks.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
@@ -19,9 +19,9 @@ type Parts = Pick<AppContext, 'blobs' | 'db' | 'eventReader' | 'logger' | 'metri
 export async function evaluateDrift(parts: Parts, signal: AbortSignal): Promise<number> {
   const { blobs, db, logger, metrics } = parts;
   let done = 0;
-  let last: WaitingRun | null = null;
+  let last: WaitingDriftRun | null = null;
   for (;;) {
-    const waiting: readonly WaitingRun[] = await createDriftRepository(db).listWaiting(last, runsAtOnce);
+    const waiting: readonly WaitingDriftRun[] = await createDriftRepository(db).listWaiting(last, runsAtOnce);
     for (const run of waiting) {
       if (signal.aborted) return done;
       last = run;
@@ -30,7 +30,7 @@ export async function evaluateDrift(parts: Parts, signal: AbortSignal): Promise<
         done++;
       } catch (error) {
         await assertStoreReachable(blobs, error);
-        metrics.maintenancePostponed.labels('evaluate-drift').inc();
+        metrics.tasksPostponed.labels('evaluate-drift').inc();
         logger.warn({ updateId: run.updateId, err: error }, 'drift: this run will be evaluated again');
       }
     }
@@ -38,7 +38,7 @@ export async function evaluateDrift(parts: Parts, signal: AbortSignal): Promise<
   }
 }
 
-async function evaluate(parts: Parts, run: WaitingRun): Promise<void> {
+async function evaluate(parts: Parts, run: WaitingDriftRun): Promise<void> {
   const { organizationId, stackId, updateId } = run;
   const found =
     run.kind === 'refresh'

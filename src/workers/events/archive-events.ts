@@ -34,7 +34,7 @@ export async function archiveEvents(context: Parts, signal?: AbortSignal, limits
         await assertStoreReachable(context.blobs, error);
         logger.warn({ updateId: update.id, err: error }, 'task: the statistics of an ended update are missing');
         if (error instanceof UnavailableError && !update.isOld) {
-          metrics.maintenancePostponed.labels('archive-events').inc();
+          metrics.tasksPostponed.labels('archive-events').inc();
           continue;
         }
       }
@@ -42,7 +42,7 @@ export async function archiveEvents(context: Parts, signal?: AbortSignal, limits
         if (await archiver.pack(update.id, onSegment, signal)) archived++;
       } catch (error) {
         await assertStoreReachable(context.blobs, error);
-        metrics.maintenancePostponed.labels('archive-events').inc();
+        metrics.tasksPostponed.labels('archive-events').inc();
         logger.error({ updateId: update.id, err: error }, 'task: events of an ended update could not be archived');
       }
       if (signal?.aborted) return archived;

@@ -1,4 +1,4 @@
-import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
+import type { BackgroundTaskRepository } from '../../shared/platform/background-tasks/background-task-repository.ts';
 
 const watchTask = 'watch-clock';
 
@@ -33,7 +33,7 @@ function hasJumped({ seenAt }: ClockLook, now: number): boolean {
 
 /** Creates the task that looks at the clock of Postgres. */
 export function watchClock(
-  runs: ScheduledTaskRepository,
+  runs: BackgroundTaskRepository,
   logger: { warn(details: object, message: string): void },
 ): { readonly name: string; run(): Promise<void> } {
   return {
@@ -53,12 +53,12 @@ export function watchClock(
 }
 
 /** Whether tasks may delete by age: not if the clock of Postgres may be far ahead. */
-export async function mayDeleteByAge(runs: ScheduledTaskRepository): Promise<boolean> {
+export async function mayDeleteByAge(runs: BackgroundTaskRepository): Promise<boolean> {
   const { look, now } = await readLook(runs);
   return isTrusted(look, now);
 }
 
-async function readLook(runs: ScheduledTaskRepository): Promise<{ look: ClockLook | null; now: number }> {
+async function readLook(runs: BackgroundTaskRepository): Promise<{ look: ClockLook | null; now: number }> {
   const { now, result } = await runs.findResultNow(watchTask);
   return { look: result === null ? null : (JSON.parse(result) as ClockLook), now };
 }

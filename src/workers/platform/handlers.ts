@@ -35,9 +35,10 @@ export interface PayloadSource {
 
 /** The services of jobs in a process that runs them. `enqueue`: for the jobs that they ask for. */
 export function jobServicesOf(context: AppContext, enqueue: (job: Job) => Promise<void>): JobServices {
-  const { changes, compactor, eventWriter, importer, incrementalCompaction, journalWriter, renamer, writer } = context;
+  const { stateEdits, compactor, eventWriter, importer, incrementalCompaction, journalWriter, renamer, writer } =
+    context;
   return {
-    ...{ changes, compactor, eventWriter, importer, incrementalCompaction, journalWriter, renamer, writer },
+    ...{ stateEdits, compactor, eventWriter, importer, incrementalCompaction, journalWriter, renamer, writer },
     requestSnapshot: createSnapshotRequest(enqueue, context.logger),
     requestIncremental: async (updateId) => incrementalCompaction.request(updateId),
   };

@@ -1,6 +1,6 @@
 import { Value } from 'typebox/value';
 import { JobHead } from '../../shared/jobs/definitions.ts';
-import type { JobAdmission, JobRepository } from '../../shared/jobs/job-repository.ts';
+import type { JobAdmission, JobAdmissionRepository } from '../../shared/jobs/job-admission-repository.ts';
 import { JobData } from '../../shared/jobs/queues.ts';
 import { LimitedWarning } from '../../shared/platform/logger/limited-warning.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
@@ -39,7 +39,7 @@ export class NotAdmittedError extends Error {
 
 /** Looks up the rights of queued jobs. Trusts only the job id from Redis, which must refer to a row written by an API. */
 export class JobVerifier {
-  readonly #admissions: JobRepository;
+  readonly #admissions: JobAdmissionRepository;
   readonly #metrics: Metrics;
   readonly #warning: LimitedWarning;
 
@@ -48,7 +48,7 @@ export class JobVerifier {
     logger,
     metrics,
   }: {
-    readonly admissions: JobRepository;
+    readonly admissions: JobAdmissionRepository;
     readonly logger: Logger;
     readonly metrics: Metrics;
   }) {

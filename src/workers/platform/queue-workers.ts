@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job as QueuedJob, WaitingError, Worker } from 'bullmq';
 import { Value } from 'typebox/value';
 import { Job, JobHead, jobNames } from '../../shared/jobs/definitions.ts';
-import type { JobAdmission, JobRepository } from '../../shared/jobs/job-repository.ts';
+import type { JobAdmission, JobAdmissionRepository } from '../../shared/jobs/job-admission-repository.ts';
 import type { JobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { type QueueName, queueNames } from '../../shared/jobs/queue-names.ts';
 import { type JobData, keptFailures, queuePrefix, redisQueueName } from '../../shared/jobs/queues.ts';
@@ -42,7 +42,7 @@ export interface QueueWorkersOptions {
   readonly connect: () => RedisConnection;
   readonly publisher: RedisConnection;
   readonly handlers: JobHandlers;
-  readonly admissions: JobRepository;
+  readonly admissions: JobAdmissionRepository;
   readonly jobResults: JobResultRepository;
   readonly logger: Logger;
   readonly metrics: Metrics;

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AppContext } from '../../shared/context.ts';
 import { createVersionRepository, type VersionRepository } from '../../shared/state/versions/version-repository.ts';
+import type { BackgroundTask } from '../platform/background-task.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
-import type { Maintenance } from '../platform/maintenance.ts';
 import { VersionEncoder } from './version-encoder.ts';
 
 const batchSize = 50;
@@ -16,7 +16,7 @@ const countedStates = 10_000;
  * Creates the task that encodes older versions, at `config.encoding.bytesPerSecond` of their text. A run ends when nothing is due,
  * or after the current state when the signal is aborted.
  */
-export function encodeInSlices(context: AppContext): Maintenance {
+export function encodeInSlices(context: AppContext): BackgroundTask {
   const versions = createVersionRepository(context.db);
   let backlog = 0;
   context.metrics.gauge(
@@ -61,7 +61,7 @@ export async function encodeVersions(
         if (signal?.aborted) return encoded;
         await assertStoreReachable(context.blobs, error);
         metrics.versionsEncoded.labels('failed').inc();
-        metrics.maintenancePostponed.labels('encode-versions').inc();
+        metrics.tasksPostponed.labels('encode-versions').inc();
         logger.warn({ checkpointId: state.id, err: error }, 'older version could not be encoded; it stays as it is');
         await versions.postpone(state, failedSeconds);
       }

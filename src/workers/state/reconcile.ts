@@ -1,13 +1,13 @@
 import { Value } from 'typebox/value';
 import type { AppContext } from '../../shared/context.ts';
-import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
+import type { BackgroundTaskRepository } from '../../shared/platform/background-tasks/background-task-repository.ts';
 import {
   beginReconcile,
   ReconcileCounts,
   ReconcilePosition,
   reconcile,
 } from '../../shared/state/blobs/reconcile-blobs.ts';
-import type { Maintenance } from '../platform/maintenance.ts';
+import type { BackgroundTask } from '../platform/background-task.ts';
 
 /** Name of the task. */
 const reconcileName = 'reconcile';
@@ -18,8 +18,8 @@ const reconcileName = 'reconcile';
  */
 export function reconcileInSlices(
   context: Pick<AppContext, 'blobRows' | 'blobs' | 'config' | 'logger' | 'metrics'>,
-  runs: ScheduledTaskRepository,
-): Maintenance {
+  runs: BackgroundTaskRepository,
+): BackgroundTask {
   const { config, logger, metrics } = context;
   let lastCounts: ReconcileCounts | null = null;
   metrics.gauge(

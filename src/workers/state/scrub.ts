@@ -131,7 +131,7 @@ export class Scrubber {
     } catch (error) {
       if (signal?.aborted) return false;
       this.#metrics.documentsChecked.labels('failed').inc();
-      this.#metrics.maintenancePostponed.labels('scrub').inc();
+      this.#metrics.tasksPostponed.labels('scrub').inc();
       this.#logger.warn({ ...facts, err: error }, 'scrub: document could not be read');
       return assertStoreReachable(this.#blobs, error).then(
         () => true,

@@ -4,8 +4,8 @@ import { inParallel } from '../../shared/platform/blobs/in-parallel.ts';
 import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
 import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
 import { settleCopy } from '../../shared/state/checkpoints/settle-copy.ts';
+import type { BackgroundTask } from '../platform/background-task.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
-import type { Maintenance } from '../platform/maintenance.ts';
 
 const batchSize = 200;
 const pageSize = 1_000;
@@ -18,7 +18,7 @@ const copyTask = 'copy-to-second-store';
 type Mirror = NonNullable<AppContext['mirror']>;
 
 /** The tasks that keep the second store like the main one. */
-export function secondStoreTasks(context: AppContext, mirror: Mirror): Maintenance[] {
+export function secondStoreTasks(context: AppContext, mirror: Mirror): BackgroundTask[] {
   return [
     { name: copyTask, run: (signal) => copyDue(context, mirror, signal) },
     // Finds what was written before there was a second store, or by a process without the setting.
@@ -51,7 +51,7 @@ async function copyDue(context: AppContext, mirror: Mirror, signal: AbortSignal)
       } catch (error) {
         for (const store of [mirror.main, mirror.second]) await assertStoreReachable(store, error);
         await queue.postpone(blob.key);
-        metrics.maintenancePostponed.labels(copyTask).inc();
+        metrics.tasksPostponed.labels(copyTask).inc();
         logger.warn({ key: blob.key, err: error }, 'a blob could not be copied to the other store');
         return;
       }

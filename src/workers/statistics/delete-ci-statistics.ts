@@ -1,6 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createRefusedRunRepository } from '../../shared/updates/refused-run-repository.ts';
-import { inBatches } from '../platform/in-batches.ts';
+import { untilNoneLeft } from '../platform/until-none-left.ts';
 import { createProjectDayRepository } from './project-day-repository.ts';
 
 /** Pages show the last 90 days. */
@@ -13,6 +13,6 @@ export async function deleteOldCiStatistics({ db }: Pick<AppContext, 'db'>, sign
   const projects = createProjectDayRepository(db);
   let all = 0;
   const each = [refused.deleteOld, refused.deleteOldDays, projects.deleteOld, projects.deleteOldDeliveries];
-  for (const deleteSome of each) all += await inBatches(rowsAtOnce, signal, (limit) => deleteSome(keptDays, limit));
+  for (const deleteSome of each) all += await untilNoneLeft(rowsAtOnce, signal, (limit) => deleteSome(keptDays, limit));
   return all;
 }

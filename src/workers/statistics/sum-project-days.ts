@@ -1,5 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
-import { inBatches } from '../platform/in-batches.ts';
+import { untilNoneLeft } from '../platform/until-none-left.ts';
 import { createProjectDayRepository } from './project-day-repository.ts';
 
 const changesAtOnce = 5_000;
@@ -11,7 +11,7 @@ export async function sumProjectDays({ db }: Pick<AppContext, 'db'>, signal: Abo
   const days = createProjectDayRepository(db);
   let all = 0;
   for (const addSome of [days.addChanges, days.addDeliveryChanges, days.addStackCounts])
-    all += await inBatches(changesAtOnce, signal, addSome);
-  await inBatches(lookupsAtOnce, signal, days.findLongest);
+    all += await untilNoneLeft(changesAtOnce, signal, addSome);
+  await untilNoneLeft(lookupsAtOnce, signal, days.findLongest);
   return all;
 }

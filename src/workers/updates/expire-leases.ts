@@ -32,7 +32,7 @@ export async function endExpiredUpdates(context: AppContext, signal?: AbortSigna
         ended++;
         noteEnded(context, update);
       } catch (error) {
-        metrics.maintenancePostponed.labels('expire-leases').inc();
+        metrics.tasksPostponed.labels('expire-leases').inc();
         logger.error({ updateId, err: error }, 'task: update skipped');
       }
     }
@@ -52,7 +52,7 @@ export async function compactEndedUpdates(context: AppContext, signal?: AbortSig
       } catch (error) {
         // Another process compacts it.
         if (error instanceof JournalClaimedError) continue;
-        metrics.maintenancePostponed.labels('compact-journals').inc();
+        metrics.tasksPostponed.labels('compact-journals').inc();
         logger.error({ updateId, err: error }, 'task: journal of an ended update could not be compacted');
       }
     }

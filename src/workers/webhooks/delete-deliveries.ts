@@ -1,6 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createDeliveryRepository } from '../../shared/webhooks/delivery-repository.ts';
-import { inBatches } from '../platform/in-batches.ts';
+import { untilNoneLeft } from '../platform/until-none-left.ts';
 
 /** How long the log of webhooks is kept. */
 const logDays = 30;
@@ -10,6 +10,6 @@ const deliveriesAtOnce = 5_000;
 /** Deletes events that were delivered or given up long ago, and events without remaining deliveries. */
 export async function deleteOldDeliveries({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<void> {
   const deliveries = createDeliveryRepository(db);
-  await inBatches(deliveriesAtOnce, signal, deliveries.deleteOrphans);
-  await inBatches(eventsAtOnce, signal, (limit) => deliveries.deleteOld(logDays, limit));
+  await untilNoneLeft(deliveriesAtOnce, signal, deliveries.deleteOrphans);
+  await untilNoneLeft(eventsAtOnce, signal, (limit) => deliveries.deleteOld(logDays, limit));
 }

@@ -158,7 +158,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
   test('the page does not exist without Redis', async () => {
     // Other test files start the embedded mode; here its routes are enough.
     const { buildApi } = await import('../../../src/api/app.ts');
-    const { queries: _queries, ...context } = app.context;
+    const { jobQueueView: _jobQueueView, ...context } = app.context;
     // Each process has its own statistics.
     const bare = await buildApi({ ...context, metrics: createMetrics() });
     expect((await bare.inject({ method: 'GET', url, headers: { authorization: admin } })).statusCode).toBe(404);

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import { Redis } from 'ioredis';
 import type { ClusterContext } from '../../../src/shared/cluster-context.ts';
 import type { Job } from '../../../src/shared/jobs/definitions.ts';
-import type { JobAdmission } from '../../../src/shared/jobs/job-repository.ts';
+import type { JobAdmission } from '../../../src/shared/jobs/job-admission-repository.ts';
 import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
 import { type Cluster, startAppCluster } from '../../support/cluster-app.ts';
 import { query } from '../../support/database.ts';

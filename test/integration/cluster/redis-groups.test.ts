@@ -189,7 +189,7 @@ await describeWithTools('Redis Cluster', ['redis-server'], () => {
     // Connections that are just being renewed are in no list of clients.
     await until(
       async () =>
-        (await app.context.queries?.overview(5))?.queues.every(
+        (await app.context.jobQueueView?.overview(5))?.queues.every(
           ({ failed, workers }) => failed === 0 && workers === 1,
         ) === true,
       'the view shows a worker of each queue',

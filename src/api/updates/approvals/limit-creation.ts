@@ -5,7 +5,7 @@ import { formatStackRef } from '../../../shared/stacks/names.ts';
 import { createApprovalRepository } from '../../../shared/state/journal/change-limits/approval-repository.ts';
 import { commitOf, mayTokensApprove } from '../../../shared/state/journal/change-limits/approvals.ts';
 import { createChangeLimitRepository } from '../../../shared/state/journal/change-limits/change-limit-repository.ts';
-import { type ChangeLimits, limitsOf } from '../../../shared/state/journal/change-limits/change-limits.ts';
+import { type ChangeLimits, changeLimitsOf } from '../../../shared/state/journal/change-limits/change-limits.ts';
 import type { StackWithRules } from '../../../shared/updates/rules/update-rule-repository.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import type { PreviewCheck } from '../rules/preview-check.ts';
@@ -31,7 +31,7 @@ export async function limitUpdate(tx: Queryable, updateId: string, created: Crea
   const { organization } = stack;
   const object = formatStackRef(stack);
   const limitsIf = (isApproved: boolean): ChangeLimits | null =>
-    limitsOf(stack.updateRules, {
+    changeLimitsOf(stack.updateRules, {
       ...{ organization, stack: object, kind, commit, isApproved },
       preview: preview?.previewId ? { rule: preview.rule, updateId: preview.previewId } : null,
     });

@@ -3,7 +3,6 @@ import type { Database } from '../../../shared/platform/db/database.ts';
 import type { Notifications } from '../../../shared/platform/db/notifications.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import {
-  type Admission,
   createUpdateQueueRepository,
   heldMessage,
   type RunView,
@@ -12,6 +11,7 @@ import {
   type UpdateQueueRepository,
   updateQueueChannel,
   type WaitingRun,
+  type WaitTerms,
 } from '../../../shared/updates/update-queue-repository.ts';
 import type { Limit } from '../rules/limit.ts';
 import { aliveSeconds, ProcessRenewal } from './process-renewal.ts';
@@ -30,7 +30,7 @@ const checksPerRemoval = 10;
 const checksPerLimit = 5;
 
 /** The caller that takes a position. */
-interface Entering extends Admission {
+interface Entering extends WaitTerms {
   readonly organizationId: string;
   readonly tokenId: string;
   /** Of its earlier position; null: none. */

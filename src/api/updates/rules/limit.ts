@@ -40,7 +40,7 @@ export class LimitError extends DeferredError {
 }
 
 /** The limits that an update of the stack counts for. All of them must allow it. */
-export function limitsOf(
+export function concurrencyLimitsOf(
   rules: UpdateRules,
   stack: StackRow,
   caller: { readonly userId: string | null; readonly tokenId: string },

@@ -4,7 +4,7 @@ import { ConflictError, InvalidRequestError, NotFoundError } from '../../../shar
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
 import type { StackRef } from '../../../shared/stacks/names.ts';
 import { slotOf } from '../../../shared/updates/rules/rule-kinds.ts';
-import { assertWithinLimits, setRule } from '../../../shared/updates/rules/set-rule.ts';
+import { assertRuleCount, setRule } from '../../../shared/updates/rules/set-rule.ts';
 import { createUpdateRuleRepository, type RuleRow } from '../../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope, type NewRule, scopeOf } from '../../../shared/updates/rules/update-rules.ts';
 import { lockManagement } from '../../access/locked-access.ts';
@@ -82,7 +82,7 @@ export class UpdateRuleService {
           throw new InvalidRequestError(`The rule is of kind ${before.kind}, which cannot be changed`);
         const slot = slotOf(kind, settings);
         await createUpdateRuleRepository(tx).change(id, { ...rule, slot }, caller.userId);
-        await assertWithinLimits(tx, organizationId);
+        await assertRuleCount(tx, organizationId);
         const from = {
           scope: describeScope(scopeOf(before), organization),
           settings: JSON.parse(before.settings) as unknown,

@@ -15,7 +15,7 @@ class DataDirInUseError extends OperatorError {
 }
 
 /** Whether a write may be acknowledged. */
-export interface WriteFence {
+export interface DataOwnership {
   /** Returns false if the data belong to another server by now, or if that cannot be seen. */
   holds(): boolean;
 }
@@ -40,7 +40,7 @@ const lockWaitMs = 10_000;
  * in any container. Where they do not, and between machines, the owner increases a number to show that it is alive: a newcomer that cannot
  * observe the owner waits and watches that number. Clocks of different processes are never compared.
  */
-export class DataDirClaim implements WriteFence {
+export class DataDirClaim implements DataOwnership {
   readonly #folder: string;
   readonly #files: ClaimFiles;
   readonly #claim: Claim;

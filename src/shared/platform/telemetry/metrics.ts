@@ -272,13 +272,13 @@ export function createMetrics() {
       labelNames: ['limit', 'outcome'],
       registers,
     }),
-    maintenanceRuns: new Counter({
+    taskRuns: new Counter({
       name: 'holdfast_task_runs_total',
       help: 'Runs of a background task in this process: done or failed.',
       labelNames: ['name', 'outcome'],
       registers,
     }),
-    maintenancePostponed: new Counter({
+    tasksPostponed: new Counter({
       name: 'holdfast_task_postponed_total',
       help: 'Items that a background task in this process could not handle and left for later, such as a state whose blob cannot be read.',
       labelNames: ['name'],

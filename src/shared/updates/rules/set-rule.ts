@@ -29,12 +29,12 @@ export async function setRule(
       : null;
   if (same !== null) return { id: same, isRepeated: true };
   const id = await rules.set(organizationId, rule, setBy);
-  await assertWithinLimits(tx, organizationId);
+  await assertRuleCount(tx, organizationId);
   return { id, isRepeated: false };
 }
 
 /** Asserts that the organization has no more rules than are read in a moment. Throws InvalidRequestError. */
-export async function assertWithinLimits(tx: Queryable, organizationId: string): Promise<void> {
+export async function assertRuleCount(tx: Queryable, organizationId: string): Promise<void> {
   const { bytes, count, windows } = await createUpdateRuleRepository(tx).measure(organizationId);
   if (count > maxRules)
     throw new InvalidRequestError(`An organization can have at most ${maxRules} rules: delete one first`);

@@ -32,9 +32,9 @@ export async function sweepRetention(
         const deleted: Deleted = { versions: 0, events: 0, previews: 0 };
         try {
           if (!(await retention.apply({ id, organizationId }, deleted, signal)))
-            metrics.maintenancePostponed.labels('retention').inc();
+            metrics.tasksPostponed.labels('retention').inc();
         } catch (error) {
-          metrics.maintenancePostponed.labels('retention').inc();
+          metrics.tasksPostponed.labels('retention').inc();
           logger.error({ organization, project, stack, err: error }, 'task: retention of a stack failed');
         }
         for (const [kind, count] of Object.entries(deleted)) {

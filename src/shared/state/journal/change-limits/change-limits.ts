@@ -39,7 +39,7 @@ export interface Stop {
 /**
  * Null if no rule limits the deletes and replacements of an update. An approval of its commit lifts every limit except that of its preview.
  */
-export function limitsOf(
+export function changeLimitsOf(
   rules: UpdateRules,
   update: {
     readonly organization: string;

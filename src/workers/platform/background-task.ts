@@ -1,11 +1,11 @@
 import type { AppContext } from '../../shared/context.ts';
+import type { BackgroundTaskRepository } from '../../shared/platform/background-tasks/background-task-repository.ts';
 import { repeat } from '../../shared/platform/lifecycle/repeat.ts';
-import type { ScheduledTaskRepository } from '../../shared/platform/maintenance/scheduled-task-repository.ts';
 import { inLoneSpan } from '../../shared/platform/tracing/tracing.ts';
 import { mayDeleteByAge } from './clock-watch.ts';
 
 /** A background task that only one process runs at a time. */
-export interface Maintenance {
+export interface BackgroundTask {
   readonly name: string;
   /** Seconds between the starts of two runs. Default: the sweep interval. */
   readonly everySeconds?: number;
@@ -29,11 +29,11 @@ const intervalTolerance = 0.9;
  * Checks every `config.sweepSeconds` whether the task is due, and runs it unless another process does. Failed runs are
  * logged and retried; none begins or goes on once another site has taken over. Returns a function that stops the task at the next safe point.
  */
-export function startMaintenance(
+export function startBackgroundTask(
   { config, logger, metrics, readOnly }: Pick<AppContext, 'config' | 'logger' | 'metrics' | 'readOnly'>,
-  runs: ScheduledTaskRepository,
+  runs: BackgroundTaskRepository,
   holder: string,
-  { deletesByAge = false, everySeconds = config.sweepSeconds, name, observe, run }: Maintenance,
+  { deletesByAge = false, everySeconds = config.sweepSeconds, name, observe, run }: BackgroundTask,
 ): () => Promise<void> {
   const round = async (stop: AbortSignal): Promise<void> => {
     if (readOnly.isFenced) return;
@@ -61,7 +61,7 @@ export function startMaintenance(
       renewing.unref();
       try {
         const result = await inLoneSpan(`task ${name}`, () => run(signal, { ...claim, holder }));
-        metrics.maintenanceRuns.labels(name, 'done').inc();
+        metrics.taskRuns.labels(name, 'done').inc();
         clearInterval(renewing);
         await runs.release(name, holder, typeof result === 'number' ? result : null);
       } catch (error) {
@@ -70,7 +70,7 @@ export function startMaintenance(
         throw error;
       }
     } catch (error) {
-      metrics.maintenanceRuns.labels(name, 'failed').inc();
+      metrics.taskRuns.labels(name, 'failed').inc();
       logger.warn({ task: name, err: error }, 'task failed');
     }
   };

@@ -28,10 +28,10 @@ const failureHours = 24;
 /** How long after the start of a failed run the next one begins, in seconds, if its task runs less often. */
 const retrySeconds = 540;
 
-export type ScheduledTaskRepository = ReturnType<typeof createScheduledTaskRepository>;
+export type BackgroundTaskRepository = ReturnType<typeof createBackgroundTaskRepository>;
 
 /** Which process runs which background task, by the database clock: one row per task. */
-export function createScheduledTaskRepository(db: Queryable) {
+export function createBackgroundTaskRepository(db: Queryable) {
   const isFailing = sql.fragment`(failed_at > clock_timestamp() - make_interval(hours => ${failureHours}) or claimed_until > clock_timestamp())`;
   const until = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
   return {
@@ -42,7 +42,7 @@ export function createScheduledTaskRepository(db: Queryable) {
      */
     claim: (name: string, holder: string, times: { claimSeconds: number; everySeconds: number }) =>
       db.maybeOne(sql.rows(ClaimRow)`
-        /* maintenanceRuns.claim */
+        /* backgroundTasks.claim */
         insert into maintenance_runs as m (name, claimed_by, claimed_until, last_started_at)
         values (${name}, ${holder}::uuid, ${until(times.claimSeconds)}, clock_timestamp())
         on conflict (name) do update set claimed_by = excluded.claimed_by, claimed_until = excluded.claimed_until,
@@ -56,7 +56,7 @@ export function createScheduledTaskRepository(db: Queryable) {
     /** Extends a claim. Returns false if it was lost. */
     renew: async (name: string, holder: string, claimSeconds: number): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(NameRow)`
-        /* maintenanceRuns.renew */
+        /* backgroundTasks.renew */
         update maintenance_runs set claimed_until = ${until(claimSeconds)}
         where name = ${name} and claimed_by = ${holder}::uuid returning name`);
       return row !== null;
@@ -65,7 +65,7 @@ export function createScheduledTaskRepository(db: Queryable) {
     /** Saves the position of an unfinished run. Returns false if the claim was lost. */
     savePosition: async (name: string, holder: string, position: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(NameRow)`
-        /* maintenanceRuns.savePosition */
+        /* backgroundTasks.savePosition */
         update maintenance_runs set place = ${position}
         where name = ${name} and claimed_by = ${holder}::uuid returning name`);
       return row !== null;
@@ -74,14 +74,14 @@ export function createScheduledTaskRepository(db: Queryable) {
     /** Saves the result of a complete run and clears the position, so that the next run starts over. */
     saveResult: (name: string, result: string) =>
       db.query(sql.nothing`
-        /* maintenanceRuns.saveResult */
+        /* backgroundTasks.saveResult */
         insert into maintenance_runs (name, last_ended_at, result) values (${name}, clock_timestamp(), ${result})
         on conflict (name) do update set place = null, last_ended_at = excluded.last_ended_at, result = excluded.result`),
 
     /** Releases a claim after a run. `count`: how much the run did; null: not reported. */
     release: (name: string, holder: string, count: number | null = null) =>
       db.query(sql.nothing`
-        /* maintenanceRuns.release */
+        /* backgroundTasks.release */
         update maintenance_runs set claimed_by = null, claimed_until = null, last_count = ${count}, failed_at = null, last_error = null,
           last_ended_at = case when place is null then clock_timestamp() else last_ended_at end
         where name = ${name} and claimed_by = ${holder}::uuid`),
@@ -89,21 +89,21 @@ export function createScheduledTaskRepository(db: Queryable) {
     /** Releases a claim after a run that has failed. */
     releaseFailed: (name: string, holder: string, error: string) =>
       db.query(sql.nothing`
-        /* maintenanceRuns.releaseFailed */
+        /* backgroundTasks.releaseFailed */
         update maintenance_runs set claimed_by = null, claimed_until = null, failed_at = clock_timestamp(),
           last_error = ${error.replaceAll('\0', '').slice(0, maxError)}
         where name = ${name} and claimed_by = ${holder}::uuid`),
 
     /** The time of the database, in ms since 1970: a task may run in another process, with another clock, each time. */
     readClock: async (): Promise<number> => {
-      const { at } = await db.one(sql.rows(ClockRow)`/* maintenanceRuns.readClock */ select clock_timestamp() as at`);
+      const { at } = await db.one(sql.rows(ClockRow)`/* backgroundTasks.readClock */ select clock_timestamp() as at`);
       return at.getTime();
     },
 
     /** All tasks that have ever run, by name. */
     list: () =>
       db.any(sql.rows(RunRow)`
-        /* maintenanceRuns.list */
+        /* backgroundTasks.list */
         select name, coalesce(claimed_until > clock_timestamp(), false) as "isRunning", last_started_at as "startedAt",
           last_ended_at as "endedAt", last_count as count,
           case when ${isFailing} then failed_at end as "failedAt", case when ${isFailing} then last_error end as error,
@@ -113,7 +113,7 @@ export function createScheduledTaskRepository(db: Queryable) {
     /** The result of the last complete run, and the time of the database, in ms since 1970, in one look. */
     findResultNow: async (name: string): Promise<{ readonly result: string | null; readonly now: number }> => {
       const { now, result } = await db.one(sql.rows(ResultNowRow)`
-        /* maintenanceRuns.findResultNow */
+        /* backgroundTasks.findResultNow */
         select (select result from maintenance_runs where name = ${name}) as result, clock_timestamp() as now`);
       return { result, now: now.getTime() };
     },
@@ -121,7 +121,7 @@ export function createScheduledTaskRepository(db: Queryable) {
     /** Returns the result of the last complete run. */
     findResult: async (name: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(ResultRow)`
-        /* maintenanceRuns.findResult */ select result from maintenance_runs where name = ${name}`);
+        /* backgroundTasks.findResult */ select result from maintenance_runs where name = ${name}`);
       return row?.result ?? null;
     },
   };

@@ -9,10 +9,10 @@ const IdRow = Type.Object({ id: Type.String() });
 const TimeRow = Type.Object({ time: Timestamp });
 const PastRow = Type.Object({ past: Type.Boolean() });
 
-export type ChangeOutcomeRepository = ReturnType<typeof createChangeOutcomeRepository>;
+export type EditOutcomeRepository = ReturnType<typeof createEditOutcomeRepository>;
 
 /** Outcomes of changes, by the change's id, in the table of job results. The first outcome that is written counts. */
-export function createChangeOutcomeRepository(db: Queryable) {
+export function createEditOutcomeRepository(db: Queryable) {
   return {
     /**
      * Stores the outcome. Returns false if there is one already, or the deadline (ISO time) has passed. Waits for a concurrent
@@ -20,7 +20,7 @@ export function createChangeOutcomeRepository(db: Queryable) {
      */
     claim: async (changeId: string, outcome: Outcome, deadline: string | null = null): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
-        /* changeOutcomes.claim */
+        /* editOutcomes.claim */
         insert into job_results (job_id, outcome) select ${changeId}::uuid, ${JSON.stringify(outcome)}
         where ${deadline}::timestamptz is null or clock_timestamp() < ${deadline}::timestamptz
         on conflict (job_id) do nothing returning job_id as id`);
@@ -29,7 +29,7 @@ export function createChangeOutcomeRepository(db: Queryable) {
 
     find: async (changeId: string): Promise<Outcome | null> => {
       const row = await db.maybeOne(
-        sql.rows(OutcomeRow)`/* changeOutcomes.find */ select outcome from job_results where job_id = ${changeId}`,
+        sql.rows(OutcomeRow)`/* editOutcomes.find */ select outcome from job_results where job_id = ${changeId}`,
       );
       return row ? Value.Parse(Outcome, JSON.parse(row.outcome)) : null;
     },
@@ -37,13 +37,13 @@ export function createChangeOutcomeRepository(db: Queryable) {
     /** The database's time `seconds` from now. */
     timeIn: async (seconds: number): Promise<Date> => {
       const row = await db.one(sql.rows(TimeRow)`
-        /* changeOutcomes.timeIn */ select clock_timestamp() + make_interval(secs => ${seconds}) as time`);
+        /* editOutcomes.timeIn */ select clock_timestamp() + make_interval(secs => ${seconds}) as time`);
       return row.time;
     },
 
     isPast: async (time: string): Promise<boolean> => {
       const row = await db.one(sql.rows(PastRow)`
-        /* changeOutcomes.isPast */ select clock_timestamp() >= ${time}::timestamptz as past`);
+        /* editOutcomes.isPast */ select clock_timestamp() >= ${time}::timestamptz as past`);
       return row.past;
     },
   };

@@ -3,9 +3,9 @@ import { bundleOf } from '../shared/bundle/bundle-location.ts';
 import type { AppContext } from '../shared/context.ts';
 import { createRateCounterRepository } from '../shared/identity/rate-counter-repository.ts';
 import { createExchangeRepository } from '../shared/identity/trust/exchange-repository.ts';
-import { createJobRepository } from '../shared/jobs/job-repository.ts';
+import { createJobAdmissionRepository } from '../shared/jobs/job-admission-repository.ts';
 import { createJobResultRepository } from '../shared/jobs/job-result-repository.ts';
-import { createScheduledTaskRepository } from '../shared/platform/maintenance/scheduled-task-repository.ts';
+import { createBackgroundTaskRepository } from '../shared/platform/background-tasks/background-task-repository.ts';
 import { measureStorage } from './access/measure-storage.ts';
 import { addAuditPartitions, dropOldAudit } from './audit/audit-retention.ts';
 import { chainAudit, storeAuditHeads } from './audit/chain-audit.ts';
@@ -25,8 +25,8 @@ import {
 import { evaluateDrift } from './drift/evaluate-drift.ts';
 import { archiveEvents } from './events/archive-events.ts';
 import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
+import { type BackgroundTask, startBackgroundTask } from './platform/background-task.ts';
 import { watchClock } from './platform/clock-watch.ts';
-import { type Maintenance, startMaintenance } from './platform/maintenance.ts';
 import { createStackDeletion } from './stacks/delete-stacks.ts';
 import { encodeInSlices } from './state/encode-versions.ts';
 import { reconcileInSlices } from './state/reconcile.ts';
@@ -53,14 +53,14 @@ const uploadPrefixes = ['checkpoints/', 'audit/'];
 const exchangesAtOnce = 5_000;
 
 /** Starts the sweeps and the reconcile task. Each runs on its own schedule, in one process at a time. */
-export function startScheduledTasks(context: AppContext): void {
+export function startBackgroundTasks(context: AppContext): void {
   const { blobs, config, db, lifecycle } = context;
-  const admissions = createJobRepository(db);
+  const admissions = createJobAdmissionRepository(db);
   const jobResults = createJobResultRepository(db);
   const failedLookups = createRateCounterRepository(db, 'failedLookups');
   const rateCounters = createRateCounterRepository(db, 'requests');
   const exchanges = createExchangeRepository(db);
-  const runs = createScheduledTaskRepository(db);
+  const runs = createBackgroundTaskRepository(db);
   const bundle = bundleOf(config);
   const { format, receiverUrl } = config.audit;
   const receiver =
@@ -72,7 +72,7 @@ export function startScheduledTasks(context: AppContext): void {
           format,
           outgoing: receiverCalls(receiverUrl, config.outgoingAllow),
         };
-  const kinds: Maintenance[] = [
+  const tasks: BackgroundTask[] = [
     watchClock(runs, context.logger),
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
     { name: 'clip-waits', run: (signal) => clipWaits(context, signal) },
@@ -153,7 +153,7 @@ export function startScheduledTasks(context: AppContext): void {
     ...(bundle === null ? [] : [keepBundle(context, bundle)]),
     ...(config.reconcile.everySeconds > 0 ? [reconcileInSlices(context, runs)] : []),
   ];
-  const names = kinds.map(({ name }) => name);
+  const names = tasks.map(({ name }) => name);
   context.metrics.gaugeByQuery(
     'holdfast_task_failing',
     'Whether the last run of a background task in any process failed: 1 or 0.',
@@ -164,8 +164,8 @@ export function startScheduledTasks(context: AppContext): void {
     },
   );
   const holder = randomUUID();
-  const stop = kinds.map((kind) => startMaintenance(context, runs, holder, kind));
-  lifecycle.onClose('work', 'sweeper', async () => {
+  const stop = tasks.map((task) => startBackgroundTask(context, runs, holder, task));
+  lifecycle.onClose('work', 'background tasks', async () => {
     await Promise.all(stop.map((each) => each()));
   });
 }

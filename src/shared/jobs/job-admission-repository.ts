@@ -31,10 +31,10 @@ export interface JobAdmission {
   readonly outcome: Outcome | null;
 }
 
-export type JobRepository = ReturnType<typeof createJobRepository>;
+export type JobAdmissionRepository = ReturnType<typeof createJobAdmissionRepository>;
 
 /** The rights of each queued job, by job id. Only the id is trusted from Redis. */
-export function createJobRepository(db: Queryable) {
+export function createJobAdmissionRepository(db: Queryable) {
   return {
     /** Admits a job for `seconds` from now. */
     insert: async (id: string, job: Job, encryption: BodyEncryption | null, seconds: number): Promise<void> => {

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createBackgroundTaskRepository } from '../../src/shared/platform/background-tasks/background-task-repository.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
-import { createScheduledTaskRepository } from '../../src/shared/platform/maintenance/scheduled-task-repository.ts';
+import { startBackgroundTasks } from '../../src/workers/background-tasks.ts';
+import { startBackgroundTask } from '../../src/workers/platform/background-task.ts';
 import { watchClock } from '../../src/workers/platform/clock-watch.ts';
-import { startMaintenance } from '../../src/workers/platform/maintenance.ts';
-import { startScheduledTasks } from '../../src/workers/scheduled-tasks.ts';
 import { query } from '../support/database.ts';
 import { expireLeases } from '../support/expire-leases.ts';
 import { creation } from '../support/journal-entries.ts';
@@ -53,7 +53,7 @@ const times = { claimSeconds: 30, everySeconds: 10 };
 
 describe('a claim', () => {
   beforeEach(() => query(app, 'truncate maintenance_runs'));
-  const runs = () => createScheduledTaskRepository(app.context.db);
+  const runs = () => createBackgroundTaskRepository(app.context.db);
 
   test('belongs to one process until it is released and due again', async () => {
     const claims = await Promise.all([one, two].map((holder) => runs().claim('x', holder, times)));
@@ -133,7 +133,7 @@ describe('a claim', () => {
       observe: () => Promise.reject(new Error('It cannot be read')),
       run: async () => ++done,
     };
-    const stop = startMaintenance(app.context, runs(), one, kind);
+    const stop = startBackgroundTask(app.context, runs(), one, kind);
     await until(() => done > 0, 'a run');
     await stop();
     expect(await query(app, 'select failed_at from maintenance_runs')).toEqual([{ failed_at: null }]);
@@ -163,7 +163,7 @@ describe('a claim', () => {
         return repository.claim(...args);
       },
     };
-    const stops = [one, two].map((holder) => startMaintenance(app.context, counting, holder, kind));
+    const stops = [one, two].map((holder) => startBackgroundTask(app.context, counting, holder, kind));
     await until(() => asked.filter((holder) => holder === asked[0]).length >= 1 && asked.length >= 4, 'four turns');
     expect([running, most]).toEqual([1, 1]);
     gate.resolve();
@@ -175,7 +175,7 @@ describe('a claim', () => {
 
 test('what deletes by age is left out while the clock of Postgres may be far ahead, and the log says so once', async () => {
   await query(app, 'truncate maintenance_runs');
-  const repository = createScheduledTaskRepository(app.context.db);
+  const repository = createBackgroundTaskRepository(app.context.db);
   let aheadMs = 0;
   const runs = {
     ...repository,
@@ -191,7 +191,7 @@ test('what deletes by age is left out while the clock of Postgres may be far ahe
     { name: 'test-age', everySeconds: 0, deletesByAge: true, run: async () => void ran.byAge++ },
     { name: 'test-other', everySeconds: 0, run: async () => void ran.otherwise++ },
     { ...watchClock(runs, logger), everySeconds: 0 },
-  ].map((kind) => startMaintenance(app.context, runs, one, kind));
+  ].map((kind) => startBackgroundTask(app.context, runs, one, kind));
   const seenAt = async () => JSON.parse((await runs.findResult('watch-clock')) ?? '{"seenAt":0}').seenAt as number;
   const untilRoundsOf = async (rounds: number) => {
     const enough = ran.otherwise + rounds;
@@ -227,7 +227,7 @@ test('a hanging blob sweep delays neither expired leases, nor compactions, nor t
       app,
       `update blobs set unreferenced_since = now() - interval '1 day' where unreferenced_since is not null`,
     );
-    startScheduledTasks(app.context);
+    startBackgroundTasks(app.context);
     const isPendingDeletion = async () =>
       (await query(app, 'select 1 from blobs where pending_deletion_since is not null')).length > 0;
     await until(isPendingDeletion, 'the sweep hangs');
@@ -236,7 +236,7 @@ test('a hanging blob sweep delays neither expired leases, nor compactions, nor t
     const hasJournal = async () =>
       (await query(app, 'select 1 from journals where update_id = $1', [update.id])).length > 0;
     await until(async () => !(await hasJournal()), 'the journal is compacted');
-    const reconciled = () => createScheduledTaskRepository(app.context.db).findResult('reconcile');
+    const reconciled = () => createBackgroundTaskRepository(app.context.db).findResult('reconcile');
     await until(async () => (await reconciled()) !== null, 'store and database are compared');
   } finally {
     deletions.resolve();
@@ -289,7 +289,7 @@ describe('journals that cannot be compacted', () => {
         'select compaction_attempts, count(*)::int from journals group by compaction_attempts order by compaction_attempts',
       );
     expect(await tried()).toEqual([{ compaction_attempts: 1, count: 110 }]);
-    const postponed = await other.context.metrics.maintenancePostponed.get();
+    const postponed = await other.context.metrics.tasksPostponed.get();
     expect(postponed.values).toEqual([{ labels: { name: 'compact-journals' }, value: 110 }]);
     await expireLeases(other.context);
     expect(await tried()).toEqual([{ compaction_attempts: 1, count: 110 }]);

@@ -64,7 +64,7 @@ const deliveriesOf = (condition: SqlFragment) => sql.fragment`
    union all select organization_id, project_name, kind, seconds, count from project_day_delivery_changes where ${condition})`;
 
 /** What stacks deliver. Times are rounded as the kept sums have them. */
-export function createDeliveryRepository(db: Queryable) {
+export function createProjectDeliveryRepository(db: Queryable) {
   return {
     /** Of the readable live stacks in the last days: by project, and of all together. */
     sum: (organization: ListedOrganization, days: number) =>

@@ -1,5 +1,5 @@
 /** Runs `some`, which returns how many rows it has handled, until it handles fewer than `rowsAtOnce`. Returns how many there were. */
-export async function inBatches(
+export async function untilNoneLeft(
   rowsAtOnce: number,
   signal: AbortSignal,
   some: (limit: number) => Promise<number>,
