@@ -333,6 +333,31 @@ describe('approval', () => {
     ]);
   });
 
+  test('who asks for it after an update was stopped replaces neither what was refused, nor whose update it was', async () => {
+    const request = await asked();
+    const { stack } = request;
+    const list = async () => (await ok(app.call('GET', `${stack.path}/approvals`, { auth: stack.auth }))).json.approvals;
+    const [stopped] = await list();
+    const updates = () => query(app, 'select update_id from update_approvals where id = $1', [request.approvalId]);
+    const [update] = await updates();
+    expect(update?.['update_id']).toEqual(expect.any(String));
+    const other = await person(app, stack.organization, 'member');
+    const ask = { commit: head, reason: 'only "tags" change' };
+    for (let times = 0; times < 2; times++)
+      await ok(app.call('POST', `${stack.path}/approvals`, { auth: other.auth, body: ask }));
+    const note = ` – ${other.login}: "only \\"tags\\" change"`;
+    expect(await list()).toMatchObject([
+      { askedBy: request.runner.login, request: stopped.request + note + note },
+    ]);
+    expect(await updates()).toEqual([update]);
+    for (let times = 0; times < 30; times++)
+      await ok(app.call('POST', `${stack.path}/approvals`, { auth: other.auth, body: ask }));
+    expect((await list())[0].request).toHaveLength(1_000);
+    // The next stopped run begins anew.
+    expect(await deleting(stack, { auth: other.auth })).toBe(403);
+    expect(await list()).toMatchObject([{ askedBy: other.login, request: stopped.request }]);
+  });
+
   test('it ends', async () => {
     const request = await asked();
     await ok(give(request, request.stack.auth));
