@@ -181,7 +181,7 @@ export function createStackRepository(db: Queryable) {
     findCurrentOperation: (stackId: string) =>
       db.maybeOne(sql.rows(OperationRow)`
         /* stacks.findCurrentOperation */
-        select u.kind, coalesce(a.login, t.name, '') as author, coalesce(u.started_at, u.created_at) as "startedAt"
+        select u.kind, coalesce(a.login, t.kind || ':' || t.name, '') as author, coalesce(u.started_at, u.created_at) as "startedAt"
         from stacks s join updates u on u.id = s.active_update_id left join users a on a.id = u.requested_by
         left join api_tokens t on t.id = u.token_id
         where s.id = ${stackId}`),

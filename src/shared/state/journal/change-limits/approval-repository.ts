@@ -97,7 +97,7 @@ export function createApprovalRepository(db: Queryable) {
         join update_approvals a on a.id = o.id for update of a skip locked)`);
   };
   return {
-    /** Requests an approval in the name of the user or token that runs the update. */
+    /** Requests an approval in the name of the user or token that runs the update; the name of a token is no login, whatever its holder chose. */
     askForUpdate: async (
       updateId: string,
       { stackId, kind, commit, request }: ApprovalSubject & { readonly request: string },
@@ -105,8 +105,10 @@ export function createApprovalRepository(db: Queryable) {
       await db.query(sql.nothing`
         /* approvals.askForUpdate */
         insert into update_approvals as a (stack_id, kind, commit_id, asked_by, asked_user_id, asked_token_id, update_id, request)
-        select ${stackId}, ${kind}, ${commit}, coalesce(p.login, nullif(t.name, ''), 'a token'), u.requested_by, u.token_id, u.id, ${request}
-        from updates u left join users p on p.id = u.requested_by left join api_tokens t on t.id = u.token_id
+        select ${stackId}, ${kind}, ${commit}, coalesce(p.login, l.label, 'a token'), u.requested_by, u.token_id, u.id, ${request}
+        from updates u left join users p on p.id = u.requested_by left join api_tokens t on t.id = u.token_id left join teams e on e.id = t.team_id
+        cross join lateral (
+          select case t.kind when 'team' then 'team:' || e.name || '/' || t.name else t.kind || ':' || t.name end as label) l
         where u.id = ${updateId}
         ${asked}`);
       await dropOldest(stackId);
