@@ -1,0 +1,97 @@
+import { expect, test } from '@jest/globals';
+import { createCheckpointRepository } from '../../src/shared/state/checkpoints/checkpoint-repository.ts';
+import { createCompactionRepository } from '../../src/shared/state/journal/compaction-repository.ts';
+import { holdInserts, query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
+import { testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, cancel, complete } from '../support/update-calls.ts';
+
+// Statements that wait for a lock decide by what was committed during the wait.
+
+const app = testApp({ settings: { journalGraceSeconds: 600 } });
+
+const document = (byte: number) => ({
+  document: {
+    sha256: Buffer.alloc(32, byte),
+    sizeBytes: 1,
+    storedBytes: 1,
+    codec: 'none' as const,
+    inlineBytes: Buffer.alloc(1, byte),
+    blobKey: null,
+  },
+  resourceCount: 0,
+});
+
+interface Pointers {
+  readonly base: string | null;
+  readonly own: string | null;
+  readonly head: string | null;
+}
+
+async function pointersOf({ id }: { readonly id: string }): Promise<Pointers> {
+  const [row] = await query<Pointers>(
+    app,
+    `select u.base_checkpoint_id as base, u.checkpoint_id as own, s.checkpoint_id as head
+     from updates u join stacks s on s.id = u.stack_id where u.id = $1`,
+    [id],
+  );
+  return row as Pointers;
+}
+
+/** A stack whose state is from an ended update with a journal. */
+async function journaled(end: 'complete' | 'cancel' = 'complete') {
+  const stack = await createStack(app);
+  await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(2) }));
+  const update = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, update, creation(1, 'new', stack)));
+  await ok(end === 'complete' ? complete(app, update) : cancel(app, stack, update));
+  const readBack = 'select 1 from journals where update_id = $1 and compacted_at is not null';
+  await until(async () => (await query(app, readBack, [update.id])).length === 1, 'the state was read back');
+  const [row] = await query<{ stack_id: string }>(app, 'select stack_id from updates where id = $1', [update.id]);
+  const { own, head } = await pointersOf(update);
+  expect(own).toBe(head);
+  const found = { updateId: update.id, stackId: row?.stack_id as string, foundCheckpointId: own as string };
+  return { found, stack, update };
+}
+
+/** Sends `commit`, which waits for the stack unless it is over before, while the start of another update has the stack. */
+async function whileStarting<T>(stack: TestStack, commit: () => Promise<T>): Promise<[T, RunningUpdate]> {
+  await using gate = await holdInserts(app, 'journals');
+  const start = startUpdate(app, stack, { journal: true });
+  await gate.reached(1);
+  const committed = commit();
+  await Promise.race([gate.reached(2), committed]);
+  await gate.release();
+  return Promise.all([committed, start]);
+}
+
+test('an update that starts while its base is being rebuilt has the new base', async () => {
+  const { found, stack } = await journaled();
+  const { replace } = createCheckpointRepository(app.context.db);
+  const [id, update] = await whileStarting(stack, () => replace(found, document(1)));
+  expect(id).not.toBeNull();
+  expect(await pointersOf(update)).toEqual({ base: id, own: id, head: id });
+});
+
+test.each(['complete', 'cancel'] as const)(
+  'a compaction does not take the base of an update that starts meanwhile (%s)',
+  async (end) => {
+    const { found, stack } = await journaled(end);
+    const before = found.foundCheckpointId;
+    const repository = createCheckpointRepository(app.context.db);
+    const outcome = { error: null, warning: null, isNew: end === 'complete' };
+    const compaction = { ...found, compactedEntries: 3, outcome };
+    const [id, update] = await whileStarting(stack, () => repository.commitCompaction(compaction, document(2)));
+    expect([id, await pointersOf(update)]).toEqual([null, { base: before, own: before, head: before }]);
+  },
+);
+
+test('neither does the return to the base of an update whose entries cannot be replayed', async () => {
+  const { found, stack } = await journaled();
+  const before = found.foundCheckpointId;
+  const { revertToBase } = createCompactionRepository(app.context.db);
+  const [reverted, update] = await whileStarting(stack, () => revertToBase({ ...found, error: 'damaged' }));
+  expect([reverted, await pointersOf(update)]).toEqual([false, { base: before, own: before, head: before }]);
+});
