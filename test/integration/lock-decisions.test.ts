@@ -24,6 +24,8 @@ const document = (byte: number) => ({
   resourceCount: 0,
 });
 
+const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+
 interface Pointers {
   readonly base: string | null;
   readonly own: string | null;
@@ -94,4 +96,25 @@ test('neither does the return to the base of an update whose entries cannot be r
   const { revertToBase } = createCompactionRepository(app.context.db);
   const [reverted, update] = await whileStarting(stack, () => revertToBase({ ...found, error: 'damaged' }));
   expect([reverted, await pointersOf(update)]).toEqual([false, { base: before, own: before, head: before }]);
+});
+
+test('a state counts as read back only if it was read back', async () => {
+  const { found, update } = await journaled();
+  await query(app, 'update journals set compacted_at = null where update_id = $1', [update.id]);
+  const replaced = Promise.withResolvers<void>();
+  const waits = Promise.withResolvers<void>();
+  const committed = app.context.db.inTransaction(async (tx) => {
+    await createCheckpointRepository(tx).replace(found, document(3));
+    replaced.resolve();
+    await waits.promise;
+  });
+  await replaced.promise;
+  const marked = createCompactionRepository(app.context.db).markCompacted(update.id, found.foundCheckpointId);
+  await until(async () => (await query(app, waiting)).length === 1, 'the mark waits');
+  waits.resolve();
+  await committed;
+  expect(await marked).toBe(false);
+  expect(await query(app, 'select compacted_at from journals where update_id = $1', [update.id])).toEqual([
+    { compacted_at: null },
+  ]);
 });

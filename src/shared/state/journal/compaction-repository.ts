@@ -146,11 +146,14 @@ export function createCompactionRepository(db: Queryable) {
     markCompacted: async (updateId: string, checkpointId: string | null): Promise<boolean> => {
       const row = await db.maybeOne(sql.prepared('journals_mark_compacted', IdRow)`
         /* journals.markCompacted */
-        with marked as (
-          update journals j set compacted_at = clock_timestamp(), compaction_claim = null, compaction_claimed_until = null from updates u
-          where j.update_id = ${updateId} and u.id = j.update_id and u.status not in ('not started', 'running')
-            and u.checkpoint_id is not distinct from ${checkpointId}::uuid and j.compacted_at is null
-            and (j.entry_count <= j.compacted_entries or j.compaction_error is not null)
+        with fenced as (
+          select u.id from updates u
+          where u.id = ${updateId} and u.status not in ('not started', 'running') and u.checkpoint_id is not distinct from ${checkpointId}::uuid
+          for no key update
+        ),
+        marked as (
+          update journals j set compacted_at = clock_timestamp(), compaction_claim = null, compaction_claimed_until = null from fenced f
+          where j.update_id = f.id and j.compacted_at is null and (j.entry_count <= j.compacted_entries or j.compaction_error is not null)
           returning j.update_id
         ),
         dropped as (delete from journal_snapshots p using marked m where p.update_id = m.update_id)
