@@ -1,6 +1,8 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
+import { type Queryable, sql } from '../../src/shared/platform/db/sql.ts';
 import { createCheckpointRepository } from '../../src/shared/state/checkpoints/checkpoint-repository.ts';
 import { createCompactionRepository } from '../../src/shared/state/journal/compaction-repository.ts';
+import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
@@ -69,6 +71,26 @@ async function whileStarting<T>(stack: TestStack, commit: () => Promise<T>): Pro
   return Promise.all([committed, start]);
 }
 
+/** Sends `work`, which waits for a lock, while the transaction of `first` is open. Returns its result once that is committed. */
+async function whileUncommitted<T>(first: (tx: Queryable) => Promise<unknown>, work: () => Promise<T>): Promise<T> {
+  const ready = Promise.withResolvers<void>();
+  const waits = Promise.withResolvers<void>();
+  const committed = app.context.db.inTransaction(async (tx) => {
+    await first(tx);
+    ready.resolve();
+    await waits.promise;
+  });
+  await Promise.race([ready.promise, committed]);
+  const result = work();
+  try {
+    await until(async () => (await query(app, waiting)).length === 1, 'the second one waits');
+  } finally {
+    waits.resolve();
+  }
+  await committed;
+  return result;
+}
+
 test('an update that starts while its base is being rebuilt has the new base', async () => {
   const { found, stack } = await journaled();
   const { replace } = createCheckpointRepository(app.context.db);
@@ -101,20 +123,48 @@ test('neither does the return to the base of an update whose entries cannot be r
 test('a state counts as read back only if it was read back', async () => {
   const { found, update } = await journaled();
   await query(app, 'update journals set compacted_at = null where update_id = $1', [update.id]);
-  const replaced = Promise.withResolvers<void>();
-  const waits = Promise.withResolvers<void>();
-  const committed = app.context.db.inTransaction(async (tx) => {
-    await createCheckpointRepository(tx).replace(found, document(3));
-    replaced.resolve();
-    await waits.promise;
-  });
-  await replaced.promise;
-  const marked = createCompactionRepository(app.context.db).markCompacted(update.id, found.foundCheckpointId);
-  await until(async () => (await query(app, waiting)).length === 1, 'the mark waits');
-  waits.resolve();
-  await committed;
-  expect(await marked).toBe(false);
+  const { markCompacted } = createCompactionRepository(app.context.db);
+  const marked = await whileUncommitted(
+    (tx) => createCheckpointRepository(tx).replace(found, document(3)),
+    () => markCompacted(update.id, found.foundCheckpointId),
+  );
+  expect(marked).toBe(false);
   expect(await query(app, 'select compacted_at from journals where update_id = $1', [update.id])).toEqual([
     { compacted_at: null },
   ]);
+});
+
+describe('a lease does not outlast its token, whose life is shortened', () => {
+  const shorten = (on: Queryable, { id }: RunningUpdate) =>
+    on.query(sql.nothing`
+      update api_tokens set expires_at = now() + interval '100 seconds' where id = (select token_id from updates where id = ${id})`);
+  const secondsOf = async ({ id }: RunningUpdate) => {
+    const [row] = await query<{ left: number }>(
+      app,
+      'select extract(epoch from expires_at - clock_timestamp())::float8 as left from updates where id = $1',
+      [id],
+    );
+    return row?.left;
+  };
+
+  test('before it is renewed', async () => {
+    const update = await startUpdate(app, await createStack(app));
+    const { renewLease } = createUpdateRepository(app.context.db);
+    const renewed = await whileUncommitted(
+      (tx) => shorten(tx, update),
+      () => renewLease(update.id, 1, 300),
+    );
+    expect(renewed).toBeInstanceOf(Date);
+    expect(await secondsOf(update)).toBeLessThan(101);
+  });
+
+  test('after it is renewed', async () => {
+    const update = await startUpdate(app, await createStack(app));
+    await query(app, `update updates set expires_at = now() + interval '60 seconds' where id = $1`, [update.id]);
+    await whileUncommitted(
+      async (tx) => expect(await createUpdateRepository(tx).renewLease(update.id, 1, 300)).toBeInstanceOf(Date),
+      () => shorten(app.context.db, update),
+    );
+    expect(await secondsOf(update)).toBeLessThan(101);
+  });
 });
