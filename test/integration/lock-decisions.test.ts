@@ -1,7 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { type Queryable, sql } from '../../src/shared/platform/db/sql.ts';
+import { createStackRepository, type StackRow } from '../../src/shared/stacks/stack-repository.ts';
 import { createCheckpointRepository } from '../../src/shared/state/checkpoints/checkpoint-repository.ts';
 import { createCompactionRepository } from '../../src/shared/state/journal/compaction-repository.ts';
+import { createUpdateRuleRepository } from '../../src/shared/updates/rules/update-rule-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
@@ -132,6 +134,22 @@ test('a state counts as read back only if it was read back', async () => {
   expect(await query(app, 'select compacted_at from journals where update_id = $1', [update.id])).toEqual([
     { compacted_at: null },
   ]);
+});
+
+test.each<[string, (db: Queryable, id: string) => Promise<StackRow | null>]>([
+  ['alone', (db, id) => createStackRepository(db).lockById(id)],
+  ['with its rules', (db, id) => createUpdateRuleRepository(db).lockStack(id)],
+])('a stack that moves to another project meanwhile is not taken for a deleted one: %s', async (_, lock) => {
+  const { db, stacks } = app.context;
+  const stack = (await stacks.find(await createStack(app))) as StackRow;
+  const moved = await whileUncommitted(
+    async (tx) => {
+      const project = await createStackRepository(tx).ensureProject(stack.organizationId, 'elsewhere');
+      await createStackRepository(tx).rename(stack.id, project, 'dev');
+    },
+    () => lock(db, stack.id),
+  );
+  expect(moved).toMatchObject({ id: stack.id, project: 'elsewhere' });
 });
 
 describe('a lease does not outlast its token, whose life is shortened', () => {
