@@ -8,7 +8,7 @@ import { createUpdateRepository } from '../../src/shared/updates/update-reposito
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { testApp } from '../support/test-app.ts';
+import { type TestResponse, testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append, cancel, complete } from '../support/update-calls.ts';
 
@@ -150,6 +150,48 @@ test.each<[string, (db: Queryable, id: string) => Promise<StackRow | null>]>([
     () => lock(db, stack.id),
   );
   expect(moved).toMatchObject({ id: stack.id, project: 'elsewhere' });
+});
+
+describe('two calls at once add no more than there may be', () => {
+  const add = async (
+    table: string,
+    most: number,
+    fill: string,
+    call: (stack: TestStack, at: number) => Promise<TestResponse>,
+  ) => {
+    const stack = await createStack(app);
+    await query(app, `${fill} from generate_series(1, $2::integer) n, organizations where organizations.name = $1`, [
+      stack.organization,
+      most - 1,
+    ]);
+    await using gate = await holdInserts(app, table);
+    const calls = Promise.all([1, 2].map((at) => call(stack, at)));
+    await gate.reached(2);
+    await gate.release();
+    return (await calls).map(({ status }) => status).toSorted();
+  };
+
+  test('webhooks of an organization', async () => {
+    const fill = `insert into webhooks (organization_id, name, display_name, url, format, is_active, events, event_groups)
+      select id, n::text, n::text, 'https://hooks.example.com', 'raw', false, '{}', '{}'`;
+    const create = ({ auth, organization }: TestStack, at: number) =>
+      app.call('POST', `/api/orgs/${organization}/hooks`, {
+        auth,
+        body: { displayName: `new ${at}`, active: false, payloadUrl: 'https://hooks.example.com' },
+      });
+    expect(await add('webhooks', 100, fill, create)).toEqual([200, 409]);
+  });
+
+  test('objects of a configuration', async () => {
+    const declare = ({ auth, organization }: TestStack, at: number) =>
+      app.call('PATCH', `/api/orgs/${organization}/managed-objects`, {
+        auth,
+        body: { set: [{ kind: 'Team', name: `new ${at}`, object: 'x', labels: {} }] },
+      });
+    const fill = `insert into managed_objects (organization_id, kind, name, object, labels, applied_by)
+      select id, 'Stack', n::text, n::text, '{}', ''`;
+    expect(await add('managed_objects', 20_000, fill, declare)).toEqual([204, 409]);
+  });
 });
 
 describe('a lease does not outlast its token, whose life is shortened', () => {
