@@ -205,7 +205,7 @@ export class StackService {
     await this.#context.db.inTransaction(async (tx) => {
       const access = await lockAccess(tx, ref.organization, caller);
       const locked = await createStackRepository(tx).lockById(stack.id);
-      if (!locked) throw stackNotFound(ref);
+      if (!locked || formatStackRef(locked) !== formatStackRef(stack)) throw stackNotFound(ref);
       const before = readTags(locked.tags);
       assertPermission(access, locked, before, 'write');
       const tags = change(before);
@@ -249,7 +249,7 @@ export class StackService {
         .catch((error: unknown) => {
           throw isLockTimeout(error) ? new StackBusyError('It is being changed: please retry') : error;
         });
-      if (!stack) throw stackNotFound(ref);
+      if (!stack || formatStackRef(stack) !== formatStackRef(found)) throw stackNotFound(ref);
       assertPermission(access, stack, readTags(stack.tags), 'admin');
       assertThawed(stack);
       await assertNotConsumed(tx, stack, access, 'delete', unindexed);

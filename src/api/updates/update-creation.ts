@@ -1,6 +1,7 @@
+import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import { ciRunOf } from '../../shared/audit/audit-event.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { isLockTimeout, violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { denseSliceBytes, Slices } from '../../shared/platform/slices/slices.ts';
 import type { UnindexedStack } from '../../shared/search/due-index-repository.ts';
@@ -146,11 +147,13 @@ export async function prepareCreation(
     ? (keptTerms?.waitSeconds ?? lockWaitSeconds(tags, found.updateRules, dialect, config.updateQueue.waitSeconds))
     : 0;
   let isCounting = !isPreview && isLimited(found.updateRules);
-  const run = async (tx: Queryable, audit: AuditTrail, entryId: string | null = null): Promise<CreatedUpdate> => {
+  const attempt = async (tx: Queryable, audit: AuditTrail, entryId: string | null): Promise<CreatedUpdate> => {
     const { limits, unindexed } = checked;
     const access = await lockAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     if (isCounting) await lockLimits(tx, found.organizationId);
+    // Other creations of the organization wait for this one, which can wait for its stack in the queue instead.
+    if (waitSeconds > 0 && (isCounting || limits.updates !== null)) await createQuotaRepository(tx).limitLockWait();
     const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
     // Renamed while its caller waited, who would start the update under the former name.
     if (!stack || formatStackRef(stack) !== formatStackRef(found)) throw stackNotFound(ref);
@@ -167,6 +170,10 @@ export async function prepareCreation(
     };
     return createChecked(candidate, await checkCandidate(candidate), stored, audit);
   };
+  const run = (tx: Queryable, audit: AuditTrail, entryId: string | null = null) =>
+    attempt(tx, audit, entryId).catch((error: unknown) => {
+      throw waitSeconds > 0 && isLockTimeout(error) ? new StackBusyError() : error;
+    });
   return {
     stackId: found.id,
     organizationId: found.organizationId,

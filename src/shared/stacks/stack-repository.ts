@@ -43,6 +43,12 @@ export const stackJoins = sql.fragment`stacks s join projects p on p.id = s.proj
 export const stackNamed = (ref: StackRef) => sql.fragment`
   o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
 
+/**
+ * Locks a stack by id with a statement that joins its project. One that waits while the stack moves to another project finds none: that one is not
+ * of the row it has. It is sent again then, with the lock in hand.
+ */
+export const lockedWherever = async <S>(lock: () => Promise<S | null>): Promise<S | null> => (await lock()) ?? lock();
+
 /** Projects, stacks and former names of stacks. */
 export function createStackRepository(db: Queryable) {
   return {
@@ -103,9 +109,11 @@ export function createStackRepository(db: Queryable) {
         where ${stackNamed(ref)} for update of s`),
 
     lockById: (id: string) =>
-      db.maybeOne(
-        sql.rows(StackRow)`
-          /* stacks.lockById */ select ${stackColumns} from ${stackJoins} where s.id = ${id} and s.deleted_at is null for update of s`,
+      lockedWherever(() =>
+        db.maybeOne(
+          sql.rows(StackRow)`
+            /* stacks.lockById */ select ${stackColumns} from ${stackJoins} where s.id = ${id} and s.deleted_at is null for update of s`,
+        ),
       ),
 
     ensureProject: async (organizationId: string, name: string): Promise<string> => {
