@@ -37,6 +37,7 @@ import {
   type SchemaIssue,
 } from './platform/http/schema-issues.ts';
 import { registerSecurityHeaders } from './platform/http/security-headers.ts';
+import { registerHeads } from './platform/http/streamed-response.ts';
 import { registerWebAssets } from './platform/http/web-assets.ts';
 import { createFront } from './platform/server/http-server.ts';
 import { registerServiceRoutes } from './platform/service.routes.ts';
@@ -94,6 +95,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   registerRequestSpans(app);
   registerAccessLog(app, context.metrics);
   registerSecurityHeaders(app);
+  registerHeads(app);
   if (context.dataOwnership) registerOwnershipCheck(app, context.dataOwnership);
   await registerWebAssets(app, webFolder);
   registerErrors(app);

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Slices } from '../../../shared/platform/slices/slices.ts';
 import { JsonBytes } from './json-bytes.ts';
 
@@ -10,6 +10,20 @@ const minWriteBytes = 64 * 1024;
 
 /** How long a client may leave a chunk unread, in ms. Its data takes up memory meanwhile. */
 const defaultStallMs = 60_000;
+
+/**
+ * Ends streams that nobody reads: the response to a HEAD request has none of them. Fastify would read them to their end, as fast as the database
+ * answers, whether the client is there or not.
+ */
+export function registerHeads(app: FastifyInstance): void {
+  app.addHook('onSend', (request, _reply, payload, done) => {
+    if (request.method !== 'HEAD' || !(payload instanceof Readable)) return done();
+    // What fails while it ends concerns no client.
+    payload.on('error', () => {}).destroy();
+    // Still a stream: Fastify would send the length of anything else.
+    done(null, Readable.from([]));
+  });
+}
 
 /**
  * Responds with text, by default JSON, that is generated while it is sent, one chunk in memory at a time, no faster than the client reads. A failure
