@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { TLSSocket } from 'node:tls';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Slices } from '../../../shared/platform/slices/slices.ts';
 import { JsonBytes } from './json-bytes.ts';
@@ -39,7 +40,10 @@ export async function sendChunks(
 ): Promise<FastifyReply> {
   const writes = joinChunks(chunks);
   const first = await writes.next();
-  const abort = (): void => void reply.raw.destroy(new Error('The client does not read the response'));
+  const abort = (): void => {
+    reset(reply);
+    reply.raw.destroy(new Error('The client does not read the response'));
+  };
   const bytes = async function* (): AsyncGenerator<Buffer> {
     const slices = new Slices();
     try {
@@ -59,8 +63,15 @@ export async function sendChunks(
   const body = bytes();
   // A generator that never started does not run its `finally`, and the response may be aborted before its first byte is read.
   const stream = Readable.from(body, { objectMode: false });
+  stream.once('error', () => reset(reply));
   stream.once('close', () => void writes.return(undefined).catch(() => {}));
   return reply.type(contentType).send(stream);
+}
+
+/** Over HTTP/1.0, only the end of its connection ends a response without a length: one that is cut off must not look complete. */
+function reset({ raw, request }: FastifyReply): void {
+  // TLS marks the end of a connection itself.
+  if (request.raw.httpVersion === '1.0' && !(raw.socket instanceof TLSSocket)) raw.socket?.resetAndDestroy();
 }
 
 async function* joinChunks(chunks: AsyncGenerator<string | Buffer>): AsyncGenerator<Buffer> {
