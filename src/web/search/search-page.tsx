@@ -108,7 +108,6 @@ const columns: readonly Column<FoundResource>[] = [
   },
   {
     name: searchTexts.provider,
-    isMinor: true,
     cell: ({ provider, providerVersion }) => (
       <span className={styles['provider']}>
         {provider} {providerVersion}
