@@ -134,6 +134,7 @@ test('bytes stored: nothing new starts above the limit; running updates are save
 });
 
 test('bytes stored: the archives of policy packs count, and cannot be published above the limit', async () => {
+  await createStack(app);
   const stack = await createStack(app);
   const calls = new PolicyCalls(app, stack);
   await limit(stack, { keptBytes: 100_000 });
