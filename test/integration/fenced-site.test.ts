@@ -48,6 +48,29 @@ const words: Readonly<Record<string, readonly string[]>> = {
 /** It reads a password before it opens the database, as all commands about people do. */
 const notRun = ['admin user set-password'];
 
+/** They run at a site that was replaced. A command is added here once it is clear that it changes neither rows nor stores of the other site. */
+const runningHere = [
+  ...['server', 'api', 'worker', 'setup', 'doctor', 'support-bundle', 'create-bucket', 'migrate', 'upgrade-database'],
+  ...['completion', 'top', 'wait', 'approve', 'drain', 'import', 'export', 'plan', 'apply', 'export-config', 'schema'],
+  ...['list', 'log-level', 'cpu-profile', 'heap-snapshot'].map((name) => `debug ${name}`),
+  ...[
+    'list',
+    'token list',
+    'token max-days',
+    'team list',
+    'grant list',
+    'issuer list',
+    'rule list',
+    'rule estimate',
+  ].map((name) => `admin ${name}`),
+  ...['approvals', 'quotas', 'check-keys', 'audit verify', 'journal', 'deleted list', 'read-only status', 'fsck'].map(
+    (name) => `admin ${name}`,
+  ),
+  ...['after-restore', 'take-over', 'site status', 'site promote', 'site demote'].map((name) => `admin ${name}`),
+  ...['backup create', 'backup list', 'backup verify', 'backup restore', 'backup prune', 'blobs status'],
+  ...['bundle status', 'bundle return'],
+];
+
 const leaves = (command: Command): Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
 
@@ -86,6 +109,7 @@ test('each command that writes is refused, even before its servers noticed, and 
   const names = all.map(pathOf);
   expect(names.length).toBeGreaterThan(80);
   expect(Object.keys(commandsOfFencedSite).filter((name) => !names.includes(name))).toEqual([]);
+  expect(Object.keys(commandsOfFencedSite).sort()).toEqual([...runningHere].sort());
   const accepted: string[] = [];
   const leftover = path.join(app.dataDir, 'blobs/unfinished/leftover.part');
   await writeFile(leftover, 'x');

@@ -433,7 +433,12 @@ describe('the pages', () => {
     }
     const hostile = await browser.signIn(`"><script>alert(1)</script>`, 'x');
     expect(hostile.text).not.toContain('<script>alert');
-    for (const [, path = ''] of text.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)) {
+    const paths = [...text.matchAll(/<(?:link|script)[^>]*(?:href|src)="([^"]+)"/g)].map(([, path = '']) => path);
+    expect(paths.map((path) => path.replace(/\?v=[0-9a-f]{12}$/, ''))).toEqual([
+      '/assets/sign-in.css',
+      '/assets/sign-in.js',
+    ]);
+    for (const path of paths) {
       const asset = await browser.get(path);
       expect([asset.status, asset.headers['x-content-type-options']]).toEqual([200, 'nosniff']);
     }

@@ -188,6 +188,7 @@ describe('signatures', () => {
     const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), secret: whsec });
     await runUpdate();
     await deliverDue(app);
+    expect(receiver.received).toHaveLength(2);
     for (const { body, headers } of receiver.received) {
       expect(new Webhook(whsec).verify(body, headers as Record<string, string>)).toEqual(JSON.parse(body));
       expect(() => new Webhook(whsec).verify(`${body} `, headers as Record<string, string>)).toThrow();
