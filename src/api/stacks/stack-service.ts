@@ -195,7 +195,7 @@ export class StackService {
     await this.#changeTags(caller, ref, () => tags, audit);
   }
 
-  /** Sets or removes one tag. Throws EditConflictError, and the errors of `replaceTags`. */
+  /** Sets or removes one tag. Throws EditConflictError, NotFoundError, and the errors of `replaceTags`. */
   async editTag(caller: Caller, ref: StackRef, edit: TagEdit, audit: AuditTrail): Promise<void> {
     await this.#changeTags(caller, ref, (tags) => editTag(tags, edit), audit);
   }
