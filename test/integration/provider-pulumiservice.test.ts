@@ -451,6 +451,25 @@ test('an OrganizationMember is added, adopted, read, changed and removed', async
   });
 });
 
+test('the provider tells members apart by `name`, although people may share a display name', async () => {
+  const { auth, call, organization, orgs } = await scene();
+  const people = [await person(app, organization, 'member'), await person(app, organization, 'member')];
+  const logins = people.map(({ login }) => login);
+  await query(app, `update users set display_name = 'Ada Lovelace' where login = any($1)`, [logins]);
+  const namesake = await person(app, organization, 'member');
+  await query(app, `update users set login = $1, display_name = 'Ada Lovelace' where login = $2`, [
+    organization,
+    namesake.login,
+  ]);
+  const path = `${orgs}/members`;
+  type Members = { members: { user: { name: string; githubLogin: string } }[] };
+  const namesOf = ({ members }: Members) =>
+    [...logins, organization].map((login) => members.find(({ user }) => user.githubLogin === login)?.user.name);
+  // It skips the member whose name is that of the organization.
+  expect(namesOf(await call('GET', path))).toEqual([...logins, `@${organization}`]);
+  expect(namesOf((await ok(app.call('GET', path, { auth }))).json)).toEqual(Array(3).fill('Ada Lovelace'));
+});
+
 test('an OrganizationRole and its TeamRoleAssignment are created, read, changed and deleted', async () => {
   const { auth, call, orgs } = await scene();
   const { stack: groups } = await call('GET', `${orgs}/roles/scopes`);
