@@ -170,7 +170,7 @@ export const EventsQuery = Type.Object({
   urn: Type.Optional(Type.String({ description: 'Only events about this resource' })),
   type: Type.Optional(
     Type.Union([Type.String(), Type.Array(Type.String())], {
-      description: 'Only events with this payload, such as `resourcePreEvent`; may be repeated. Numbers are ignored',
+      description: 'Only events with this payload, such as `resourcePreEvent`; may be repeated',
     }),
   ),
   order: Type.Optional(
