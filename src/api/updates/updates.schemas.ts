@@ -155,7 +155,9 @@ const UpdateInfo = component(
 export const HistoryQuery = Type.Object({
   pageSize: Type.Optional(Type.String()),
   page: Type.Optional(Type.String()),
-  asc: Type.Optional(Type.String()),
+});
+export const PreviewsQuery = Type.Object({
+  ...HistoryQuery.properties,
   'output-type': Type.Optional(Type.String()),
 });
 export const HistoryResponse = component('HistoryResponse', Type.Object({ updates: Type.Array(UpdateInfo) }));
