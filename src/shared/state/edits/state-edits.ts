@@ -1,15 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, Type } from 'typebox';
-import type { Database } from '../platform/db/database.ts';
-import type { Queryable } from '../platform/db/sql.ts';
-import { ConflictError, ForbiddenError, NotFoundError, UnavailableError } from '../platform/errors/errors.ts';
-import { fromRejection, JobPendingError, type Outcome, toRejection } from '../platform/errors/outcome.ts';
-import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
-import { readTags } from '../stacks/tags.ts';
-import { createEditOutcomeRepository, type EditOutcomeRepository } from './edit-outcome-repository.ts';
-import { assertThawed } from './rules/freeze.ts';
-import { assertSameRules, otherGrants, type RuledStack } from './rules/rule-selection.ts';
-import { createUpdateRuleRepository, type StackWithRules } from './rules/update-rule-repository.ts';
+import { type LockedRights, lockRights } from '../../identity/locked-rights.ts';
+import type { Database } from '../../platform/db/database.ts';
+import type { Queryable } from '../../platform/db/sql.ts';
+import { ConflictError, ForbiddenError, NotFoundError, UnavailableError } from '../../platform/errors/errors.ts';
+import { fromRejection, JobPendingError, type Outcome, toRejection } from '../../platform/errors/outcome.ts';
+import { createStackRepository, type StackRow } from '../../stacks/stack-repository.ts';
+import { readTags } from '../../stacks/tags.ts';
+import { createEditOutcomeRepository, type EditOutcomeRepository } from '../../updates/edit-outcome-repository.ts';
+import { assertThawed } from '../../updates/rules/freeze.ts';
+import { assertSameRules, otherGrants, type RuledStack } from '../../updates/rules/rule-selection.ts';
+import { createUpdateRuleRepository, type StackWithRules } from '../../updates/rules/update-rule-repository.ts';
+import { StackBusyError } from '../../updates/update-errors.ts';
 
 /** Maximum time that a caller waits for Postgres to report the outcome of its change, in ms. */
 const outcomeWaitMs = 5_000;
@@ -37,28 +39,11 @@ export interface StateEdit {
   readonly tokenId: string | null;
 }
 
-/** The rights of a caller on stacks of an organization; see lockRights. */
-interface Rights {
-  mayWrite(stack: RuledStack): boolean;
-  mayManage(stack: RuledStack): boolean;
-  mayBecome(organizationId: string, stack: RuledStack, next: RuledStack): Promise<boolean>;
-}
-type LockRights = (tx: Queryable, tokenId: string, organization: string) => Promise<Rights>;
-
 /**
  * Throws ForbiddenError unless the stack may get these names and tags: without the permission to manage it, no rule or grant may begin or cease to
  * apply to it. `before` is the stack as it is, unless another one is given, of which it takes the place.
  */
 export type AssertMayBecome = (next: RuledStack, before?: RuledStack) => Promise<void>;
-
-/** Another update holds the stack. The SDKs match the first sentence literally (sdk/go/auto/errors.go). */
-export class StackBusyError extends ConflictError {
-  override readonly name = 'StackBusyError';
-  override readonly code = 'stack-busy';
-  constructor(details = 'Wait until it ends, or end it with `pulumi cancel`') {
-    super(`Conflict: Another update is currently in progress. ${details}`);
-  }
-}
 
 /** The stack has changed since the change was admitted. */
 export class StackChangedError extends ConflictError {
@@ -93,12 +78,10 @@ const givenUp: Outcome = {
 export class StateEdits {
   readonly #db: Database;
   readonly #waitSeconds: number;
-  readonly #lockRightsOf: LockRights;
 
-  constructor(db: Database, waitSeconds: number, lockRights: LockRights) {
+  constructor(db: Database, waitSeconds: number) {
     this.#db = db;
     this.#waitSeconds = waitSeconds;
-    this.#lockRightsOf = lockRights;
   }
 
   /** The head that a new change would replace. Throws NotFoundError, StackBusyError. */
@@ -142,7 +125,7 @@ export class StateEdits {
     work: (tx: Queryable, stack: StackWithRules, assertMayBecome: AssertMayBecome) => Promise<void>,
   ): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
-      const rights = await this.#lockRights(tx, change);
+      const rights = await lockRightsOf(tx, change);
       const stack = assertFound(await createUpdateRuleRepository(tx).lockStack(change.stackId));
       const outcomes = createEditOutcomeRepository(tx);
       // Reliable here: another run of the same change would hold the lock on the stack's row.
@@ -189,13 +172,6 @@ export class StateEdits {
     throw error;
   }
 
-  /** Null: an operator. Before the stack is locked, as everywhere. */
-  async #lockRights(tx: Queryable, { stackId, tokenId }: StateEdit): Promise<Rights | null> {
-    if (tokenId === null) return null;
-    const { organization } = assertFound(await createStackRepository(tx).findById(stackId));
-    return this.#lockRightsOf(tx, tokenId, organization);
-  }
-
   /** Prevents the change from being committed, unless it already was. */
   async #giveUp(updateId: string): Promise<'committed' | 'given up' | 'unknown'> {
     const outcomes = createEditOutcomeRepository(this.#db);
@@ -211,6 +187,13 @@ export class StateEdits {
       }
     }
   }
+}
+
+/** Null: an operator. Before the stack is locked, as everywhere. */
+async function lockRightsOf(tx: Queryable, { stackId, tokenId }: StateEdit): Promise<LockedRights | null> {
+  if (tokenId === null) return null;
+  const { organization } = assertFound(await createStackRepository(tx).findById(stackId));
+  return lockRights(tx, tokenId, organization);
 }
 
 /** Throws EditTimedOutError. */
