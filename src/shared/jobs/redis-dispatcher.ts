@@ -15,7 +15,7 @@ import {
   shuttingDown,
   sumQueues,
 } from './dispatcher.ts';
-import type { JobResultRepository } from './job-result-repository.ts';
+import type { OutcomeRepository } from '../platform/outcomes/outcome-repository.ts';
 import type { QueueStates } from './queue-names.ts';
 import { JobCompletion, type JobData } from './queues.ts';
 import { RedisJobQueue, type RedisJobQueueOptions } from './redis-job-queue.ts';
@@ -43,7 +43,7 @@ interface Waiter {
 export interface RedisDispatcherOptions extends RedisJobQueueOptions {
   /** For the reply channel; this connection can do nothing else. */
   readonly subscriber: RedisConnection;
-  readonly jobResults: JobResultRepository;
+  readonly jobResults: OutcomeRepository;
   readonly logger: Logger;
   readonly waitMs: number;
   /** State of the queues, across all processes. */

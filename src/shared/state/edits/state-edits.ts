@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, Type } from 'typebox';
 import { type LockedRights, lockRights } from '../../identity/locked-rights.ts';
+import { isPast, timeIn } from '../../platform/db/clock.ts';
 import type { Database } from '../../platform/db/database.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
 import { ConflictError, ForbiddenError, NotFoundError, UnavailableError } from '../../platform/errors/errors.ts';
 import { fromRejection, JobPendingError, type Outcome, toRejection } from '../../platform/errors/outcome.ts';
+import { createOutcomeRepository } from '../../platform/outcomes/outcome-repository.ts';
 import { createStackRepository, type StackRow } from '../../stacks/stack-repository.ts';
 import { readTags } from '../../stacks/tags.ts';
-import { createEditOutcomeRepository, type EditOutcomeRepository } from '../../updates/edit-outcome-repository.ts';
 import { assertThawed } from '../../updates/rules/freeze.ts';
 import { assertSameRules, otherGrants, type RuledStack } from '../../updates/rules/rule-selection.ts';
 import { createUpdateRuleRepository, type StackWithRules } from '../../updates/rules/update-rule-repository.ts';
@@ -94,7 +95,7 @@ export class StateEdits {
 
   /** Admits a change of that head, for as long as its caller waits. */
   async admit({ stackVersion, checkpointId }: StackHead): Promise<Admission> {
-    const deadline = await createEditOutcomeRepository(this.#db).timeIn(this.#waitSeconds);
+    const deadline = await timeIn(this.#db, this.#waitSeconds);
     return { stackVersion, checkpointId, deadline: deadline.toISOString() };
   }
 
@@ -103,14 +104,13 @@ export class StateEdits {
    * that would be wasted in these cases.
    */
   async isCommitted(change: StateEdit): Promise<boolean> {
-    const outcomes = createEditOutcomeRepository(this.#db);
-    if (await wasCommitted(outcomes, change)) return true;
+    if (await wasCommitted(this.#db, change)) return true;
     try {
       assertUnchanged(await createStackRepository(this.#db).findById(change.stackId), change.admission);
       return false;
     } catch (error) {
       // The other run may have changed the head between the two queries.
-      if (await wasCommitted(outcomes, change)) return true;
+      if (await wasCommitted(this.#db, change)) return true;
       throw error;
     }
   }
@@ -127,9 +127,8 @@ export class StateEdits {
     await this.#db.inTransaction(async (tx) => {
       const rights = await lockRightsOf(tx, change);
       const stack = assertFound(await createUpdateRuleRepository(tx).lockStack(change.stackId));
-      const outcomes = createEditOutcomeRepository(tx);
       // Reliable here: another run of the same change would hold the lock on the stack's row.
-      if (await wasCommitted(outcomes, change)) return;
+      if (await wasCommitted(tx, change)) return;
       assertUnchanged(stack, change.admission);
       const present = { project: stack.project, stack: stack.stack, tags: readTags(stack.tags) };
       if (rights && !rights.mayWrite(present)) throw rightsLost();
@@ -142,7 +141,9 @@ export class StateEdits {
         if (!(await rights.mayBecome(stack.organizationId, before, next))) throw otherGrants(named);
       });
       // Last, so that giving up the change does not wait for the work, and the deadline is checked as late as possible.
-      if (!(await outcomes.claim(change.updateId, committed, change.admission.deadline))) throw new EditTimedOutError();
+      const { admission, updateId } = change;
+      if (!(await createOutcomeRepository(tx).claim(updateId, committed, admission.deadline)))
+        throw new EditTimedOutError();
     });
   }
 
@@ -174,7 +175,7 @@ export class StateEdits {
 
   /** Prevents the change from being committed, unless it already was. */
   async #giveUp(updateId: string): Promise<'committed' | 'given up' | 'unknown'> {
-    const outcomes = createEditOutcomeRepository(this.#db);
+    const outcomes = createOutcomeRepository(this.#db);
     const deadline = performance.now() + outcomeWaitMs;
     for (;;) {
       try {
@@ -197,11 +198,11 @@ async function lockRightsOf(tx: Queryable, { stackId, tokenId }: StateEdit): Pro
 }
 
 /** Throws EditTimedOutError. */
-async function wasCommitted(outcomes: EditOutcomeRepository, { updateId, admission }: StateEdit): Promise<boolean> {
-  const outcome = await outcomes.find(updateId);
+async function wasCommitted(db: Queryable, { updateId, admission }: StateEdit): Promise<boolean> {
+  const outcome = await createOutcomeRepository(db).find(updateId);
   if (outcome?.result === 'committed') return true;
   if (outcome) throw fromRejection(outcome.rejection);
-  if (await outcomes.isPast(admission.deadline)) throw new EditTimedOutError();
+  if (await isPast(db, admission.deadline)) throw new EditTimedOutError();
   return false;
 }
 
