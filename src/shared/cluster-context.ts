@@ -2,7 +2,6 @@ import { type AppContext, type ContextOverrides, createContext } from './context
 import type { JobDispatcher } from './jobs/dispatcher.ts';
 import { createJobAdmissionRepository, type JobAdmissionRepository } from './jobs/job-admission-repository.ts';
 import { JobQueueView } from './jobs/job-queue-view.ts';
-import { createOutcomeRepository, type OutcomeRepository } from './platform/outcomes/outcome-repository.ts';
 import { registerQueueGauges, registerRedisMetrics } from './jobs/queue-metrics.ts';
 import { QueueMonitor } from './jobs/queue-monitor.ts';
 import { Queues } from './jobs/queues.ts';
@@ -11,6 +10,7 @@ import { RedisJobQueue } from './jobs/redis-job-queue.ts';
 import { type Config, ConfigError } from './platform/config/config.ts';
 import { assertMigrated } from './platform/db/migrate.ts';
 import type { Logger } from './platform/logger/logger.ts';
+import { createOutcomeRepository, type OutcomeRepository } from './platform/outcomes/outcome-repository.ts';
 import { RedisPayloadStore } from './platform/payloads/redis-payload-store.ts';
 import {
   assertNoEviction,

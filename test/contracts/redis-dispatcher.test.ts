@@ -10,13 +10,16 @@ import {
   type JobAdmissionRepository,
 } from '../../src/shared/jobs/job-admission-repository.ts';
 import { JobQueueView } from '../../src/shared/jobs/job-queue-view.ts';
-import { createOutcomeRepository, type OutcomeRepository } from '../../src/shared/platform/outcomes/outcome-repository.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
 import { ConflictError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { JobPendingError, JobWithdrawnError } from '../../src/shared/platform/errors/outcome.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import {
+  createOutcomeRepository,
+  type OutcomeRepository,
+} from '../../src/shared/platform/outcomes/outcome-repository.ts';
 import { PayloadMissingError } from '../../src/shared/platform/payloads/payload-store.ts';
 import { QueueUnavailableError } from '../../src/shared/platform/redis/queue-unavailable.ts';
 import { assertNoEviction, RedisPolicyError, untilReady } from '../../src/shared/platform/redis/redis.ts';

@@ -1,10 +1,10 @@
 import type { Job } from '../../src/shared/jobs/definitions.ts';
 import type { JobAdmissionRepository } from '../../src/shared/jobs/job-admission-repository.ts';
-import type { OutcomeRepository } from '../../src/shared/platform/outcomes/outcome-repository.ts';
 import { QueueMonitor } from '../../src/shared/jobs/queue-monitor.ts';
 import { Queues } from '../../src/shared/jobs/queues.ts';
 import { RedisDispatcher } from '../../src/shared/jobs/redis-dispatcher.ts';
 import { createLogger, type Logger } from '../../src/shared/platform/logger/logger.ts';
+import type { OutcomeRepository } from '../../src/shared/platform/outcomes/outcome-repository.ts';
 import {
   connectRedis,
   disconnectRedis,

@@ -5,9 +5,9 @@ import { createSessionRepository } from '../../src/shared/identity/session-repos
 import { createSignInPaceRepository } from '../../src/shared/identity/sign-in-pace-repository.ts';
 import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
 import { createExchangeRepository } from '../../src/shared/identity/trust/exchange-repository.ts';
-import { createOutcomeRepository } from '../../src/shared/platform/outcomes/outcome-repository.ts';
 import { deleteOldAttempts } from '../../src/shared/platform/db/attempt-limiter.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import { createOutcomeRepository } from '../../src/shared/platform/outcomes/outcome-repository.ts';
 import { createApprovalRepository } from '../../src/shared/state/journal/change-limits/approval-repository.ts';
 import { createRefusedRunRepository } from '../../src/shared/updates/refused-run-repository.ts';
 import { createDeliveryRepository } from '../../src/shared/webhooks/delivery-repository.ts';
