@@ -28,6 +28,7 @@ const needed: Record<string, Grantable> = {
   [`POST ${S}/rename`]: 'write',
   [`PATCH ${S}/tags`]: 'write',
   [`POST ${S}/tags`]: 'write',
+  [`PATCH ${S}/tags/:tag`]: 'write',
   [`DELETE ${S}/tags/:tag`]: 'write',
   [`GET ${S}/policypacks`]: 'read',
   [`GET ${S}/teams`]: 'read',

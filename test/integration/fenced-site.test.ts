@@ -8,7 +8,7 @@ import { commandsOfFencedSite, pathOf } from '../../src/cli/fenced-site.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { createBackgroundTaskRepository } from '../../src/shared/platform/background-tasks/background-task-repository.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
-import { FencedBlobStore } from '../../src/shared/platform/blobs/fenced-blob-store.ts';
+import { MeteredBlobStore } from '../../src/shared/platform/blobs/metered-blob-store.ts';
 import { Lifecycle } from '../../src/shared/platform/lifecycle/lifecycle.ts';
 import { startHeartbeat } from '../../src/shared/platform/processes/heartbeat.ts';
 import { fencedBy, ReadOnlyMode } from '../../src/shared/platform/read-only/read-only-mode.ts';
@@ -323,11 +323,12 @@ test('what runs ends, jobs are refused, and the store is only read', async () =>
   for (const handle of Object.values(handlers))
     await expect(handle({} as never, null)).rejects.toMatchObject({ code: 'read-only' });
 
-  const store = new FencedBlobStore(app.context.blobs, readOnly);
+  const store = new MeteredBlobStore(app.context.blobs, app.context.metrics, () => readOnly.assertNotFenced());
   readOnly.remember(null);
   await store.put('checkpoints/aa/x', once(Buffer.from('x')));
   readOnly.remember(fencedBy(new Date()));
   await expect(store.put('checkpoints/aa/y', once(Buffer.from('y')))).rejects.toMatchObject({ status: 503 });
   await expect(store.delete('checkpoints/aa/x')).rejects.toMatchObject({ code: 'read-only' });
+  await expect(store.sweepUnfinished(0, [])).rejects.toMatchObject({ code: 'read-only' });
   expect(await readSmall(store, 'checkpoints/aa/x')).toEqual(Buffer.from('x'));
 });

@@ -67,10 +67,8 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   [`POST ${S}/rename`]: async () => ({ body: { newName: 'renamed' } }),
   [`PATCH ${S}/tags`]: async () => ({ body: { a: 'b' } }),
   [`POST ${S}/tags`]: async () => ({ body: { name: 'a', value: 'b' } }),
-  [`DELETE ${S}/tags/:tag`]: async ({ stack }) => {
-    await ok(app.call('POST', `${stack.path}/tags`, { auth: stack.auth, body: { name: 'a', value: 'b' } }));
-    return { parameters: { tag: 'a' } };
-  },
+  [`PATCH ${S}/tags/:tag`]: async (scene) => ({ ...(await tagged(scene)), body: { value: 'c' } }),
+  [`DELETE ${S}/tags/:tag`]: (scene) => tagged(scene),
   [`POST ${S}/import`]: async () => ({ body: deployment(2) }),
   [`POST ${S}/update`]: emptyBody,
   [`POST ${S}/preview`]: emptyBody,
@@ -205,6 +203,11 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   ...tokenChanges(`${O}/tokens`),
   ...tokenChanges(`${O}/teams/:team/tokens`),
 };
+
+async function tagged({ stack }: Scene): Promise<Call> {
+  await ok(app.call('POST', `${stack.path}/tags`, { auth: stack.auth, body: { name: 'a', value: 'b' } }));
+  return { parameters: { tag: 'a' } };
+}
 
 async function deletedStack({ caller, stack: { path } }: Scene): Promise<Call> {
   const { json } = await ok(app.call('GET', path, { auth: caller.auth }));

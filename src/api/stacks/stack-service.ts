@@ -25,7 +25,7 @@ import { storeDeployment } from '../../shared/state/store-deployment.ts';
 import { assertNothingPending, recordInitialState } from '../../shared/state/versions/record-version.ts';
 import { assertThawed } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
-import { StackBusyError } from '../../shared/updates/state-edits.ts';
+import { StackBusyError } from '../../shared/updates/update-errors.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { lockAccess, lockOwner } from '../access/locked-access.ts';
 import { changePeople } from '../access/people-changes.ts';
@@ -195,7 +195,7 @@ export class StackService {
     await this.#changeTags(caller, ref, () => tags, audit);
   }
 
-  /** Sets or removes one tag. Throws EditConflictError, and the errors of `replaceTags`. */
+  /** Sets or removes one tag. Throws EditConflictError, NotFoundError, and the errors of `replaceTags`. */
   async editTag(caller: Caller, ref: StackRef, edit: TagEdit, audit: AuditTrail): Promise<void> {
     await this.#changeTags(caller, ref, (tags) => editTag(tags, edit), audit);
   }

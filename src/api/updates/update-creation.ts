@@ -13,7 +13,7 @@ import { createStatisticsRepository } from '../../shared/statistics/statistics-r
 import { countsOf, describeUnusual, findUnusual } from '../../shared/statistics/update-counts.ts';
 import { cliConfig, cliEnvironment } from '../../shared/updates/cli-texts.ts';
 import { createUpdateRuleRepository, type StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
-import { StackBusyError } from '../../shared/updates/state-edits.ts';
+import { StackBusyError } from '../../shared/updates/update-errors.ts';
 import { createUpdateQueueRepository, type WaitingRun } from '../../shared/updates/update-queue-repository.ts';
 import { createUpdateRepository, type NewUpdate } from '../../shared/updates/update-repository.ts';
 import { lockAccess } from '../access/locked-access.ts';
