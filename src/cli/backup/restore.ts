@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { copyBlobs } from '../../shared/backup/backup-content.ts';
 import { BackupError } from '../../shared/backup/backup-error.ts';
 import type { Manifest } from '../../shared/backup/manifest.ts';
@@ -21,6 +22,9 @@ import type { AdminSession } from '../admin/admin-session.ts';
 import { afterRestore, endedText, revokedText } from '../admin/after-restore-command.ts';
 import { Progress } from '../output/progress.ts';
 import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
+
+const lockWaitMs = 5_000;
+const lockPollMs = 200;
 
 interface RestoreOptions {
   /** File with age identities. */
@@ -126,6 +130,8 @@ async function restoreInto(
   const connection = await new PostgresConnector(url, { connectMs }).connect();
   try {
     const copies = createTableCopyRepository(connection.client);
+    // Behind a pooler, the lock would stay behind. What counts is the look in the transaction of the load.
+    if (!connection.isPooled) await lockRestore(copies);
     const unfinished = await findUnfinished(copies);
     if (unfinished !== null && unfinished !== manifest.id)
       throw new BackupError(
@@ -171,6 +177,15 @@ async function restoreInto(
   } finally {
     await connection.end();
   }
+}
+
+/** Waits a little for the session of a restore that was killed. Throws BackupError if another one runs. */
+async function lockRestore(copies: TableCopyRepository): Promise<void> {
+  for (const deadline = performance.now() + lockWaitMs; await copies.lockRestore(); await sleep(lockPollMs))
+    if (performance.now() >= deadline)
+      throw new BackupError(
+        'Another restore into this database runs, maybe without its terminal: wait until it has ended, or end its process',
+      );
 }
 
 /** The backup whose restore was interrupted; null: the database is empty. Throws BackupError if it is used. */

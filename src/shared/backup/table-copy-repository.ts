@@ -146,6 +146,19 @@ export function createTableCopyRepository(client: pg.Client) {
       return row?.used ?? true;
     },
 
+    /** Until the end of the transaction, nobody begins to use the database. */
+    lockUse: async () => {
+      const [table] = await run<{ found: boolean }>(`select to_regclass('organizations') is not null as found`);
+      if (table?.found) await run('lock table organizations in access exclusive mode');
+    },
+    /** Takes the lock of restores, which the end of the session releases. Returns whether another session has it. */
+    lockRestore: async (): Promise<boolean> => {
+      const [row] = await run<{ held: boolean }>(
+        `/* tableCopies.lockRestore */ select pg_try_advisory_lock(hashtextextended('holdfast restore', 0)) as held`,
+      );
+      return row?.held !== true;
+    },
+
     analyze: () => run('analyze'),
 
     /** Notes in the transaction of a load which backup is being restored; null: the restore has ended. */
