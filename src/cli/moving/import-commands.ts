@@ -103,7 +103,7 @@ async function runImport(run: CommandRun, archive: string | null, options: Impor
       ...{ organization: options.organization, patterns: options.stack ?? [] },
       planFile: isCarriedOut ? (options.plan ?? null) : null,
     });
-    const keys = { registersKeys: options.apply === true };
+    const keys = { registersKeys: options.apply ? ('first' as const) : false };
     await session.withContext(async (context) => {
       const organization = await context.identity.findOrganization(options.organization);
       if (!organization)
