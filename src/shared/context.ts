@@ -16,7 +16,6 @@ import type { BlobStore } from './platform/blobs/blob-store.ts';
 import { FencedBlobStore } from './platform/blobs/fenced-blob-store.ts';
 import { createBlobLocationRepository } from './platform/blobs/locations/blob-location-repository.ts';
 import { LocatedBlobStore } from './platform/blobs/locations/located-blob-store.ts';
-import { formatLocation } from './platform/blobs/locations/location-url.ts';
 import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
 import { openBlobs } from './platform/blobs/open-blobs.ts';
 import { createCopyQueueRepository } from './platform/blobs/second/copy-queue-repository.ts';
@@ -47,7 +46,7 @@ import { openKeyRing } from './secrets/open-key-ring.ts';
 import type { Registration } from './secrets/open-master-keys.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
-import { assertOwnStore } from './state/blobs/store-ownership.ts';
+import { assertConfiguredStore } from './state/blobs/store-ownership.ts';
 import { BaseUrns } from './state/journal/change-limits/base-urns.ts';
 import { backlogSteps, JournalBacklog } from './state/journal/incremental/journal-backlog.ts';
 import { JournalWriter } from './state/journal/journal-writer.ts';
@@ -165,14 +164,10 @@ export async function createContext(
   const siteStores: SiteStore[] = [{ name: 'main', store: located }];
   if (second) siteStores.push({ name: 'second', store: second.store });
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
-  // An embedded server has both in one folder. After a move, each location has a mark.
-  const isApart = config.blobs.kind === 's3' || config.database.url !== null;
-  if (!overrides.blobs && isApart)
-    await repeatAtStart(
-      async () =>
-        (await located.read()) === null && assertOwnStore({ blobs: located, db }, formatLocation(config.blobs)),
-      { waitMs: config.startWaitMs, logger },
-    );
+  if (!overrides.blobs) {
+    const wait = { waitMs: config.startWaitMs, logger };
+    await repeatAtStart(() => assertConfiguredStore(config, { blobs: located, db }), wait);
+  }
 
   const outgoing = overrides.outgoing ?? new Outgoing({ allow: config.outgoingAllow });
   const encryptedSecrets = new EncryptedSecrets(ring);
