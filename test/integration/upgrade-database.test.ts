@@ -1,10 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { upgradeDatabase } from '../../src/shared/backup/upgrade-database.ts';
+import { claimDataDir } from '../../src/shared/platform/config/data-dir.ts';
 import { readRunningUrl, startEmbeddedPostgres } from '../../src/shared/platform/db/embedded-postgres.ts';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { findOldBinaries } from '../../src/shared/platform/db/postgres-major.ts';
@@ -47,6 +49,13 @@ async function countRows(
     await client.end();
     await postgres.stop();
   }
+}
+
+/** As `readRunningUrl`, at once. */
+function runningUrl(directory: string): string {
+  const port = readFileSync(path.join(directory, 'cluster', 'postmaster.pid'), 'utf8').split('\n')[3];
+  const password = readFileSync(path.join(directory, 'password'), 'utf8').trim();
+  return `postgres://holdfast:${password}@127.0.0.1:${port}/postgres`;
 }
 
 /** A data directory of its own, as the earlier release left it. */
@@ -112,6 +121,47 @@ test('an upgrade that is killed at any step leaves the old files or the complete
   renameSync(path.join(postgres, 'cluster'), path.join(postgres, 'cluster.upgraded'));
   expect(await countRows(postgres)).toEqual(rows);
   expect(readdirSync(postgres)).toContain('cluster');
+}, 240_000);
+
+test('an upgrade that fails or is stopped leaves no copy and no process, and meanwhile the old database takes no writes', async () => {
+  const dataDir = oldDataDir('stopped');
+  const postgres = path.join(dataDir, 'postgres');
+  const child = spawn(process.execPath, [holdfastProgram, 'upgrade-database', '--old-postgres', oldPostgres], {
+    env: env(dataDir),
+  });
+  let output = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    output += chunk.toString();
+    if (output.includes('Copying table')) child.kill('SIGINT');
+  });
+  const code = await new Promise((resolve) => child.once('close', resolve));
+  expect([code, readdirSync(postgres).sort()]).toEqual([130, ['cluster', 'password']]);
+  expect(existsSync(path.join(postgres, 'cluster', 'postmaster.pid'))).toBe(false);
+
+  const write = `const [url] = process.argv.slice(1);
+    const { default: pg } = await import('pg');
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    await client.query("insert into organizations (name) values ('late')").catch(({ code }) => console.log(code));
+    await client.end();`;
+  const codes = new Set<string>();
+  const claim = await claimDataDir(dataDir, logger);
+  try {
+    const failing = upgradeDatabase(postgres, {
+      ...{ claim, logger, oldPostgres },
+      onStep: (text) => {
+        if (!text.startsWith('Copying table')) return;
+        const args = ['--input-type=module', '-e', write, runningUrl(postgres)];
+        codes.add(execFileSync(process.execPath, args, { encoding: 'utf8' }).trim());
+        throw new Error('no space left');
+      },
+    });
+    await expect(failing).rejects.toThrow('no space left');
+  } finally {
+    claim.release();
+  }
+  expect([...codes]).toEqual(['25006']);
+  expect(readdirSync(postgres).sort()).toEqual(['cluster', 'password']);
 }, 240_000);
 
 test('an upgrade is refused while a server runs, without the old programs, and for files of a later Postgres', async () => {

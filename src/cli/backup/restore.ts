@@ -14,17 +14,20 @@ import { createTableCopyRepository, type TableCopyRepository } from '../../share
 import { openOwnBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import { claimDataDir, masterKeysFile } from '../../shared/platform/config/data-dir.ts';
 import { openDatabase } from '../../shared/platform/db/database.ts';
-import { startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgres.ts';
+import { clusterFolder, startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgres.ts';
 import { migrate } from '../../shared/platform/db/migrate.ts';
 import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
+import { stopOrphan } from '../../shared/platform/db/postgres-processes.ts';
 import { parseMasterKeys } from '../../shared/secrets/master-key-list.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
 import { afterRestore, endedText, revokedText } from '../admin/after-restore-command.ts';
+import { endAfter } from '../end-after.ts';
 import { Progress } from '../output/progress.ts';
 import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
 
 const lockWaitMs = 5_000;
 const lockPollMs = 200;
+const stopMs = 60_000;
 
 interface RestoreOptions {
   /** File with age identities. */
@@ -218,8 +221,11 @@ async function withPostgres<T>(session: AdminSession, work: (url: string) => Pro
   const { config, logger } = session;
   if (config.database.url !== null) return work(config.database.url);
   const claim = await claimDataDir(config.dataDir, logger);
+  const directory = path.join(config.dataDir, 'postgres');
+  // Postgres would run on.
+  const forget = endAfter(() => stopOrphan(path.join(directory, clusterFolder), stopMs, logger));
   try {
-    const postgres = await startEmbeddedPostgres(path.join(config.dataDir, 'postgres'), logger, {
+    const postgres = await startEmbeddedPostgres(directory, logger, {
       takeLock: () => claim.lockFor('postgres'),
     });
     try {
@@ -229,6 +235,7 @@ async function withPostgres<T>(session: AdminSession, work: (url: string) => Pro
     }
   } finally {
     claim.release();
+    await forget();
   }
 }
 

@@ -116,6 +116,8 @@ export function createTableCopyRepository(client: pg.Client) {
     /** The rows as text of COPY. `rows` is known when the stream has ended. */
     read: ({ columns, name }: TableShape): { text: Readable; rows: () => number } => {
       const text = client.query(copyTo(`copy (select ${columns.join(', ')} from ${name}) to stdout`));
+      // The reader gets the error. If it has ended, that of a lost connection would end the process.
+      text.on('error', () => {});
       return { text, rows: () => text.rowCount };
     },
 
