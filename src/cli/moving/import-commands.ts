@@ -9,6 +9,7 @@ import { readConfigPassphrase } from '../../shared/platform/config/passphrase.ts
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
 import { collect, toCount } from '../option-values.ts';
+import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { counted, formatBytes } from '../output/text.ts';
 import { ArchiveSource } from './archive/archive-source.ts';
@@ -16,7 +17,7 @@ import { assertWritable } from './assert-writable.ts';
 import { FolderSource } from './folder-source.ts';
 import { forEachStack } from './for-each-stack.ts';
 import { messageOf, planStack, type StackPlan } from './import-plan.ts';
-import { beginRun, gapsOf, noteGaps, notRead } from './import-run.ts';
+import { beginRun, gapsOf, noteGaps, notRead, unrecordedRun } from './import-run.ts';
 import { selectStacks } from './import-selection.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import { mapSource, type StackMapping, toMapping, toUserMapping, type UserMapping } from './mapped-source.ts';
@@ -220,7 +221,11 @@ async function findUsers({ db }: AppContext, mappings: readonly UserMapping[]): 
 }
 
 async function verify({ context, gaps, options, organization, source, stacks }: ImportCall): Promise<boolean> {
-  const run = await beginRun(context, organization.id, { kind: 'verify', location: source.location });
+  const { mode } = await createReadOnlyRepository(context.db).find();
+  const isRecorded = mode === null && !context.readOnly.isFenced;
+  const run = isRecorded
+    ? await beginRun(context, organization.id, { kind: 'verify', location: source.location })
+    : unrecordedRun;
   const results = await forEachStack(stacks, options.parallel, 'verified stacks', async (stack) => {
     const result = await verifyStack({ context, organization: options.organization }, stack);
     await run.note({ ...stack, ...notRead, ...result, notes: [...result.problems, ...gapsOf(gaps, stack.name)] });
