@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 
+import { callApiOk } from '../testkit/api-call.ts';
 import type { HoldfastServer } from '../testkit/holdfast-server.ts';
 import { expectFailure, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
@@ -9,29 +10,6 @@ import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { until } from '../testkit/until.ts';
 
 const thingType = 'holdfast:index:Thing';
-
-/** Calls the API as an admin of the organization, or with the token. */
-async function call(
-  server: HoldfastServer,
-  method: string,
-  path: string,
-  body?: object,
-  token = server.token,
-  // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
-): Promise<any> {
-  const response = await fetch(`${server.url}/api/${path}`, {
-    method,
-    headers: {
-      accept: 'application/vnd.pulumi+8',
-      authorization: `token ${token}`,
-      ...(body ? { 'content-type': 'application/json' } : {}),
-    },
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-  return text === '' ? null : JSON.parse(text);
-}
 
 const numbered = (count: number): { [name: string]: ThingInputs } =>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`t${at}`, { value: `${at}` }]));
@@ -82,8 +60,8 @@ await suite('rules of updates', {}, () => {
         { timeoutMs: 240_000, everyMs: 100 },
       );
       const stackPath = `stacks/${holdfast.organization}/${project}/dev`;
-      const { activeUpdate } = await call(holdfast, 'GET', stackPath);
-      await call(holdfast, 'POST', `${stackPath}/update/${activeUpdate}/drain`, { reason: 'shift ends' });
+      const { activeUpdate } = await callApiOk(holdfast, 'GET', stackPath);
+      await callApiOk(holdfast, 'POST', `${stackPath}/update/${activeUpdate}/drain`, { reason: 'shift ends' });
       const ended = await run.done;
       expect(ended.exitCode).not.toBe(0);
       expect(outputOf(ended)).toContain('drains this update (shift ends)');
@@ -114,7 +92,7 @@ await suite('rules of updates', {}, () => {
       const commit = await repositoryOf(scenario);
       const rules = `orgs/${holdfast.organization}/update-rules`;
       const stackPath = `stacks/${holdfast.organization}/${project}/dev`;
-      await call(holdfast, 'POST', rules, { kind: 'change-limit', project, settings: { changes: 2 } });
+      await callApiOk(holdfast, 'POST', rules, { kind: 'change-limit', project, settings: { changes: 2 } });
       const up = ['up', ...unattended];
       await commit(numbered(8));
       await workspace.runOk(up);
@@ -129,16 +107,22 @@ await suite('rules of updates', {}, () => {
       const deletes = async () => (await cloud.log()).filter(({ op, phase }) => op === 'delete' && phase === 'start');
       expect((await deletes()).length).toBeLessThanOrEqual(2);
 
-      const { approvals } = await call(holdfast, 'GET', `${stackPath}/approvals`);
+      const { approvals } = await callApiOk(holdfast, 'GET', `${stackPath}/approvals`);
       expect(approvals).toMatchObject([{ kind: 'update', valid: false }]);
       const asked = `${stackPath}/approvals/${approvals[0].id}`;
-      await expect(call(holdfast, 'POST', asked, { reason: 'mine' })).rejects.toThrow('Another user has to approve');
-      await call(holdfast, 'POST', asked, { reason: 'reviewed' }, holdfast.reviewerToken);
+      await expect(callApiOk(holdfast, 'POST', asked, { reason: 'mine' })).rejects.toThrow(
+        'Another user has to approve',
+      );
+      await callApiOk({ ...holdfast, token: holdfast.reviewerToken as string }, 'POST', asked, { reason: 'reviewed' });
       await workspace.runOk(up);
       expect(await thingsOf(scenario)).toEqual(Object.keys(changed).sort());
 
       // A type that nobody replaces; creates and updates go on.
-      await call(holdfast, 'POST', rules, { kind: 'protected-types', project, settings: { types: ['holdfast:*'] } });
+      await callApiOk(holdfast, 'POST', rules, {
+        kind: 'protected-types',
+        project,
+        settings: { types: ['holdfast:*'] },
+      });
       const before = await cloud.log();
       await commit({ ...changed, t0: { value: '0', replaceOn: 'new' } });
       const output = await expectFailure(workspace, up, /\[403\] No update of project/);
@@ -165,7 +149,7 @@ await suite('rules of updates', {}, () => {
       const { project, workspace } = scenario;
       const commit = await repositoryOf(scenario);
       const setRule = (settings: object) =>
-        call(holdfast, 'POST', `orgs/${holdfast.organization}/update-rules`, {
+        callApiOk(holdfast, 'POST', `orgs/${holdfast.organization}/update-rules`, {
           kind: 'require-preview',
           project,
           settings,

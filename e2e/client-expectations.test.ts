@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 
+import { callApiOk } from '../testkit/api-call.ts';
 import { writePolicyPack } from '../testkit/policy-pack.ts';
 import { expectFailure, newProject, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
@@ -57,16 +58,12 @@ await suite('expectations of the CLI', {}, () => {
   test.concurrent(
     'project ls shows projects beyond the two hundredth stack',
     async () => {
-      const { url, token, organization, workspace: makeWorkspace } = await server();
+      const holdfast = await server();
+      const { organization, workspace: makeWorkspace } = holdfast;
       await using workspace = await makeWorkspace();
       const prefix = newProject('listed');
       for (let index = 0; index < 260; index++) {
-        const response = await fetch(`${url}/api/stacks/${organization}/${prefix}-${index}`, {
-          method: 'POST',
-          headers: { accept: 'application/vnd.pulumi+9', authorization: `token ${token}` },
-          body: JSON.stringify({ stackName: 'dev' }),
-        });
-        expect(response.status).toBe(200);
+        await callApiOk(holdfast, 'POST', `stacks/${organization}/${prefix}-${index}`, { stackName: 'dev' });
       }
       const listed = JSON.parse((await workspace.runOk(['project', 'ls', '--json'])).stdout) as { name: string }[];
       const names = new Set(listed.map(({ name }) => name));
@@ -78,7 +75,8 @@ await suite('expectations of the CLI', {}, () => {
   test.concurrent(
     'org search prints a resource of which it is not known when it was changed',
     async () => {
-      const { url, token, organization, workspace: makeWorkspace } = await server();
+      const holdfast = await server();
+      const { organization, workspace: makeWorkspace } = holdfast;
       await using workspace = await makeWorkspace();
       const project = newProject('searched');
       const urn = `urn:pulumi:dev::${project}::test:index:Box::${project}`;
@@ -87,12 +85,7 @@ await suite('expectations of the CLI', {}, () => {
         deployment: { resources: [{ urn, custom: true, id: 'box', type: 'test:index:Box' }] },
       };
       // No update has written this state.
-      const response = await fetch(`${url}/api/stacks/${organization}/${project}`, {
-        method: 'POST',
-        headers: { accept: 'application/vnd.pulumi+9', authorization: `token ${token}` },
-        body: JSON.stringify({ stackName: 'dev', state }),
-      });
-      expect(response.status).toBe(200);
+      await callApiOk(holdfast, 'POST', `stacks/${organization}/${project}`, { stackName: 'dev', state });
       const search = ['org', 'search', '--query', `name:${project}`, '--org', organization];
       await until(
         async () => (await workspace.runOk(search)).stdout.includes('Displaying 1 of 1'),

@@ -1,23 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import type { HoldfastServer } from '../testkit/holdfast-server.ts';
+import { callApiOk } from '../testkit/api-call.ts';
 import { expectFailure, newProject, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-
-async function call({ organization, token, url }: HoldfastServer, path: string, body: object) {
-  const response = await fetch(`${url}/api/orgs/${organization}${path}`, {
-    method: 'POST',
-    headers: {
-      authorization: `token ${token}`,
-      accept: 'application/vnd.pulumi+8',
-      'content-type': 'application/json',
-    },
-    body: JSON.stringify(body),
-  });
-  if (!response.ok) throw new Error(`POST ${path}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as Record<string, string>;
-}
 
 await suite('pulumi org role', {}, () => {
   const server = fileServer();
@@ -30,8 +16,10 @@ await suite('pulumi org role', {}, () => {
       await using scenario = await Scenario.create(holdfast);
       const { workspace } = scenario;
       const [team, roleName] = [newProject('team'), newProject('role')];
-      await call(holdfast, '/teams/pulumi', { name: team });
-      const { tokenValue } = await call(holdfast, `/teams/${team}/tokens`, { name: 'ci' });
+      await callApiOk(holdfast, 'POST', `orgs/${organization}/teams/pulumi`, { name: team });
+      const { tokenValue } = await callApiOk(holdfast, 'POST', `orgs/${organization}/teams/${team}/tokens`, {
+        name: 'ci',
+      });
       const asTeam = { env: { PULUMI_ACCESS_TOKEN: tokenValue } };
       const at = ['--org', organization] as const;
       const role = async (...args: string[]) =>

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { callApi } from '../testkit/api-call.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
@@ -18,10 +19,7 @@ await suite('requests above a limit', { ownServer: true }, () => {
       await workspace.cloud.control({ slowMs: { '*.create': 600_000 } });
       const up = await workspace.spawn(['up', ...unattended]);
       await workspace.cloud.waitStarted('a', 'create', 120_000);
-      const list = () =>
-        fetch(`${holdfast.url}/api/user/stacks`, {
-          headers: { accept: 'application/vnd.pulumi+9', authorization: `token ${holdfast.token}` },
-        });
+      const list = () => callApi(holdfast, 'GET', 'user/stacks');
       const spend = () => until(async () => (await list()).status === 429, 'the limit is reached');
       await spend();
       await workspace.cloud.control({});

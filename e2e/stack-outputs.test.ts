@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { callApiOk } from '../testkit/api-call.ts';
 import type { HoldfastServer } from '../testkit/holdfast-server.ts';
 import { newProject, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { reference, secret } from '../testkit/stash-program.ts';
@@ -6,19 +7,11 @@ import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 /** The environment of a CLI whose token has these permissions and no others. */
 async function holder(
-  { organization, token, url }: HoldfastServer,
+  server: HoldfastServer,
   scopes: readonly { readonly permissions: readonly string[]; readonly stacks: string }[],
 ): Promise<{ env: Record<string, string> }> {
-  const response = await fetch(`${url}/api/orgs/${organization}/tokens`, {
-    method: 'POST',
-    headers: {
-      authorization: `token ${token}`,
-      accept: 'application/vnd.pulumi+8',
-      'content-type': 'application/json',
-    },
-    body: JSON.stringify({ name: newProject('outputs'), service: true, scopes }),
-  });
-  const { tokenValue } = (await response.json()) as { tokenValue: string };
+  const body = { name: newProject('outputs'), service: true, scopes };
+  const { tokenValue } = await callApiOk(server, 'POST', `orgs/${server.organization}/tokens`, body);
   return { env: { PULUMI_ACCESS_TOKEN: tokenValue } };
 }
 

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 
+import { callApiOk } from '../testkit/api-call.ts';
 import { type ExportedState, resourcesOfType, type StateResource } from '../testkit/pulumi-state.ts';
 import {
   expectFailure,
@@ -217,16 +218,14 @@ await suite('commands for state', {}, () => {
   test.concurrent(
     'the events of an update can be read again, completely and in order',
     async () => {
-      const { url, token, organization } = await server();
+      const holdfast = await server();
+      const { organization } = holdfast;
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
       const things = Object.fromEntries(Array.from({ length: 120 }, (_, at) => [`t${at}`, { value: `${at}` }]));
       await workspace.writeProgram(thingProgram({ project, things }));
       await workspace.runOk(['up', ...unattended, '--parallel', '64']);
-      const answer = await fetch(`${url}/api/stacks/${organization}/${project}/dev/updates/latest`, {
-        headers: { authorization: `token ${token}`, accept: 'application/vnd.pulumi+9' },
-      });
-      const { info } = (await answer.json()) as { info: { updateID: string } };
+      const { info } = await callApiOk(holdfast, 'GET', `stacks/${organization}/${project}/dev/updates/latest`);
       const events = ['stack', 'history', 'events', info.updateID];
       const printed = await workspace.runOk([...events, '--all', '--output', 'json']);
       const all = JSON.parse(printed.stdout) as { [payload: string]: { metadata?: { urn: string } } }[];

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 
+import { callApiOk } from '../testkit/api-call.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { expectFailure, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
@@ -78,25 +79,13 @@ export function testRulesWithoutJournal(server: () => Promise<OwnHoldfastServer>
       const holdfast = await server();
       await using scenario = await Scenario.create(holdfast, { cli });
       const { workspace, project } = scenario;
-      const call = async (method: string, path: string, body?: object): Promise<Response> => {
-        const response = await fetch(`${holdfast.url}/api/orgs/${holdfast.organization}/update-rules${path}`, {
-          method,
-          headers: {
-            authorization: `token ${holdfast.token}`,
-            accept: 'application/vnd.pulumi+8',
-            ...(body ? { 'content-type': 'application/json' } : {}),
-          },
-          ...(body ? { body: JSON.stringify(body) } : {}),
-        });
-        expect(response.ok).toBe(true);
-        return response;
-      };
+      const rules = `orgs/${holdfast.organization}/update-rules`;
       /** Sets a rule for the time of the work. */
       const under = async (kind: string, settings: object, work: () => Promise<unknown>): Promise<void> => {
         const rule = { kind, project, stack: 'dev', settings };
-        const { id } = (await (await call('POST', '', rule)).json()) as { id: string };
+        const { id } = await callApiOk(holdfast, 'POST', rules, rule);
         await work();
-        await call('DELETE', `/${id}`);
+        await callApiOk(holdfast, 'DELETE', `${rules}/${id}`);
       };
       await workspace.writeProgram(thingProgram({ project, things: { a: { value: '1' } } }));
       const preview = ['preview', '--non-interactive'];

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { callApi, callApiOk } from '../testkit/api-call.ts';
 import { expectFailure, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { stashProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -10,24 +11,13 @@ await suite('rules for updates', {}, () => {
   test(
     'the CLI shows why a stack is frozen, still previews, and breaks the glass by its message',
     async () => {
-      const { organization, token, url } = await server();
-      await using scenario = await Scenario.create(await server());
+      const holdfast = await server();
+      await using scenario = await Scenario.create(holdfast);
       const { workspace, project } = scenario;
-      const call = (method: string, path: string, body?: object) =>
-        fetch(`${url}/api/orgs/${organization}/update-rules${path}`, {
-          method,
-          headers: {
-            authorization: `token ${token}`,
-            accept: 'application/vnd.pulumi+8',
-            'content-type': 'application/json',
-          },
-          ...(body ? { body: JSON.stringify(body) } : {}),
-        });
+      const rules = `orgs/${holdfast.organization}/update-rules`;
       await workspace.writeProgram(stashProgram({ project, count: 2 }));
       const rule = { kind: 'freeze', project, stack: 'dev', settings: { until: '2099-01-01T00:00:00Z' }, note: 'Sale' };
-      const set = await call('POST', '', rule);
-      expect(set.status).toBe(200);
-      const { id } = (await set.json()) as { id: string };
+      const { id } = await callApiOk(holdfast, 'POST', rules, rule);
       const frozen = new RegExp(
         `\\[409\\] Frozen: updates of stack ${project}/dev are not allowed until 2099-.*: Sale\\.`,
       );
@@ -35,7 +25,7 @@ await suite('rules for updates', {}, () => {
       await workspace.runOk(['preview', '--non-interactive']);
       await workspace.runOk(['up', ...unattended, '--message', 'break-glass: the shop is down']);
       await expectFailure(workspace, ['stack', 'rm', '--force', '--yes', '--non-interactive'], frozen);
-      expect((await call('DELETE', `/${id}`)).status).toBe(204);
+      expect((await callApi(holdfast, 'DELETE', `${rules}/${id}`)).status).toBe(204);
       await workspace.runOk(['stack', 'rm', '--force', '--yes', '--non-interactive']);
     },
     scenarioTimeoutMs,
@@ -58,16 +48,8 @@ await suite('rules for updates', {}, () => {
       });
       await consumer.workspace.runOk(['up', ...unattended]);
       const setRule = async (mode: string) => {
-        const response = await fetch(`${holdfast.url}/api/orgs/${holdfast.organization}/update-rules`, {
-          method: 'POST',
-          headers: {
-            authorization: `token ${holdfast.token}`,
-            accept: 'application/vnd.pulumi+8',
-            'content-type': 'application/json',
-          },
-          body: JSON.stringify({ kind: 'consumers', project: producer.project, settings: { mode } }),
-        });
-        expect(response.status).toBe(200);
+        const rule = { kind: 'consumers', project: producer.project, settings: { mode } };
+        await callApiOk(holdfast, 'POST', `orgs/${holdfast.organization}/update-rules`, rule);
       };
       await setRule('refuse');
       const removes = new RegExp(

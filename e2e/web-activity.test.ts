@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { callApi } from '../testkit/api-call.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { until } from '../testkit/until.ts';
@@ -24,10 +25,7 @@ await suite('what needs attention, and what happened', { ownServer: true, tools:
     return (text === '' ? {} : JSON.parse(text)) as { id: string; updateID: string; token: string };
   }
 
-  async function read(at: string): Promise<string> {
-    const headers = { authorization: `token ${server.token}`, accept: 'application/vnd.pulumi+9' };
-    return await (await fetch(`${server.url}/api/${at}`, { headers })).text();
-  }
+  const read = async (at: string): Promise<string> => (await callApi(server, 'GET', at)).text();
 
   /** Runs an update of a stack to its end. */
   async function run(stack: string, status: string, message = ''): Promise<void> {

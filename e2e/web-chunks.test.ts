@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { callApiOk } from '../testkit/api-call.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -18,14 +19,8 @@ await suite('parts of the web UI that cannot be loaded', { ownServer: true, tool
 
   beforeAll(async () => {
     ({ browser, server } = await web());
-    const headers = {
-      ...{ accept: 'application/vnd.pulumi+9', authorization: `token ${server.token}` },
-      'content-type': 'application/json',
-    };
     for (const stackName of ['one', 'two']) {
-      const body = JSON.stringify({ stackName, tags: {} });
-      const response = await fetch(`${server.url}/api/stacks/${organization}/web`, { method: 'POST', headers, body });
-      expect(response.status).toBe(200);
+      await callApiOk(server, 'POST', `stacks/${organization}/web`, { stackName, tags: {} });
     }
   }, scenarioTimeoutMs);
 

@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
+import { callApiOk } from '../testkit/api-call.ts';
 import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -108,16 +109,8 @@ await suite('pages about CI and for operators', {
       await again.getByRole('heading', { name: 'No stack is locked' }).waitFor();
 
       const end = '2099-01-01T12:00:00.000Z';
-      const response = await fetch(`${url}/api/orgs/${organization}/update-rules`, {
-        method: 'POST',
-        headers: {
-          authorization: `token ${holdfast.token}`,
-          accept: 'application/vnd.pulumi+8',
-          'content-type': 'application/json',
-        },
-        body: JSON.stringify({ kind: 'freeze', project, stack: 'dev', settings: { until: end }, note: 'release week' }),
-      });
-      expect(response.ok).toBe(true);
+      const freeze = { kind: 'freeze', project, stack: 'dev', settings: { until: end }, note: 'release week' };
+      await callApiOk(holdfast, 'POST', `orgs/${organization}/update-rules`, freeze);
       await expectFailure(workspace, up, '[409] Frozen: updates of stack');
 
       await again.goto(`${ciUrl}?view=refusals`);

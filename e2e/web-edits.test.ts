@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Page, Route } from 'playwright-core';
+import { callApiOk } from '../testkit/api-call.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -15,19 +16,8 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
   let refused: string[];
   let colleague: string;
 
-  async function call(method: string, path: string, body?: object, token = server.token) {
-    const response = await fetch(`${server.url}/api/${path}`, {
-      method,
-      headers: {
-        ...{ accept: 'application/vnd.pulumi+8', authorization: `token ${token}` },
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-    // biome-ignore lint/suspicious/noExplicitAny: responses of every shape.
-    return (response.status === 204 ? null : await response.json()) as any;
-  }
+  const call = (method: string, path: string, body?: object, token = server.token) =>
+    callApiOk({ url: server.url, token }, method, path, body);
   const ofOrganization = (path: string) => `orgs/${organization}/${path}`;
 
   beforeAll(async () => {

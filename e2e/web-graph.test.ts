@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
+import { callApiOk } from '../testkit/api-call.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { largeState } from '../testkit/large-state.ts';
 import { ScriptedStack } from '../testkit/scripted-runs.ts';
@@ -195,8 +196,7 @@ await suite('graphs of large stacks', { ownServer: true, tools: ['chromium'] }, 
 
   /** Resources that the index finds. */
   const countFound = async (query: string): Promise<number> => {
-    const path = `${server.url}/api/orgs/${server.organization}/search/resources?query=${encodeURIComponent(query)}`;
-    const headers = { authorization: `token ${server.token}`, accept: 'application/vnd.pulumi+9' };
-    return ((await (await fetch(path, { headers })).json()) as { total: number }).total;
+    const path = `orgs/${server.organization}/search/resources?query=${encodeURIComponent(query)}`;
+    return (await callApiOk(server, 'GET', path)).total;
   };
 });

@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { holdfastOutput, runAdmin } from '../testkit/admin-command.ts';
+import { callApi, callApiOk } from '../testkit/api-call.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { suite } from '../testkit/suite.ts';
@@ -48,8 +49,7 @@ async function writeStacks(folder: string): Promise<void> {
 
 /** The status of a call with a token. */
 async function statusWith(server: OwnHoldfastServer, token: string): Promise<number> {
-  const headers = { authorization: `token ${token}`, accept: 'application/vnd.pulumi+8' };
-  return (await fetch(`${server.url}/api/stacks/${organization}/web/prod`, { headers })).status;
+  return (await callApi({ url: server.url, token }, 'GET', `stacks/${organization}/web/prod`)).status;
 }
 
 await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }, () => {
@@ -62,11 +62,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
   beforeAll(async () => {
     ({ browser, server } = await web());
     await runAdmin(server, 'create-user', 'zoe');
-    const accept = 'application/vnd.pulumi+8';
-    const headers = { authorization: `token ${server.token}`, accept, 'content-type': 'application/json' };
-    const path = `${server.url}/api/stacks/${organization}/web`;
-    const body = JSON.stringify({ stackName: 'prod' });
-    expect((await fetch(path, { method: 'POST', headers, body })).ok).toBe(true);
+    await callApiOk(server, 'POST', `stacks/${organization}/web`, { stackName: 'prod' });
     await call(server, 'teams.create', { name: 'red', displayName: hostile, description: hostile });
     await call(server, 'roles.create', { name: 'releaser', description: hostile, permissions: ['write'] });
     page = await openPage(browser, server.url);
@@ -245,16 +241,12 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
   });
 
   test('what a policy group was given leaves its forms, and a removed group enables no pack', async () => {
-    const headers = { authorization: `token ${server.token}`, accept: 'application/vnd.pulumi+8' };
-    const packs = `${server.url}/api/orgs/${organization}/policypacks`;
+    const packs = `orgs/${organization}/policypacks`;
     for (const versionTag of ['1.0.0', '2.0.0']) {
-      const body = JSON.stringify({ name: 'guard', displayName: 'Guard', versionTag, policies: [], runtime: 'nodejs' });
-      const asJson = { ...headers, 'content-type': 'application/json' };
-      const begun = await fetch(packs, { method: 'POST', headers: asJson, body });
-      const { requiredHeaders, uploadURI } = (await begun.json()) as { uploadURI: string; requiredHeaders: object };
-      await fetch(uploadURI, { method: 'PUT', headers: { ...requiredHeaders }, body: gzipSync('the files') });
-      const completed = await fetch(`${packs}/guard/versions/${versionTag}/complete`, { method: 'POST', headers });
-      expect([begun.status, completed.ok]).toEqual([200, true]);
+      const pack = { name: 'guard', displayName: 'Guard', versionTag, policies: [], runtime: 'nodejs' };
+      const { requiredHeaders: headers, uploadURI } = await callApiOk(server, 'POST', packs, pack);
+      await fetch(uploadURI, { method: 'PUT', headers, body: gzipSync('the files') });
+      await callApiOk(server, 'POST', `${packs}/guard/versions/${versionTag}/complete`);
     }
     await call(server, 'policies.createGroup', { group: 'guarded' });
     await open('policies?group=guarded');
@@ -273,15 +265,8 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
   });
 
   test('an admin sees everywhere what a configuration declares, and changes it after a confirmation only', async () => {
-    const api = async (method: string, at: string, body: object): Promise<string> => {
-      const headers = { authorization: `token ${server.token}`, 'content-type': 'application/json' };
-      const answer = await fetch(`${server.url}/api/orgs/${organization}/${at}`, {
-        ...{ method, headers: { ...headers, accept: 'application/vnd.pulumi+8' }, body: JSON.stringify(body) },
-      });
-      const text = await answer.text();
-      if (!answer.ok) throw new Error(`${at}: ${answer.status} ${text}`);
-      return text === '' ? '' : ((JSON.parse(text) as { readonly id?: string }).id ?? '');
-    };
+    const api = async (method: string, at: string, body: object): Promise<string> =>
+      (await callApiOk(server, method, `orgs/${organization}/${at}`, body)).id ?? '';
     const make = async (procedure: string, input: object): Promise<string> =>
       (await call(server, procedure, { organization, ...input })).id ?? '';
     const hook = { name: 'kept', displayName: 'Kept hook', payloadUrl: 'https://hooks.example.com/x', active: true };

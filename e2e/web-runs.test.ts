@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { callApiOk } from '../testkit/api-call.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { type ScriptedRun, ScriptedStack } from '../testkit/scripted-runs.ts';
@@ -288,12 +289,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
       await failing.complete('failed');
       const running = await busy.start({ environment });
       const post = async (path: string, body: object, token = server.token): Promise<void> => {
-        const headers = { authorization: `token ${token}`, 'content-type': 'application/json' };
-        const response = await fetch(`${server.url}/api/${path}`, {
-          ...{ method: 'POST', headers: { ...headers, accept: 'application/vnd.pulumi+8' } },
-          body: JSON.stringify(body),
-        });
-        if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+        await callApiOk({ url: server.url, token }, 'POST', path, body);
       };
       const rule = { kind: 'change-limit', project: 'tasks', settings: { changes: 0 } };
       await post(`orgs/${server.organization}/update-rules`, rule);

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { callApiOk } from '../testkit/api-call.ts';
 import { Scenario, unattended } from '../testkit/scenario.ts';
 import { reference, secret } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -20,15 +21,7 @@ await suite('search, references and secrets in the web UI', {
   let consumer: Scenario;
 
   const api = async (method: string, path: string, body?: object) => {
-    const { token, url } = (await web()).server;
-    const headers = {
-      authorization: `token ${token}`,
-      accept: 'application/vnd.pulumi+9',
-      'content-type': 'application/json',
-    };
-    const response = await fetch(`${url}${path}`, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-    return response;
+    return callApiOk((await web()).server, method, path, body);
   };
 
   beforeAll(async () => {
@@ -53,9 +46,9 @@ await suite('search, references and secrets in the web UI', {
     await consumer.workspace.runOk(['up', ...unattended]);
     await until(
       async () => {
-        const path = `/api/orgs/${holdfast.organization}/search/resources?query=${encodeURIComponent('type:pulumi:pulumi:*')}`;
+        const path = `orgs/${holdfast.organization}/search/resources?query=${encodeURIComponent('type:pulumi:pulumi:*')}`;
         // Two roots and a reference.
-        return ((await (await api('GET', path)).json()) as { total: number }).total === 3;
+        return (await api('GET', path)).total === 3;
       },
       'both states are indexed',
       { timeoutMs: waitMs },
@@ -134,13 +127,13 @@ await suite('search, references and secrets in the web UI', {
       await page.getByRole('link', { name: 'Overview' }).click();
       await reveal.waitFor();
       expect(await page.content()).not.toContain(hidden);
-      const log = await (await api('GET', `/api/orgs/${organization}/auditlogs?eventType=secret.show`)).json();
+      const log = await api('GET', `orgs/${organization}/auditlogs?eventType=secret.show`);
       expect(JSON.stringify(log)).toContain('outputs.password');
       expect(JSON.stringify(log)).not.toContain(hidden);
       await page.close();
 
       // Without the permission there is no button.
-      await api('PATCH', `/api/orgs/${organization}/access-policy`, { decryptByRole: false });
+      await api('PATCH', `orgs/${organization}/access-policy`, { decryptByRole: false });
       const { page: viewer } = await signIn(browser, url, 'vera');
       await viewer.goto(path);
       await viewer.getByText('http://x').waitFor();

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
+import { callApi, callApiOk } from '../testkit/api-call.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -36,23 +37,8 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
   const { complaints, confirm, dialog, openPage, row, signInAs } = filePage();
 
   const api = (method: string, path: string, body?: object, token = server.token) =>
-    fetch(`${server.url}/api/${path}`, {
-      method,
-      headers: {
-        ...{ accept: 'application/vnd.pulumi+8', authorization: `token ${token}` },
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-  async function call(method: string, path: string, body?: object) {
-    const response = await api(method, path, body);
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as {
-      readonly id?: string;
-      readonly tokenValue?: string;
-      readonly rules?: readonly { readonly id: string; readonly kind: string; readonly settings: object }[];
-    };
-  }
+    callApi({ url: server.url, token }, method, path, body);
+  const call = (method: string, path: string, body?: object) => callApiOk(server, method, path, body);
 
   beforeAll(async () => {
     ({ browser, server } = await web());
@@ -79,13 +65,13 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       const ids: string[] = [];
       for (let at = 10; at < 62; at++) {
         const freeze = { kind: 'freeze', project: 'web', stack: `s${at}`, settings: { until: '2098-01-01T00:00:00Z' } };
-        ids.push((await call('POST', `orgs/${organization}/update-rules`, freeze)).id ?? '');
+        ids.push((await call('POST', `orgs/${organization}/update-rules`, freeze)).id);
       }
       await open(`~/rules?rule=${ids.at(-1)}`);
       await row('web/s61').getByText('Linked rule').waitFor();
-      const { id } = (await call('GET', `orgs/${organization}/update-rules`)).rules?.find(
-        ({ kind }) => kind === 'protected-types',
-      ) ?? { id: '' };
+      const { id } = (await call('GET', `orgs/${organization}/update-rules`)).rules.find(
+        ({ kind }: { kind: string }) => kind === 'protected-types',
+      );
       for (const each of [...ids, id]) await api('DELETE', `orgs/${organization}/update-rules/${each}`);
       await open(`~/rules?rule=${id}`);
       await page.getByText('The linked rule no longer exists.').waitFor();
@@ -110,8 +96,8 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await confirm('Freeze');
       const change = page.getByRole('button', { name: 'Edit the freeze of stacks with the tag env=production' });
       const findFreeze = async () => {
-        const { rules = [] } = await call('GET', `orgs/${organization}/update-rules`);
-        return rules.find(({ kind }) => kind === 'freeze');
+        const { rules } = await call('GET', `orgs/${organization}/update-rules`);
+        return rules.find(({ kind }: { kind: string }) => kind === 'freeze');
       };
       const before = await findFreeze();
       await change.focus();

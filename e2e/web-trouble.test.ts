@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
+import { callApiOk } from '../testkit/api-call.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -26,14 +27,8 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
 
   beforeAll(async () => {
     ({ browser, server } = await web());
-    const headers = {
-      ...{ accept: 'application/vnd.pulumi+9', authorization: `token ${server.token}` },
-      'content-type': 'application/json',
-    };
     for (let at = 0; at < stackCount; at++) {
-      const body = JSON.stringify({ stackName: `s${at}`, tags: {} });
-      const response = await fetch(`${server.url}/api/stacks/${organization}/many`, { method: 'POST', headers, body });
-      expect(response.status).toBe(200);
+      await callApiOk(server, 'POST', `stacks/${organization}/many`, { stackName: `s${at}`, tags: {} });
     }
     await browser.context.clock.install();
     ({ page, refused } = await signIn(browser, server.url, 'ada'));

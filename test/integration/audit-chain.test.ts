@@ -175,13 +175,42 @@ describe('chaining', () => {
     expect((await batchesOf()).length).toBe(2);
   });
 
-  test('goes on after months of the future were dropped, because the clock was ahead', async () => {
-    await query(app, `update audit_chaining set dropped_before = '2099-01-01'`);
-    await add('present');
-    await chain();
-    await query(app, `update audit_chaining set dropped_before = '0001-01-01'`);
-    expect((await batchesOf()).length).toBe(1);
-    expect(await problems()).toEqual([]);
+  describe('after months of the future were dropped, because the clock was ahead', () => {
+    beforeEach(() => query(app, `update audit_chaining set dropped_before = '2099-01-01'`));
+    afterEach(() => query(app, `update audit_chaining set dropped_before = '0001-01-01'`));
+
+    const addOfLastMonth = async () => {
+      await add('late');
+      await query(
+        app,
+        `update audit_events set occurred_at = date_trunc('month', now() at time zone 'UTC') at time zone 'UTC' - interval '1 second'
+         where organization = $1`,
+        [organization],
+      );
+    };
+
+    test('goes on, also with the last events of a month that is over by then', async () => {
+      await addOfLastMonth();
+      await add('present');
+      await chain();
+      expect((await batchesOf()).map(({ numbers }) => numbers.length)).toEqual([1, 1]);
+      await add('next');
+      await chain();
+      expect((await batchesOf()).length).toBe(3);
+    });
+
+    test('verification finds what was changed since', async () => {
+      await addOfLastMonth();
+      await chain();
+      const text = 'events before 2099-01-01 were dropped, which lies in the future';
+      expect(await problems()).toEqual([{ organizationId: serverId, kind: 'chain', text }]);
+      const change = `update audit_events set login = login || 'x' where organization = $1`;
+      await query(app, change, [organization]);
+      expect(await problems()).toContainEqual({ organizationId, kind: 'changed', text: expect.anything() });
+      // The month begins, and retention has not dropped the one before yet.
+      await query(app, `update audit_chaining set dropped_before = date_trunc('month', now() at time zone 'UTC')`);
+      expect(await problems()).toEqual([{ organizationId, kind: 'changed', text: expect.anything() }]);
+    });
   });
 
   test.each(['audit_batches', 'audit_chains', 'audit_chaining'])(
@@ -288,8 +317,8 @@ describe('verification finds', () => {
       'a dropped month that is not over',
       `with events as (delete from audit_events where organization_id = $o)
        update audit_chaining set dropped_before = '2099-01-01'`,
-      'chain',
-      /^batch 1 is of a month that was dropped$/,
+      'missing',
+      /^event \d+ of batch 1 is missing$/,
     ],
   ];
   afterEach(() => query(app, `update audit_chaining set dropped_before = '0001-01-01'`));

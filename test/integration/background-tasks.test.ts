@@ -216,6 +216,26 @@ test('what deletes by age is left out while the clock of Postgres may be far ahe
   }
 });
 
+test('while the clock may be ahead, nothing is forgotten that prevents a second exchange of an id token or a second run of a job', async () => {
+  await using other = await createTestApp({ settings: { sweepSeconds: 1 } });
+  await query(
+    other,
+    `insert into maintenance_runs (name, result) values ('watch-clock', json_build_object(
+       'seenAt', floor(extract(epoch from now()) * 1000), 'heldUntil', floor(extract(epoch from now()) * 1000) + 420000)::text)`,
+  );
+  startBackgroundTasks(other.context);
+  const run = async () =>
+    (await query<{ name: string }>(other, 'select name from maintenance_runs')).map(({ name }) => name);
+  await until(async () => {
+    const names = await run();
+    return ['sweep-lock-queue', 'sweep-projects', 'measure-storage'].every((name) => names.includes(name));
+  }, 'later tasks have run');
+  const names = await run();
+  expect(
+    ['retention', 'sweep-admissions', 'sweep-job-results', 'sweep-exchanges'].filter((name) => names.includes(name)),
+  ).toEqual([]);
+});
+
 test('a hanging blob sweep delays neither expired leases, nor compactions, nor the reconciling job', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });

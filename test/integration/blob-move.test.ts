@@ -212,6 +212,29 @@ test('no move begins, is switched or cancelled without its event', async () => {
   await arrive();
 }, 120_000);
 
+test('the audit log has no command that was refused', async () => {
+  const recorded = async (after = '0') =>
+    (
+      await query<{ number: string; details: string }>(
+        app,
+        `select number, details from audit_events where action = 'installation.repair' and number > ${after} order by number`,
+      )
+    ).map((each) => ({ ...each, command: JSON.parse(each.details).command as string }));
+  const last = (await recorded()).at(-1)?.number;
+  const refused = async (...command: string[]) => expect((await runBlobs(app, {}, ...command)).code).toBe(1);
+  await refused('copy', '--to', here);
+  await refused('switch');
+  await copy();
+  await refused('copy', '--to', `${there}-other`);
+  await refused('switch');
+  await refused('finish', '--empty');
+  expect((await recorded(last)).map(({ command }) => command)).toEqual([]);
+  await verify();
+  for (const command of ['switch', 'finish']) expect((await runBlobs(app, {}, command)).code).toBe(0);
+  expect((await recorded(last)).map(({ command }) => command)).toEqual(['blobs switch', 'blobs finish']);
+  here = there;
+}, 120_000);
+
 test('a write whose upload began before the move and ends after the switch is in the new location', async () => {
   const gated = await openGatedBlobs(here);
   await using slow = await createTestApp({

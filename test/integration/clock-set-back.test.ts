@@ -63,7 +63,7 @@ test('claims and retries of deliveries end after their longest time', async () =
   expect(await deliverDue(app)).toBe(2);
   await query(
     app,
-    `update webhook_deliveries set next_at = now() + interval '9 hours', claimed_until = now() + interval '9 hours' where state = 'waiting'`,
+    `update webhook_deliveries set next_at = now() + interval '11 hours', claimed_until = now() + interval '11 hours' where state = 'waiting'`,
   );
   await sweep();
   const [row] = await query(
@@ -72,8 +72,11 @@ test('claims and retries of deliveries end after their longest time', async () =
      from webhook_deliveries where state = 'waiting'`,
   );
   expect(row).toEqual({ count: 2, clipped: true });
-  // A valid retry keeps its time.
-  await query(app, `update webhook_deliveries set next_at = now() + interval '7 hours', claimed_until = null`);
+  // The longest valid retry keeps its time.
+  await query(
+    app,
+    `update webhook_deliveries set next_at = now() + interval '9 hours 30 minutes', claimed_until = null`,
+  );
   expect(await sweep()).toBe(0);
 });
 
@@ -91,7 +94,10 @@ test('stacks are indexed, and until then a rule about consumers refuses, and the
   const [{ id } = { id: '' }] = await query<{ id: string }>(app, 'select id from organizations where name = $1', [
     organization,
   ]);
-  expect(await createDueIndexRepository(app.context.db).readLag([id])).toEqual({ stacks: 1, oldestSeconds: 0 });
+  expect(await createDueIndexRepository(app.context.db).readLag([{ id, name: organization, facts: null }])).toEqual({
+    stacks: 1,
+    oldestSeconds: 0,
+  });
   expect(await indexAll()).toBe(0);
   // Due by now, but not indexed.
   const removing = remove();

@@ -1,5 +1,7 @@
 import { expect, test } from '@jest/globals';
+import pg from 'pg';
 import { fsck } from '../../src/cli/fsck/fsck.ts';
+import { createRowRepairRepository } from '../../src/cli/fsck/row-repair-repository.ts';
 import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
 import { indexDue } from '../../src/workers/search/index-states.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -9,7 +11,9 @@ import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { keyRingOf } from '../support/key-ring.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { stackId } from '../support/state-index.ts';
 import { masterKeys, testApp, testReplica } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 import { append, complete, saveState } from '../support/update-calls.ts';
 
 const app = testApp({
@@ -69,4 +73,39 @@ test('beside servers and workers, checks find nothing and repairs change nothing
   await chainAll(app);
   expect((await fsck(app.context, { fixes: false, sample: null, ring })).findings).toEqual([]);
   expect(await query(app, 'select 1 from stacks')).toHaveLength(2 * rounds);
+});
+
+test('a repair does not hide drift that is found meanwhile', async () => {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack);
+  await ok(complete(app, update));
+  const id = await stackId(app, stack);
+  await query(
+    app,
+    `insert into drift_runs (update_id, stack_id, organization_id, number, state)
+     select id, stack_id, organization_id, number + 1, 'waiting' from updates where stack_id = $1`,
+    [id],
+  );
+  const worker = new pg.Client({ connectionString: app.database.ownerUrl });
+  await worker.connect();
+  try {
+    await worker.query('begin');
+    await worker.query(`update drift_runs set state = 'done', is_detected = true where stack_id = $1`, [id]);
+    const repair = app.context.db.inTransaction((tx) => createRowRepairRepository(tx).noteChange(id));
+    await until(async () => {
+      const waiting = await query(
+        app,
+        `select 1 from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock' and query like '%rowRepairs.%'`,
+      );
+      return waiting.length > 0;
+    }, 'the repair waits');
+    await worker.query('commit');
+    await repair;
+  } finally {
+    await worker.end();
+  }
+  expect(await query(app, 'select is_drifted from stack_changes where stack_id = $1', [id])).toEqual([
+    { is_drifted: true },
+  ]);
 });

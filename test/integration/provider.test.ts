@@ -142,7 +142,8 @@ describe('signing in with the provider', () => {
     await by.addUser('Ada@Acme.example');
     const { sub } = newcomer({ preferred_username: 'ada@acme.example' });
     const { answer } = await signIn(sub);
-    expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('belongs to another user')]);
+    // As the operator's command knows it.
+    expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('The login Ada@Acme.example belongs')]);
     expect(await query(app, `select login from users where lower(login) = 'ada@acme.example'`)).toHaveLength(1);
   });
 

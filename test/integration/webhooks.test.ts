@@ -724,6 +724,16 @@ describe('webhooks', () => {
          select s.id from stacks s join projects p on p.id = s.project_id where p.organization_id = $1 and s.name = 'other')`,
       [admin.organizationId],
     );
+    const denied = await grant(app, admin.organizationId, { userId: admin.userId }, 'deny', ['admin'], {
+      stacks: '*/other',
+    });
+    // The last one of a page is hidden: the position names none of it.
+    const rest = [await list()];
+    expect(rest[0].continuationToken).not.toMatch(/\/n\d/);
+    for (let next = rest[0]; next.continuationToken !== undefined; rest.push(next))
+      next = await list(`?continuationToken=${encodeURIComponent(next.continuationToken)}`);
+    expect(rest.flatMap(({ hooks }) => hooks.map((hook: { stackName: string }) => hook.stackName))).toEqual(['dev']);
+    await query(app, 'delete from grants where id = $1', [denied]);
     const names = new Set<string>();
     let token: string | undefined;
     let pages = 0;

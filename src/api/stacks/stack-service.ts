@@ -139,9 +139,9 @@ export class StackService {
       : this.#lists.hasReadableStack(organization, project, facts);
   }
 
-  /** Whether an update, previews included, of a stack that has or had this name is active. */
-  isBusy(ref: StackRef): Promise<boolean> {
-    return this.#context.stacks.isBusy(ref);
+  /** Whether an update, previews included, of a stack that has or had this name is active, as far as the caller may know. */
+  isBusy(ref: StackRef, { facts }: Pick<Caller, 'facts'>): Promise<boolean> {
+    return this.#context.stacks.isBusy(ref, facts);
   }
 
   /** Throws NotFoundError. */

@@ -16,6 +16,7 @@ import { StackBusyError } from '../../shared/updates/state-edits.ts';
 import { createUpdateQueueRepository, type WaitingRun } from '../../shared/updates/update-queue-repository.ts';
 import { createUpdateRepository, type NewUpdate } from '../../shared/updates/update-repository.ts';
 import { lockAccess } from '../access/locked-access.ts';
+import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
@@ -115,6 +116,9 @@ export async function prepareCreation(
   if (!found) throw stackNotFound(ref);
   const isPreview = request.kind === 'preview' || request.dryRun;
   const isExclusive = !isPreview || dialect === 'contract';
+  const tags = readTags(found.tags);
+  // The transaction decides; but who would be refused there takes no position in the queue, and changes nothing on the way to it.
+  assertPermission(caller, found, tags, isExclusive ? 'write' : 'preview');
   if (isExclusive && found.activeUpdateId !== null)
     await reclaim(found.id, { organization: ref.organization, admitsFault: isPreview });
   const check = async (stack: StackWithRules, until?: number) => {
@@ -134,7 +138,6 @@ export async function prepareCreation(
     checked = renewed;
     return true;
   };
-  const tags = readTags(found.tags);
   const owner = { stackId: found.id, tokenId: caller.tokenId };
   const keptTerms =
     keptEntry === null ? null : await createUpdateQueueRepository(context.db).findWaitTerms(keptEntry, owner);

@@ -1,10 +1,10 @@
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import type { Database } from '../../shared/platform/db/database.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { operator } from './operator.ts';
 
 /** Adds a command that changes what is stored to the server's audit log: before its work, if that takes many transactions. */
-export async function recordCommand(db: Database, command: string): Promise<void> {
+export async function recordCommand(db: Queryable, command: string): Promise<void> {
   const event = { action: 'installation.repair', organization: null, object: 'installation' } as const;
   await createAuditRepository(db).insert(operatorSource(operator()), { ...event, details: { command } });
 }

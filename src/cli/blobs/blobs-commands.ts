@@ -4,10 +4,7 @@ import { beginMove, type MoveParts, openMove } from '../../shared/blob-moves/beg
 import { copyBlobs, type PassProgress, verifyBlobs } from '../../shared/blob-moves/compare-locations.ts';
 import { cancelMove, finishMove, switchMove } from '../../shared/blob-moves/end-move.ts';
 import type { AppContext } from '../../shared/context.ts';
-import {
-  type BlobLocations,
-  createBlobLocationRepository,
-} from '../../shared/platform/blobs/locations/blob-location-repository.ts';
+import { createBlobLocationRepository } from '../../shared/platform/blobs/locations/blob-location-repository.ts';
 import { formatLocation } from '../../shared/platform/blobs/locations/location-url.ts';
 import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
@@ -68,8 +65,7 @@ A location is a folder or s3://bucket/prefix. Servers keep running: they write t
     .description('read and write the new location only, once it is verified')
     .action(() =>
       call(async (parts) => {
-        await recordInPhase(parts, 'copying', 'blobs switch');
-        await switchMove(parts);
+        await switchMove(recorded(parts, 'blobs switch'));
         const row = await parts.locations.find();
         console.log(`The blobs are at ${row?.mainUrl}. Change the settings to it, then run \`holdfast blobs finish\`.`);
       }),
@@ -84,8 +80,7 @@ A location is a folder or s3://bucket/prefix. Servers keep running: they write t
     .description('cancel a move before the switch; copies stay in the other location')
     .action(() =>
       call(async (parts) => {
-        await recordInPhase(parts, 'copying', 'blobs cancel');
-        await cancelMove(parts);
+        await cancelMove(recorded(parts, 'blobs cancel'));
         console.log('The blobs stay where they are.');
       }),
     );
@@ -96,15 +91,14 @@ A location is a folder or s3://bucket/prefix. Servers keep running: they write t
     .action(({ json }: Output) => call((parts) => status(parts, json)));
 }
 
-/** Before the work: afterwards, the command cannot be repeated. */
-async function recordInPhase({ db, locations }: Call, phase: BlobLocations['phase'], command: string): Promise<void> {
-  if ((await locations.find())?.phase === phase) await recordCommand(db, command);
+/** With the record of the command, which is made when it changes something. */
+function recorded(parts: Call, command: string): Call {
+  return { ...parts, record: (db) => recordCommand(db, command) };
 }
 
 async function copy(call: Call, { again, json, to }: Output & { again?: true; to: string }): Promise<void> {
   const { progress, session } = call;
-  await recordCommand(call.db, 'blobs copy');
-  await beginMove(call, to);
+  await beginMove(recorded(call, 'blobs copy'), to);
   const move = await openMove(call, 'copying');
   const onProgress = ({ done, total }: PassProgress): void => progress.report('blobs', done, total);
   const result = again
@@ -161,12 +155,12 @@ async function isRight(context: AppContext, key: string): Promise<boolean> {
 async function finish(call: Call, empty: boolean): Promise<void> {
   const { locations, progress, session } = call;
   const onProgress = ({ done, total }: PassProgress): void => progress.report('deleted', done, total);
-  await recordInPhase(call, 'switched', empty ? 'blobs finish --empty' : 'blobs finish');
+  const parts = recorded(call, empty ? 'blobs finish --empty' : 'blobs finish');
   const { deleted, left } = empty
     ? await withHashes(session, (context) =>
-        finishMove(call, { empty, onProgress, repair: (key) => isRight(context, key) }),
+        finishMove(parts, { empty, onProgress, repair: (key) => isRight(context, key) }),
       )
-    : await finishMove(call);
+    : await finishMove(parts);
   if (empty) console.log(`Deleted ${deleted} blobs, left ${left} that the new location does not have.`);
   console.log(`The blobs are at ${(await locations.find())?.mainUrl}.`);
 }

@@ -45,6 +45,9 @@ export function createRowRepairRepository(tx: Queryable) {
         /* rowRepairs.forgetChange */
         delete from stack_changes where stack_id = ${stackId}::uuid
           and not exists (select 1 from stacks where id = ${stackId}::uuid and deleted_at is null)`);
+      // The transaction that ends a drift run does not hold the stack. The look at its result comes after this lock, see migration 79.
+      await tx.query(sql.nothing`
+        /* rowRepairs.lockChange */ select 1 from stack_changes where stack_id = ${stackId}::uuid for no key update`);
       await tx.query(sql.nothing`
         /* rowRepairs.noteChange */
         insert into stack_changes (stack_id, organization_id, project_name, stack_name, changed_at, trouble, is_drifted)

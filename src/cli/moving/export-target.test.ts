@@ -42,7 +42,8 @@ test('a folder says whether case makes a difference, and then which stacks have 
 test('a stack replaces no files of one whose name differs in case, also of an earlier export', async () => {
   const folder = folderOf((name) => name.toLowerCase());
   const write = (name: string, text: string) => folder.write(name, bytesOf(Buffer.from(text))());
-  const guardOf = (stack: string) => new TargetGuard(folder, { organization: 'acme', project: 'web', stack });
+  const guardOf = (stack: string, id = stack) =>
+    new TargetGuard(folder, { id, organization: 'acme', project: 'web', stack });
   const refused = /^another stack, web\/Dev, has the same files there/;
   const dev = guardOf('Dev');
   await dev.claim();
@@ -56,4 +57,10 @@ test('a stack replaces no files of one whose name differs in case, also of an ea
   await folder.delete('.pulumi/history/web/Dev/Dev-1.history.json');
   await expect(guardOf('dev').claim()).rejects.toThrow(refused);
   await dev.claim();
+  // Renamed, and renamed back.
+  await guardOf('dev', 'Dev').claim();
+  await dev.claim();
+  // Created again under its name.
+  await guardOf('Dev', 'new').claim();
+  await expect(guardOf('dev', 'Dev').claim()).rejects.toThrow(/if it is gone, delete its files$/);
 });

@@ -1,7 +1,7 @@
 import { isLocked, readThere } from '../../shared/bundle/bundle-location.ts';
 import { entryOf, historyOf, listFolder, metaFile, readText, TransferError } from '../../shared/diy/diy-layout.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
-import type { StackRef } from '../../shared/stacks/names.ts';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 
 /** Says which organization the folder is an export of. */
@@ -34,18 +34,22 @@ export function sameButForCase(names: readonly string[]): ReadonlySet<string> {
 interface Note {
   /** Its exact name; absent in older notes. */
   readonly stack?: string;
+  /** Its id, by which a renamed one is recognized; absent in older notes. */
+  readonly id?: string;
   /** SHA-256 of its state files. */
   readonly states: readonly string[];
 }
 
+type ExportedRef = Pick<StackRow, 'id' | 'organization' | 'project' | 'stack'>;
+
 /** Keeps an export from replacing what the CLI has done with a stack in the folder. */
 export class TargetGuard {
   readonly #folder: Folder;
-  readonly #stack: StackRef;
+  readonly #stack: ExportedRef;
   readonly #name: string;
   readonly #noteFile: string;
 
-  constructor(folder: Folder, stack: StackRef) {
+  constructor(folder: Folder, stack: ExportedRef) {
     this.#folder = folder;
     this.#stack = stack;
     this.#name = `${stack.project}/${stack.stack}`;
@@ -62,9 +66,11 @@ export class TargetGuard {
     if (await isLocked(this.#folder, this.#stack)) throw new TransferError('it is locked in the folder');
     const newest = await this.#newestEntry();
     const there = (await readThere(this.#folder, this.#stack)).map(({ sha256 }) => sha256);
-    const { stack = this.#name, states } = await this.#readNote();
-    if (stack !== this.#name && (newest !== null || there.length > 0))
-      throw new TransferError(`another stack, ${stack}, has the same files there, where case makes no difference`);
+    const { id, stack = this.#name, states } = await this.#readNote();
+    if (stack !== this.#name && id !== this.#stack.id && (newest !== null || there.length > 0))
+      throw new TransferError(
+        `another stack, ${stack}, has the same files there, where case makes no difference; if it is gone, delete its files`,
+      );
     if (newest !== null && !isOfExport(await readText(this.#folder, newest)))
       throw new TransferError('it was updated in the folder since the last export');
     if (there.some((sha256) => !states.includes(sha256)))
@@ -79,7 +85,7 @@ export class TargetGuard {
   };
 
   async #note(states: readonly string[]): Promise<void> {
-    await writeText(this.#folder, this.#noteFile, JSON.stringify({ stack: this.#name, states }));
+    await writeText(this.#folder, this.#noteFile, JSON.stringify({ stack: this.#name, id: this.#stack.id, states }));
   }
 
   async #readNote(): Promise<Note> {

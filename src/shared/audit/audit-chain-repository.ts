@@ -11,7 +11,7 @@ const StateRow = Type.Object({
   isReached: Type.Boolean(),
   /** Events before this month were dropped: `YYYY-MM-DD`. */
   droppedBefore: Type.String(),
-  /** Events before this month are not chained: the same, or the current one if it lies in the future. */
+  /** Events before this month are not chained: the same, unless a clock that was ahead has set it. */
   chainedFrom: Type.String(),
   /** Whether that month lies in the future: retention drops only months that have ended. */
   isDroppedAhead: Type.Boolean(),
@@ -75,7 +75,7 @@ export function createAuditChainRepository(db: Queryable) {
   const state = sql.fragment`
     chained_through as "chainedThrough", horizon_through as "horizonThrough",
     horizon_xid < pg_snapshot_xmin(pg_current_snapshot()) as "isReached", dropped_before::text as "droppedBefore",
-    least(dropped_before, date_trunc('month', now() at time zone 'UTC'))::date::text as "chainedFrom",
+    case when dropped_before > now() at time zone 'UTC' - interval '1 day' then date '0001-01-01' else dropped_before end::text as "chainedFrom",
     dropped_before > now() at time zone 'UTC' as "isDroppedAhead"`;
   const inRange = ({ after, since, through }: EventRange) => sql.fragment`
     number > ${after} and number <= ${through} and occurred_at >= ${since}::date::timestamp at time zone 'UTC'`;
@@ -100,6 +100,20 @@ export function createAuditChainRepository(db: Queryable) {
           and (horizon_through <= chained_through or horizon_xid >= pg_snapshot_xmax(pg_current_snapshot()))`),
 
     readState: () => db.one(sql.rows(StateRow)`/* auditChaining.readState */ select ${state} from audit_chaining`),
+
+    /**
+     * Events before this month need not exist: `droppedBefore`, or an earlier month of a batch at which a chain begins. Such a batch was chained
+     * after a clock that was ahead had set `droppedBefore`.
+     */
+    findKeptFrom: async (): Promise<string> => {
+      const row = await db.one(sql.rows(Type.Object({ keptFrom: Type.String() }))`
+        /* auditChaining.findKeptFrom */
+        select least(dropped_before, (
+          select min(b.month) from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch = c.base_batch + 1
+        ))::text as "keptFrom"
+        from audit_chaining`);
+      return row.keptFrom;
+    },
 
     lockState: () =>
       db.one(sql.rows(StateRow)`/* auditChaining.lockState */ select ${state} from audit_chaining for update`),

@@ -48,8 +48,8 @@ export async function verifyAudit(
   organizationId: string | null,
   onProgress: (batches: number, total: number) => void = () => {},
 ): Promise<AuditVerification> {
-  const { readState } = createAuditChainRepository(db);
-  let { droppedBefore } = await readState();
+  const { findKeptFrom } = createAuditChainRepository(db);
+  let keptFrom = await findKeptFrom();
   for (;;) {
     const verifier = new AuditVerifier(db, organizationId);
     await verifier.run(onProgress);
@@ -57,9 +57,9 @@ export async function verifyAudit(
     const found = { chains: verifier.chains.size, events: verifier.events, problems: verifier.problems };
     if (found.problems.length === 0) return found;
     // What retention has dropped meanwhile seems to be missing.
-    const state = await readState();
-    if (state.droppedBefore === droppedBefore) return found;
-    ({ droppedBefore } = state);
+    const keptNow = await findKeptFrom();
+    if (keptNow === keptFrom) return found;
+    keptFrom = keptNow;
   }
 }
 
@@ -68,7 +68,6 @@ class AuditVerifier {
   readonly chains = new Map<string, Progress>();
   readonly #auditChains: ReturnType<typeof createAuditChainRepository>;
   readonly #only: string | null;
-  #droppedBefore = nothingDropped;
   events = 0;
 
   constructor(db: Queryable, only: string | null) {
@@ -87,7 +86,7 @@ class AuditVerifier {
       this.chains.set(chain.organizationId, { chain, batch: chain.baseBatch, hash: chain.baseHash });
     }
     const { droppedBefore, chainedThrough, isDroppedAhead } = await this.#auditChains.readState();
-    this.#droppedBefore = droppedBefore;
+    const since = await this.#auditChains.findKeptFrom();
     if (isDroppedAhead)
       this.#report(serverId, 'chain', `events before ${droppedBefore} were dropped, which lies in the future`);
     if (droppedBefore === nothingDropped)
@@ -102,7 +101,7 @@ class AuditVerifier {
       for (const batch of page.filter(({ throughNumber }) => throughNumber <= chainedThrough)) {
         const open = window.at(-1)?.throughNumber;
         if (open !== undefined && open !== batch.throughNumber) {
-          await this.#compareWindow(window, { after: windowAfter, through: open, since: droppedBefore });
+          await this.#compareWindow(window, { after: windowAfter, through: open, since });
           windowAfter = open;
           window = [];
         }
@@ -117,15 +116,15 @@ class AuditVerifier {
       after = last;
     }
     const open = window.at(-1)?.throughNumber ?? windowAfter;
-    await this.#compareWindow(window, { after: windowAfter, through: open, since: droppedBefore });
-    await this.#compareWindow([], { after: open, through: chainedThrough, since: droppedBefore });
+    await this.#compareWindow(window, { after: windowAfter, through: open, since });
+    await this.#compareWindow([], { after: open, through: chainedThrough, since });
     for (const [id, { batch, chain }] of this.chains)
       if (batch < chain.batch) this.#report(id, 'chain', `batches ${batch + 1} to ${chain.batch} are missing`);
   }
 
   /** Compares a batch with its own hash and with the batch before. */
   #compareBatch(row: BatchRow): void {
-    const { batch, hash, month, organizationId, previousHash } = row;
+    const { batch, hash, organizationId, previousHash } = row;
     if (!this.#isMeant(organizationId)) return;
     const progress = this.chains.get(organizationId);
     if (!progress) {
@@ -136,8 +135,6 @@ class AuditVerifier {
     if (batch <= progress.chain.baseBatch) return;
     if (batch !== progress.batch + 1)
       this.#report(organizationId, 'chain', `batch ${batch} comes after batch ${progress.batch}`);
-    else if (batch === progress.chain.baseBatch + 1 && month < this.#droppedBefore)
-      this.#report(organizationId, 'chain', `batch ${batch} is of a month that was dropped`);
     if (batch === progress.batch + 1 && !previousHash.equals(progress.hash))
       this.#report(organizationId, 'chain', `batch ${batch} does not continue batch ${progress.batch}`);
     if (!hash.equals(hashBatch(row))) this.#report(organizationId, 'chain', `batch ${batch} was changed`);

@@ -3,12 +3,17 @@ import path from 'node:path';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { type BlobStoreConfig, openBlobStore } from '../platform/blobs/blob-stores.ts';
 import { once } from '../platform/blobs/blob-streams.ts';
-import type { BlobLocationRepository, BlobLocations } from '../platform/blobs/locations/blob-location-repository.ts';
+import {
+  type BlobLocationRepository,
+  type BlobLocations,
+  createBlobLocationRepository,
+} from '../platform/blobs/locations/blob-location-repository.ts';
 import { type LocatedBlobStore, locationKey } from '../platform/blobs/locations/located-blob-store.ts';
 import { formatLocation, parseLocation } from '../platform/blobs/locations/location-url.ts';
 import { parseSecondStore } from '../platform/blobs/second/second-store.ts';
 import type { Config } from '../platform/config/config.ts';
 import type { Database } from '../platform/db/database.ts';
+import type { Queryable } from '../platform/db/sql.ts';
 import { OperatorError } from '../platform/errors/errors.ts';
 import { findStoreOwner, ownerKey, shareOwnership } from '../state/blobs/store-ownership.ts';
 import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
@@ -24,6 +29,8 @@ export interface MoveParts {
   readonly config: Pick<Config, 'blobs' | 'secondStore'>;
   readonly db: Database;
   readonly locations: BlobLocationRepository;
+  /** Records that the move changes, in the transaction of the change. */
+  readonly record?: (db: Queryable) => Promise<void>;
 }
 
 /** Both stores of a move, and what the database says about it. */
@@ -64,14 +71,17 @@ async function assertUnmarked(store: BlobStore, url: string, id: string): Promis
  * finds another store in a location does not use it. Throws BlobMoveError, LocationError and BlobStoreUnavailableError.
  */
 export async function beginMove(parts: MoveParts, to: string): Promise<void> {
-  const { blobs, config, locations } = parts;
+  const { blobs, config, db, record } = parts;
   const row = await blobs.read();
   const target = parseLocation(to, config.blobs);
   const targetUrl = formatLocation(target);
   const mainUrl = row?.mainUrl ?? formatLocation(config.blobs);
   assertApart(parseLocation(mainUrl, config.blobs), target);
   assertNotSecond(config, targetUrl);
-  if (row?.phase === 'copying' && row.otherUrl === targetUrl) return;
+  if (row?.phase === 'copying' && row.otherUrl === targetUrl) {
+    await record?.(db);
+    return;
+  }
   if (row && row.phase !== 'settled')
     throw new BlobMoveError(
       row.phase === 'copying'
@@ -89,9 +99,13 @@ export async function beginMove(parts: MoveParts, to: string): Promise<void> {
       throw new BlobMoveError(
         `${targetUrl} says that it is the location where the blobs are: delete its object places/${mainId}`,
       );
-    await shareOwnership({ blobs: store, db: parts.db });
-    const begun = await locations.begin({ id: mainId, url: mainUrl }, { id: otherId, url: targetUrl });
-    if (!begun) throw new BlobMoveError('Another command has just begun a move: see `holdfast blobs status`');
+    await shareOwnership({ blobs: store, db });
+    await db.inTransaction(async (tx) => {
+      const locations = createBlobLocationRepository(tx);
+      if (!(await locations.begin({ id: mainId, url: mainUrl }, { id: otherId, url: targetUrl })))
+        throw new BlobMoveError('Another command has just begun a move: see `holdfast blobs status`');
+      await record?.(tx);
+    });
   } finally {
     await store.close();
   }

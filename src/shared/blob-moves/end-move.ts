@@ -11,7 +11,7 @@ import { digest, type PassOptions, stillNeeded } from './compare-locations.ts';
  * Makes the other location the main one, or ends a switch that was interrupted. If this database owns the location that it leaves, marks that as left: `finishMove` empties no other.
  * Throws BlobMoveError if the new location is not verified, or a backup runs, and BlobStoreUnavailableError.
  */
-export async function switchMove({ blobs, db }: MoveParts): Promise<void> {
+export async function switchMove({ blobs, db, record }: MoveParts): Promise<void> {
   const row = await blobs.read();
   if (row?.phase === 'switched') {
     await leaveSwitched({ blobs, db }, row);
@@ -27,6 +27,7 @@ export async function switchMove({ blobs, db }: MoveParts): Promise<void> {
       throw new BlobMoveError('No blobs are being copied: begin with `holdfast blobs copy`');
     if (!(await locations.switch()))
       throw new BlobMoveError('The other location is not verified: run `holdfast blobs verify` until it succeeds');
+    await record?.(tx);
   });
   const newId = row?.otherId;
   if (owner === 'this database' && newId) await unlessAway(() => leaveStore({ blobs: main, db }, newId));
@@ -44,9 +45,10 @@ async function leaveSwitched({ blobs, db }: Pick<MoveParts, 'blobs' | 'db'>, row
 }
 
 /** Gives up the location to which blobs are copied, whose copies stay. Throws BlobMoveError. */
-export async function cancelMove({ blobRows, blobs, db, locations }: MoveParts): Promise<void> {
+export async function cancelMove(parts: MoveParts): Promise<void> {
+  const { blobRows, blobs, db } = parts;
   const row = await blobs.read();
-  if (!(await locations.settle('copying'))) throw new BlobMoveError('No blobs are being copied');
+  if (!(await settle(parts, 'copying'))) throw new BlobMoveError('No blobs are being copied');
   const { otherId: id, otherUrl: url } = row ?? {};
   if (!id || !url) return;
   await unlessAway(async () => {
@@ -54,6 +56,15 @@ export async function cancelMove({ blobRows, blobs, db, locations }: MoveParts):
     // So that blobs can be copied there again.
     if ((await findStoreOwner({ blobs: other, db })) === 'this database')
       await other.delete(ownerKey(await blobRows.installationId()));
+  });
+}
+
+/** Ends the move. Returns false if it is not in the phase. */
+function settle({ db, record }: MoveParts, phase: 'copying' | 'switched'): Promise<boolean> {
+  return db.inTransaction(async (tx) => {
+    const isSettled = await createBlobLocationRepository(tx).settle(phase);
+    if (isSettled) await record?.(tx);
+    return isSettled;
   });
 }
 
@@ -88,13 +99,15 @@ export async function finishMove(
   if (row?.phase !== 'switched') throw new BlobMoveError('Nothing to finish: run `holdfast blobs switch` first');
   // A location that is kept may be away already.
   if (!empty) {
-    await locations.settle('switched');
+    await settle(parts, 'switched');
     return { deleted: 0, left: 0 };
   }
   const move = await openMove(parts, 'switched');
   assertNotSecond(config, move.row.otherUrl as string);
   await assertLeft(parts, move);
   await assertSame(parts, move, repair, options);
+  // Before the first blob is deleted.
+  await parts.record?.(parts.db);
   const result = await emptyLocation(parts, move, options);
   await locations.settle('switched');
   await move.other.delete(ownerKey(await parts.blobRows.installationId()));

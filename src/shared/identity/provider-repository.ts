@@ -8,6 +8,7 @@ export type IdentityRow = Row<typeof IdentityRow>;
 
 const DataRow = Type.Object({ data: Type.String() });
 const NameRow = Type.Object({ name: Type.String() });
+const LoginRow = Type.Object({ login: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 const MembershipRow = Type.Object({
   organizationId: Type.String(),
@@ -53,6 +54,14 @@ export function createProviderRepository(db: Queryable) {
         where not exists (select 1 from users where lower(login) = lower(${login}))
         on conflict (login) do nothing returning id`);
       return row?.id ?? null;
+    },
+
+    /** The login of the user for whom `insertUser` returns null, as commands know it. */
+    getTakenLogin: async (login: string): Promise<string> => {
+      const row = await db.one(sql.rows(LoginRow)`
+        /* providers.getTakenLogin */
+        select login from users where lower(login) = lower(${login}) order by login <> ${login}, created_at limit 1`);
+      return row.login;
     },
 
     insertFlow: (hash: Buffer, kind: string, data: string, seconds: number) =>

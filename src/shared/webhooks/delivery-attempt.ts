@@ -22,7 +22,9 @@ export const claimSeconds = 60;
 const lastSendMs = 30_000;
 /** Pauses after failed attempts, in seconds; a day in all. */
 const pausesSeconds = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 21_600, 28_800];
-export const maxPauseSeconds = Math.max(...pausesSeconds);
+/** How much a pause may differ from the listed one, as a share: retries do not come all at once after an outage. */
+const pauseSpread = 0.2;
+export const maxPauseSeconds = Math.ceil(Math.max(...pausesSeconds) * (1 + pauseSpread));
 const hidden = new Set(['authorization', 'private-token']);
 const maxLoggedChars = 4_096;
 
@@ -169,8 +171,7 @@ function outcomeOf(
   const isLast = isManual || pause === undefined || ('status' in posted && posted.status === 410);
   return {
     state: isTaken ? 'delivered' : isLast ? 'failed' : 'waiting',
-    // Not all at once after an outage.
-    pauseSeconds: (pause ?? 0) * (0.8 + Math.random() * 0.4),
+    pauseSeconds: (pause ?? 0) * (1 + pauseSpread * (2 * Math.random() - 1)),
     durationMs,
     requestUrl: message?.url ?? null,
     requestHeaders: message && linesOf(message.headers),

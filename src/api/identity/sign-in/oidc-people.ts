@@ -123,7 +123,7 @@ export class OidcPeople {
     // Never adopted: an attacker who can choose names at the provider could choose an admin's.
     if (userId === null)
       throw new ForbiddenError(
-        `The login ${login} belongs to another user; an operator can link you: holdfast admin user link`,
+        `The login ${await providers.getTakenLogin(login)} belongs to another user; an operator can link you: holdfast admin user link`,
       );
     await providers.insertIdentity(userId, person.issuer, person.subject);
     return { userId, login };
