@@ -142,13 +142,21 @@ test('commands that only look record nothing, and lock nobody', async () => {
   await mkdir(path.join(folder, '.pulumi/stacks/proj'), { recursive: true });
   const latest = { manifest: { time: '2026-01-01T00:00:00Z', magic: '', version: '' }, resources: [] };
   const state = { version: 3, checkpoint: { stack: 'organization/proj/other', latest } };
+  await writeFile(path.join(folder, '.pulumi/meta.yaml'), 'version: 1\n');
   await writeFile(path.join(folder, '.pulumi/stacks/proj/other.json'), JSON.stringify(state));
   await query(app, `update updates set expires_at = now() - interval '1 hour' where status = 'running'`);
   await fence();
   const before = await readTables();
   const preview = ['admin', 'token', 'max-days', '7', '--organization', organization, '--preview'];
   expect(await run(preview)).toEqual({ code: 0, stderr: '' });
-  const { code, stderr } = await run(['import', '--from', `file://${folder}`, '--organization', organization, '--verify']);
+  const { code, stderr } = await run([
+    'import',
+    '--from',
+    `file://${folder}`,
+    '--organization',
+    organization,
+    '--verify',
+  ]);
   // The stack is not here.
   expect([code, stderr]).toEqual([1, expect.not.stringContaining('holdfast:')]);
   expect(await changedTables(before)).toEqual([]);

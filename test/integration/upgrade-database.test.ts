@@ -94,7 +94,9 @@ test('a server on files of an earlier Postgres refuses and names the command, wh
   // The earlier release still starts on what was kept.
   rmSync(path.join(dataDir, 'postgres', 'cluster'), { recursive: true });
   const password = readFileSync(path.join(dataDir, 'postgres', 'password'), 'utf8');
-  await expect(startEmbeddedPostgres(path.join(dataDir, 'postgres'), logger)).rejects.toThrow('cluster-17 is beside it');
+  await expect(startEmbeddedPostgres(path.join(dataDir, 'postgres'), logger)).rejects.toThrow(
+    'cluster-17 is beside it',
+  );
   expect(readFileSync(path.join(dataDir, 'postgres', 'password'), 'utf8')).toBe(password);
   renameSync(path.join(dataDir, 'postgres', 'cluster-17'), path.join(dataDir, 'postgres', 'cluster'));
   expect(await countRows(path.join(dataDir, 'postgres'), findOldBinaries(17, oldPostgres))).toEqual(rows);

@@ -9,11 +9,11 @@ import { locationKey } from '../../shared/platform/blobs/locations/located-blob-
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
 import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
+import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
 import { readMarks } from '../../shared/platform/site/site-mark.ts';
-import { findStoreOwner } from '../../shared/state/blobs/store-ownership.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
+import { findStoreOwner } from '../../shared/state/blobs/store-ownership.ts';
 import { jsonOption, type OutputName, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { endedText, endUpdates } from './after-restore-command.ts';
@@ -109,7 +109,8 @@ async function writesAlready(db: Database, config: Config): Promise<boolean> {
     return false;
   return withSiteStores(db, config, async (stores) => {
     const marks = await readMarks(stores, own.installation);
-    if (!marks.every(({ error, mark }) => error === null && mark?.term === own.term && mark.id === own.id)) return false;
+    if (!marks.every(({ error, mark }) => error === null && mark?.term === own.term && mark.id === own.id))
+      return false;
     const [main] = stores;
     if (!(await createAuditRepository(db).hasPromotion(own.term))) return false;
     return main !== undefined && (await findStoreOwner({ blobs: main.store, db })) === 'this database';

@@ -23,7 +23,11 @@ const maxShown = 20;
 
 /** Adds the commands of `holdfast backup`. */
 export function addBackupCommands(backup: Command, run: CommandRun): void {
-  const on = async <T>(location: string, work: (call: BackupCall) => Promise<T>, { mustExist = true, mayBeAlone = false } = {}): Promise<T> => {
+  const on = async <T>(
+    location: string,
+    work: (call: BackupCall) => Promise<T>,
+    { mustExist = true, mayBeAlone = false } = {},
+  ): Promise<T> => {
     const session = new AdminSession(run.loadConfig(), run);
     if (!mayBeAlone || (await session.hasDatabase())) await session.assertMayRun();
     const target = await openTarget(location, session.config, { mustExist });

@@ -6,10 +6,10 @@ import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-fol
 import { readAccessToken } from '../../shared/platform/config/access-token.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { readConfigPassphrase } from '../../shared/platform/config/passphrase.ts';
+import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
 import { collect, toCount } from '../option-values.ts';
-import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { counted, formatBytes } from '../output/text.ts';
 import { ArchiveSource } from './archive/archive-source.ts';

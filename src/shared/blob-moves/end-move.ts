@@ -1,6 +1,9 @@
 import { type BlobStore, BlobStoreUnavailableError } from '../platform/blobs/blob-store.ts';
 import { inParallel } from '../platform/blobs/in-parallel.ts';
-import { type BlobLocations, createBlobLocationRepository } from '../platform/blobs/locations/blob-location-repository.ts';
+import {
+  type BlobLocations,
+  createBlobLocationRepository,
+} from '../platform/blobs/locations/blob-location-repository.ts';
 import { locationKey } from '../platform/blobs/locations/located-blob-store.ts';
 import { findStoreOwner, leaveStore, ownerKey } from '../state/blobs/store-ownership.ts';
 import { hasRow } from '../state/checkpoints/blob-repository.ts';
