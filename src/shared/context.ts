@@ -35,6 +35,7 @@ import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './s
 import type { KeyRing } from './secrets/key-ring.ts';
 import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
 import { openKeyRing } from './secrets/open-key-ring.ts';
+import type { Registration } from './secrets/open-master-keys.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
 import { BaseUrns } from './state/journal/change-limits/base-urns.ts';
@@ -101,8 +102,7 @@ export interface ContextOverrides extends StateOverrides {
   readonly lifecycle?: Lifecycle;
   /** Instead of the one of the master keys. Null, also where keys are needed: what is encrypted cannot be read. */
   readonly ring?: KeyRing | null;
-  /** False: this process leaves no trace of its master keys, see MasterKeyParts. */
-  readonly registersKeys?: boolean;
+  readonly registersKeys?: Registration;
 }
 
 /**

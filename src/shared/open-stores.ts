@@ -1,7 +1,6 @@
 import type { BlobStore } from './platform/blobs/blob-store.ts';
 import { createBlobLocationRepository } from './platform/blobs/locations/blob-location-repository.ts';
 import { LocatedBlobStore } from './platform/blobs/locations/located-blob-store.ts';
-import { formatLocation } from './platform/blobs/locations/location-url.ts';
 import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
 import { openBlobs } from './platform/blobs/open-blobs.ts';
 import { createCopyQueueRepository } from './platform/blobs/second/copy-queue-repository.ts';
@@ -15,7 +14,7 @@ import type { Logger } from './platform/logger/logger.ts';
 import type { ReadOnlyMode } from './platform/read-only/read-only-mode.ts';
 import type { SiteStore } from './platform/site/site-mark.ts';
 import type { Metrics } from './platform/telemetry/metrics.ts';
-import { assertOwnStore } from './state/blobs/store-ownership.ts';
+import { assertConfiguredStore } from './state/blobs/store-ownership.ts';
 
 interface Foundation {
   readonly config: Config;
@@ -57,14 +56,10 @@ export async function openStores(
   const siteStores: SiteStore[] = [{ name: 'main', store: located }];
   if (second) siteStores.push({ name: 'second', store: second.store });
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
-  // An embedded server has both in one folder. After a move, each location has a mark.
-  const isApart = config.blobs.kind === 's3' || config.database.url !== null;
-  if (!own && isApart)
-    await repeatAtStart(
-      async () =>
-        (await located.read()) === null && assertOwnStore({ blobs: located, db }, formatLocation(config.blobs)),
-      { waitMs: config.startWaitMs, logger },
-    );
+  if (!own) {
+    const wait = { waitMs: config.startWaitMs, logger };
+    await repeatAtStart(() => assertConfiguredStore(config, { blobs: located, db }), wait);
+  }
   return {
     blobs,
     mirror,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { readFile, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Command } from 'commander';
@@ -39,6 +39,7 @@ const unfence = () => query(app, 'update installation set fenced_since = null, o
 
 /** Words that a command needs to get as far as its database. */
 const words: Readonly<Record<string, readonly string[]>> = {
+  'backup prune': ['--from', 'x', '--keep', '1'],
   'admin create-user': ['x', '--organization', 'x'],
   'admin token create': ['x', '--organization', 'x', '--service'],
   'admin deleted restore': ['00000000-0000-4000-8000-000000000000', '--organization', 'x'],
@@ -156,6 +157,35 @@ async function run(given: readonly string[]): Promise<{ code: number | undefined
     Object.assign(console, { error, log });
   }
 }
+
+test('commands that only look record nothing, and lock nobody', async () => {
+  const stack = await createStack(app);
+  const { organization } = stack;
+  await startUpdate(app, stack);
+  const folder = path.join(app.dataDir, 'looked-at');
+  await mkdir(path.join(folder, '.pulumi/stacks/proj'), { recursive: true });
+  const latest = { manifest: { time: '2026-01-01T00:00:00Z', magic: '', version: '' }, resources: [] };
+  const state = { version: 3, checkpoint: { stack: 'organization/proj/other', latest } };
+  await writeFile(path.join(folder, '.pulumi/meta.yaml'), 'version: 1\n');
+  await writeFile(path.join(folder, '.pulumi/stacks/proj/other.json'), JSON.stringify(state));
+  await query(app, `update updates set expires_at = now() - interval '1 hour' where status = 'running'`);
+  await fence();
+  const before = await readTables();
+  const preview = ['admin', 'token', 'max-days', '7', '--organization', organization, '--preview'];
+  expect(await run(preview)).toEqual({ code: 0, stderr: '' });
+  const { code, stderr } = await run([
+    'import',
+    '--from',
+    `file://${folder}`,
+    '--organization',
+    organization,
+    '--verify',
+  ]);
+  // The stack is not here.
+  expect([code, stderr]).toEqual([1, expect.not.stringContaining('holdfast:')]);
+  expect(await changedTables(before)).toEqual([]);
+  await unfence();
+});
 
 test.each([
   ['admin fsck', ['--fix']],
