@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
 import { type Queryable, sql } from '../../src/shared/platform/db/sql.ts';
 import { createStackRepository, type StackRow } from '../../src/shared/stacks/stack-repository.ts';
 import { createCheckpointRepository } from '../../src/shared/state/checkpoints/checkpoint-repository.ts';
@@ -73,14 +74,19 @@ async function whileStarting<T>(stack: TestStack, commit: () => Promise<T>): Pro
   return Promise.all([committed, start]);
 }
 
-/** Sends `work`, which waits for a lock, while the transaction of `first` is open. Returns its result once that is committed. */
-async function whileUncommitted<T>(first: (tx: Queryable) => Promise<unknown>, work: () => Promise<T>): Promise<T> {
+/** Sends `work`, which waits for a lock, while the transaction of `first`, and then `last`, is open. Returns its result once that is committed. */
+async function whileUncommitted<T>(
+  first: (tx: Queryable) => Promise<unknown>,
+  work: () => Promise<T>,
+  last: (tx: Queryable) => Promise<unknown> = async () => undefined,
+): Promise<T> {
   const ready = Promise.withResolvers<void>();
   const waits = Promise.withResolvers<void>();
   const committed = app.context.db.inTransaction(async (tx) => {
     await first(tx);
     ready.resolve();
     await waits.promise;
+    await last(tx);
   });
   await Promise.race([ready.promise, committed]);
   const result = work();
@@ -92,6 +98,40 @@ async function whileUncommitted<T>(first: (tx: Queryable) => Promise<unknown>, w
   await committed;
   return result;
 }
+
+test('a limit for the lives of tokens locks members before their organization, as calls do', async () => {
+  const { organization } = await createStack(app);
+  const [row] = await query<{ id: string; member: string }>(
+    app,
+    `select o.id, m.user_id as member from organizations o join memberships m on m.organization_id = o.id where o.name = $1`,
+    [organization],
+  );
+  const { id, member } = row as { readonly id: string; readonly member: string };
+  // Its token is the first one in the table, and in the order of ids.
+  await query(
+    app,
+    `insert into api_tokens (id, kind, organization_id, name, role, token_hash)
+     values (overlay(gen_random_uuid()::text placing '00000000' from 1)::uuid, 'organization', $1, 'ci', 'member', sha256(gen_random_uuid()::text::bytea))`,
+    [id],
+  );
+  await query(app, `update api_tokens set description = 'later' where user_id = $1`, [member]);
+  const attempts = { limit: 0, call: 0 };
+  await whileUncommitted(
+    async (tx) => {
+      attempts.call++;
+      await tx.query(sql.nothing`select lock_shared(place_of_user(${member}))`);
+    },
+    () =>
+      app.context.db.inTransaction(async (tx) => {
+        attempts.limit++;
+        await createTokenRepository(tx).setMaxSeconds(id, 86_400);
+      }),
+    (tx) => tx.query(sql.nothing`select lock_shared(${id})`),
+  );
+  expect(attempts).toEqual({ limit: 1, call: 1 });
+  const lives = `select expires_at < now() + interval '2 days' as "isShort" from api_tokens where organization_id = $1 or user_id = $2`;
+  expect(await query(app, lives, [id, member])).toEqual([{ isShort: true }, { isShort: true }]);
+});
 
 test('an update that starts while its base is being rebuilt has the new base', async () => {
   const { found, stack } = await journaled();

@@ -52,10 +52,18 @@ export function createTokenLifeRepository(db: Queryable) {
           and t.listed_in is null and (t.expires_at is null or t.expires_at > n.at)
         order by n.at, t.id`),
 
-    /** Null: no limit. Shortens the lifetime of existing and future tokens. */
+    /**
+     * Null: no limit. Shortens the lifetime of existing and future tokens. Each of them takes a lock, in no order: all are taken before, in the
+     * order of calls, which is members, then the organization.
+     */
     setMaxSeconds: (organizationId: string, seconds: number | null) =>
       db.query(sql.nothing`
         /* tokens.setMaxSeconds */
-        update organization_access set max_token_seconds = ${seconds}::bigint where organization_id = ${organizationId}`),
+        with members as materialized (
+          select lock_exclusive(k.key) from (
+            select distinct place_of_user(user_id) as key from memberships where organization_id = ${organizationId} order by 1 offset 0) k),
+        locked as materialized (select lock_exclusive(${organizationId}) from (select count(*) from members) m)
+        update organization_access set max_token_seconds = ${seconds}::bigint
+        where organization_id = ${organizationId} and (select count(*) from locked) = 1`),
   };
 }
