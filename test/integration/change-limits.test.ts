@@ -660,6 +660,31 @@ describe('approval', () => {
     expect(await runAdminCommand(app, 'approve', name, 'abc', '--reason', 'x')).toMatchObject({ code: 1 });
   });
 
+  test.each(['the API', 'a command'])(
+    'it is given by %s for a run that nobody has stopped, though the stack has as many requests as are kept',
+    async (by) => {
+      const stack = await stackWith(2);
+      await setRule(stack, 'change-limit', { changes: 0 });
+      await query(
+        app,
+        `insert into update_approvals (stack_id, kind, commit_id, asked_by, update_id, request)
+       select s.id, 'update', lpad(n::text, 40, '0'), 'a', gen_random_uuid(), 'x' from generate_series(1, 1000) n,
+         stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id where o.name = $1`,
+        [stack.organization],
+      );
+      const other = await person(app, stack.organization, 'admin');
+      if (by === 'a command') {
+        const run = await runAdminCommand(app, 'approve', `${stack.organization}/proj/dev`, head, '--reason', 'urgent');
+        expect(run).toMatchObject({ code: 0 });
+      } else {
+        const body = { commit: head, reason: 'urgent' };
+        const { json } = await ok(app.call('POST', `${stack.path}/approvals`, { auth: stack.auth, body }));
+        await ok(give({ stack, runner: other, approvalId: json.id }, other.auth));
+      }
+      expect(await deleting(stack, {})).toBe(204);
+    },
+  );
+
   test('it goes with its stack', async () => {
     const request = await asked();
     await ok(app.call('DELETE', `${request.stack.path}?force=true`, { auth: request.stack.auth }));

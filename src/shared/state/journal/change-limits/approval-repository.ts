@@ -82,18 +82,21 @@ export function createApprovalRepository(db: Queryable) {
       approved_token_id = case when a.expires_at > clock_timestamp() then a.approved_token_id end,
       reason = case when a.expires_at > clock_timestamp() then a.reason end,
       expires_at = case when a.expires_at > clock_timestamp() then a.expires_at end`;
-  /** Drops the oldest requests of the stack, and of the requester of the approval `id`, if there are too many. Locked ones stay for the next time. */
-  const dropOldest = (stackId: string, id: string | null = null) => {
+  /**
+   * Drops the oldest requests of the stack, and of the requester of the approval `id`, if there are too many; `id`, which was just requested,
+   * stays. Locked ones stay for the next time.
+   */
+  const dropOldest = (stackId: string, id: string) => {
     const open = sql.fragment`update_approvals o where o.stack_id = ${stackId} and o.approved_at is null`;
     return db.query(sql.nothing`
       /* approvals.dropOldest */
       delete from update_approvals where id in (
         select a.id from (
-          (select o.id from ${open} order by o.update_id is null, o.asked_at desc, o.id desc offset ${maxRequests} limit ${droppedAtOnce})
+          (select o.id from ${open} order by o.id <> ${id}, o.update_id is null, o.asked_at desc, o.id desc offset ${maxRequests} limit ${droppedAtOnce})
           union
           (select o.id from ${open} and o.update_id is null and coalesce(o.asked_user_id, o.asked_token_id) =
-             (select coalesce(n.asked_user_id, n.asked_token_id) from update_approvals n where n.id = ${id}::uuid)
-           order by o.asked_at desc, o.id desc offset ${maxOwnAhead} limit ${droppedAtOnce})) o
+             (select coalesce(n.asked_user_id, n.asked_token_id) from update_approvals n where n.id = ${id})
+           order by o.id <> ${id}, o.asked_at desc, o.id desc offset ${maxOwnAhead} limit ${droppedAtOnce})) o
         join update_approvals a on a.id = o.id for update of a skip locked)`);
   };
   return {
@@ -102,7 +105,7 @@ export function createApprovalRepository(db: Queryable) {
       updateId: string,
       { stackId, kind, commit, request }: ApprovalSubject & { readonly request: string },
     ): Promise<void> => {
-      await db.query(sql.nothing`
+      const row = await db.one(sql.rows(IdRow)`
         /* approvals.askForUpdate */
         insert into update_approvals as a (stack_id, kind, commit_id, asked_by, asked_user_id, asked_token_id, update_id, request)
         select ${stackId}, ${kind}, ${commit}, coalesce(p.login, l.label, 'a token'), u.requested_by, u.token_id, u.id, ${request}
@@ -110,8 +113,9 @@ export function createApprovalRepository(db: Queryable) {
         cross join lateral (
           select case t.kind when 'team' then 'team:' || e.name || '/' || t.name else t.kind || ':' || t.name end as label) l
         where u.id = ${updateId}
-        ${asked}`);
-      await dropOldest(stackId);
+        ${asked}
+        returning id`);
+      await dropOldest(stackId, row.id);
     },
 
     /** Requests an approval ahead of a run. Returns the id of the approval. */
