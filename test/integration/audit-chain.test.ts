@@ -199,6 +199,16 @@ describe('chaining', () => {
       expect((await batchesOf()).length).toBe(3);
     });
 
+    test('also once that month has begun', async () => {
+      await addOfLastMonth();
+      await chain();
+      await query(app, `update audit_chaining set dropped_before = date_trunc('month', now() at time zone 'UTC')`);
+      await addOfLastMonth();
+      await chain();
+      expect((await batchesOf()).map(({ numbers }) => numbers.length)).toEqual([1, 1]);
+      expect(await problems()).toEqual([]);
+    });
+
     test('verification finds what was changed since', async () => {
       await addOfLastMonth();
       await chain();

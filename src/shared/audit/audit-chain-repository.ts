@@ -11,7 +11,7 @@ const StateRow = Type.Object({
   isReached: Type.Boolean(),
   /** Events before this month were dropped: `YYYY-MM-DD`. */
   droppedBefore: Type.String(),
-  /** Events before this month are not chained: the same, unless a clock that was ahead has set it. */
+  /** Events before this month and before `findKeptFrom` are not chained: the same, unless a clock that was ahead has set it. */
   chainedFrom: Type.String(),
   /** Whether that month lies in the future: retention drops only months that have ended. */
   isDroppedAhead: Type.Boolean(),

@@ -46,9 +46,12 @@ async function chainPass(tx: Queryable): Promise<Pass> {
   const { chainedFrom, horizonThrough, isReached, chainedThrough } = await auditChains.lockState();
   if (chainedThrough >= horizonThrough) return 'idle';
   if (!isReached) return 'waiting';
-  const range = { after: chainedThrough, through: horizonThrough, since: chainedFrom };
+  const range = { after: chainedThrough, through: horizonThrough, since: '0001-01-01' };
   const throughNumber = await auditChains.findPassEnd(range, { bytes: bytesAtOnce, events: eventsAtOnce });
-  const events = await auditChains.listEvents({ ...range, through: throughNumber }, eventsAtOnce);
+  const listed = await auditChains.listEvents({ ...range, through: throughNumber }, eventsAtOnce);
+  // Rare, see findKeptFrom.
+  const keptFrom = listed.some(({ month }) => month < chainedFrom) ? await auditChains.findKeptFrom() : chainedFrom;
+  const events = listed.filter(({ month }) => month >= chainedFrom || month >= keptFrom);
   const groups = Map.groupBy(events, ({ month, organizationId }) => `${organizationId} ${month}`);
   for (const [, group] of [...groups].toSorted(([one], [other]) => (one < other ? -1 : 1)))
     await chainBatch(tx, group, throughNumber);
