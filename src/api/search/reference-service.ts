@@ -1,4 +1,4 @@
-import { createDueIndexRepository } from '../../shared/search/due-index-repository.ts';
+import { createDueIndexRepository, type IndexLag } from '../../shared/search/due-index-repository.ts';
 import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import { readsByGrants } from '../access/reads-by-grants.ts';
@@ -50,7 +50,7 @@ export class ReferenceService {
       for (const name of added) names.add(name);
       if (ends[0] !== ends[1]) edges.push({ from: ends[0], to: ends[1] });
     }
-    const behind = await createDueIndexRepository(this.#context.db).readLag(home ? [home] : []);
+    const behind = home ? await this.#readLag([home]) : null;
     return { nodes: await this.#nodes(organizations, [...names]), edges, isCut, behind };
   }
 
@@ -73,8 +73,12 @@ export class ReferenceService {
         .slice(0, maxStacks)
         .map(({ organization, project, stack }): ReferenceNode => ({ organization, project, stack, isReadable: true })),
       isCut: reads.length > maxStacks || readers.length > maxStacks,
-      behind: await createDueIndexRepository(this.#context.db).readLag(organizations),
+      behind: await this.#readLag(organizations),
     };
+  }
+
+  #readLag(organizations: readonly SearchedOrganization[]): Promise<IndexLag | null> {
+    return createDueIndexRepository(readsByGrants(this.#context.db, organizations)).readLag(organizations);
   }
 
   #organizations({ tokenId }: Caller): Promise<readonly SearchedOrganization[]> {

@@ -25,8 +25,8 @@ export type UnindexedStack = Row<typeof UnindexedRow>;
 
 /** Stacks that the lag counts at most. */
 const maxDue = 10_000;
-/** With the caller's grants compared. */
-const maxDueCompared = 1_000;
+/** With the caller's grants compared: fewer if there are many grants. */
+const dueCompared = { least: 100, most: 1_000, factsChars: 2_000_000 };
 
 const LagRow = Type.Object({
   /** Stacks whose newest state is not indexed, up to a limit. */
@@ -196,7 +196,10 @@ export function createDueIndexRepository(db: Queryable) {
      */
     readLag: async (organizations: readonly ListedOrganization[]): Promise<IndexLag | null> => {
       const ids = organizations.map(({ id }) => id);
-      const limit = organizations.every(({ facts }) => facts === null) ? maxDue : maxDueCompared;
+      const factsChars = organizations.reduce((most, { facts }) => Math.max(most, facts?.length ?? 0), 0);
+      const { least, most } = dueCompared;
+      const compared = Math.max(least, Math.min(most, Math.floor(dueCompared.factsChars / factsChars)));
+      const limit = factsChars === 0 ? maxDue : compared;
       const row = await db.one(sql.rows(LagRow)`
         /* stateIndex.readLag */
         select count(*)::integer as stacks,
