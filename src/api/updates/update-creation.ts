@@ -37,6 +37,9 @@ const startWaitSeconds = 300;
 /** Checks outside of the transaction are repeated for a caller that waits after this time, in ms. */
 const freshMs = 1_000;
 
+/** Maximum waits for the lock of a stack while other creations of the organization wait, in ms. */
+const lockWaitMs = { first: 2_000, repeated: 300 };
+
 /** An update that was just created. */
 export interface CreatedUpdate {
   readonly updateId: string;
@@ -70,8 +73,8 @@ export interface PreparedCreation {
   readonly waitingRun: WaitingRun | null;
   /**
    * Creates the update. The transaction then holds a lock on the stack. `entryId` is that of the caller in the
-   * stack's queue, if it has one; its waiting ends. Records in the audit log what rules did not allow. After a LimitsChangedError,
-   * call it again.
+   * stack's queue, if it has one; its waiting ends. Records in the audit log what rules did not allow. After a LimitsChangedError, and
+   * after a lock timeout, call it again.
    */
   readonly run: (tx: Queryable, audit: AuditTrail, entryId?: string) => Promise<CreatedUpdate>;
   /**
@@ -152,8 +155,11 @@ export async function prepareCreation(
     const access = await lockAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     if (isCounting) await lockLimits(tx, found.organizationId);
-    // Other creations of the organization wait for this one, which can wait for its stack in the queue instead.
-    if (waitSeconds > 0 && (isCounting || limits.updates !== null)) await createQuotaRepository(tx).limitLockWait();
+    // Other creations of the organization wait for this one, which can wait for its stack in the queue instead, or try again.
+    if (isCounting || limits.updates !== null) {
+      const isRepeated = waitSeconds === 0 || entryId !== null;
+      await createQuotaRepository(tx).limitLockWait(isRepeated ? lockWaitMs.repeated : lockWaitMs.first);
+    }
     const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
     // Renamed while its caller waited, who would start the update under the former name.
     if (!stack || formatStackRef(stack) !== formatStackRef(found)) throw stackNotFound(ref);

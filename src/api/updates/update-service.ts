@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { hashToken } from '../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { isOutage } from '../../shared/platform/db/sqlstate.ts';
+import { isLockTimeout, isOutage } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
@@ -31,6 +32,8 @@ const maxCompleteAttempts = 5;
 /** How long, and how often, it is tried to end an update without a client while the database is not available: it would expire later, in ms. */
 const withdrawMs = 60_000;
 const withdrawRetryMs = 1_000;
+/** Pause between attempts to create an update whose stack is locked, in ms. */
+const lockedRetryMs = 200;
 
 /** The lifecycle of updates, from creation to completion. Each step is one short transaction. */
 export class UpdateService {
@@ -56,11 +59,16 @@ export class UpdateService {
    * expect them to run alongside an update. `entryId`: see PreparedCreation. Throws what `checkCandidate` throws; no update exists then.
    */
   async create(creation: PreparedCreation, audit: AuditTrail, entryId?: string): Promise<CreatedUpdate> {
-    try {
-      return await this.#create(creation, audit, entryId);
-    } catch (error) {
-      if (error instanceof LimitsChangedError) return this.#create(creation, audit, entryId);
-      throw error;
+    // As long as one statement could wait for the lock.
+    const until = performance.now() + this.#context.config.database.statementTimeoutMs;
+    for (;;) {
+      try {
+        return await this.#create(creation, audit, entryId);
+      } catch (error) {
+        const isLocked = isLockTimeout(error) && performance.now() < until;
+        if (isLocked) await sleep(lockedRetryMs);
+        else if (!(error instanceof LimitsChangedError)) throw error;
+      }
     }
   }
 

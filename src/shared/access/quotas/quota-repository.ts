@@ -74,8 +74,9 @@ export function createQuotaRepository(db: Queryable) {
       db.query(sql.nothing`
         /* quotas.lockOrganization */ select id from organizations where id = ${organizationId} for no key update`),
 
-    /** The transaction waits two seconds at most for each further lock. */
-    limitLockWait: () => db.query(sql.nothing`/* quotas.limitLockWait */ set local lock_timeout = '2s'`),
+    /** The transaction waits at most so long for each further lock. */
+    limitLockWait: (ms: number) =>
+      db.query(sql.nothing`/* quotas.limitLockWait */ select set_config('lock_timeout', ${String(ms)}, true)`),
 
     countStacks: async (organizationId: string): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
