@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { slicesOf } from '../../../../test/support/slices-of.ts';
 import { diffProperties } from '../../../shared/search/property-leaves.ts';
 import { compareResources, readFacts, viewResource } from '../../../shared/search/resource-facts.ts';
 import { canonicalOf, isSameInStacks } from './canonical-resource.ts';
@@ -19,17 +20,6 @@ const shapes: Readonly<Record<string, (note: string) => string>> = {
 
 function resource(shape: string, note: string): Buffer {
   return Buffer.from(`{"urn":"urn:pulumi:${note}::shop::a:b:C::c","type":"a:b:C",${shapes[shape]?.(note)}}`);
-}
-
-async function slicesOf(work: () => Promise<unknown>): Promise<number> {
-  let slices = 0;
-  let next = setImmediate(function count() {
-    slices++;
-    next = setImmediate(count);
-  });
-  await work();
-  clearImmediate(next);
-  return slices;
 }
 
 test.each(Object.keys(shapes))('a large resource is read and compared in many time slices: %s', async (shape) => {
