@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
+import { heapGrowth } from '../../../test/support/heap.ts';
 import { slicesOf } from '../../../test/support/slices-of.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 import { type Dependencies, DependencyScanner } from './dependency-scanner.ts';
@@ -8,6 +9,7 @@ import { statisticsOf } from './step-statistics.ts';
 import { type Step, StepTimes } from './step-times.ts';
 import { countsOf, describeUnusual, findUnusual } from './update-counts.ts';
 
+const mib = 1024 * 1024;
 const step = (urn: string, startedAt: number, endedAt: number, operation = 'create'): Step => ({
   ...{ urn, type: 't', operation, startedAt, endedAt, isFailed: false },
 });
@@ -105,6 +107,18 @@ describe('steps of events', () => {
       { urn: 'c', type: 't', operation: 'update', startedAt: 11, endedAt: 15, isFailed: true },
       { urn: 'a', type: 't', operation: 'create', startedAt: 10, endedAt: 19, isFailed: false },
     ]);
+  });
+
+  test('do not keep long types in memory', async () => {
+    const growth = await heapGrowth(() => {
+      const times = new StepTimes();
+      for (let at = 0; at < 50; at++)
+        times.add(event(10, 'resourcePreEvent', { op: 'create', urn: `r${at}`, type: 't'.repeat(mib) }));
+      for (let at = 0; at < 50; at++) times.add(event(11, 'resOutputsEvent', { op: 'create', urn: `r${at}` }));
+      expect(times.steps.map(({ type }) => type.length)).toEqual(Array.from({ length: 50 }, () => 300));
+      return times;
+    });
+    expect(growth).toBeLessThan(10 * mib);
   });
 
   test.each([
