@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type JsonSpan, scanMembersInSlices, sliceOf } from '../../shared/platform/json/json-text.ts';
-import { inSlices, Slices } from '../../shared/platform/slices/slices.ts';
+import { denseSliceBytes, inSlices, Slices } from '../../shared/platform/slices/slices.ts';
 import { cutText } from '../../shared/platform/text/cut-text.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import { PendingStepScanner } from './resources/pending-operations.ts';
@@ -105,13 +105,13 @@ function sizeOf({ outputs, pending }: StateSummary): number {
 async function scanState(state: AsyncIterable<Buffer>): Promise<StateSummary> {
   const scanner = new PendingStepScanner();
   const both = async function* (): AsyncGenerator<Buffer> {
-    for await (const chunk of inSlices(state)) {
+    for await (const chunk of inSlices(state, denseSliceBytes)) {
       scanner.write(chunk);
       yield chunk;
     }
   };
   const { outputs } = await readRootOutputs(both());
-  const { isCut, steps } = scanner.end();
+  const { isCut, steps } = await scanner.end();
   const pending = steps.map(({ id, isCustom, operation, type, urn }) => ({
     ...{ operation, urn, type, id: id || null },
     isImportable: operation === 'creating' && isCustom,
