@@ -13,7 +13,7 @@ import { findFreePort } from '../testkit/server-process.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { ensureToolchain } from '../testkit/toolchain/toolchain.ts';
 import { until } from '../testkit/until.ts';
-import { submitPassword } from '../testkit/web-session.ts';
+import { submitPassword, untilAsWide } from '../testkit/web-session.ts';
 
 /**
  * `pulumi login` in a terminal of its own, on a machine whose `xdg-open` writes the address that it is asked to open into a file. The
@@ -135,17 +135,27 @@ await suite('login with a browser', { ownServer: true, tools: ['pulumi-3.276', '
       const signIn = `${url}/sign-in?next=/account`;
       await page.goto(signIn);
       await submitPassword(page, 'ada');
-      await page.getByLabel('Name of a new passkey').fill('my <laptop>');
+      const name = `my <laptop> ${'w'.repeat(40)}`;
+      const passkey = page.getByRole('listitem').filter({ hasText: name });
+      await page.getByLabel('Name of a new passkey').fill(name);
       await page.getByRole('button', { name: 'Add a passkey' }).click();
-      await page.getByText('my <laptop>').waitFor();
+      await passkey.waitFor();
       await page.getByRole('button', { name: 'Sign out', exact: true }).click();
       await page.getByRole('heading', { name: 'Sign in' }).waitFor();
       await page.goto(signIn);
+      const options = '**/sign-in/passkey/options';
+      await page.route(options, (route) => route.fulfill({ status: 502, body: '<html>Bad gateway</html>' }));
+      await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
+      await page.getByText('The server does not answer. Try again.').waitFor();
+      await page.unroute(options);
       await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
       await page.getByText('You are signed in as ada').waitFor();
       await page.getByText('by passkey').waitFor();
-      await page.getByRole('button', { name: 'Remove' }).click();
-      await page.getByText('my <laptop>').waitFor({ state: 'detached' });
+      await passkey.getByText('Remove…').click();
+      await page.setViewportSize({ width: 320, height: 800 });
+      await untilAsWide(page, 320);
+      await page.getByRole('button', { name: `Remove ${name}` }).click();
+      await passkey.waitFor({ state: 'detached' });
       await page.getByRole('button', { name: 'Sign out', exact: true }).click();
       await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
       await page.getByText('The passkey was not accepted').waitFor();

@@ -3,7 +3,6 @@ import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 
 import { callApiOk } from '../testkit/api-call.ts';
-import type { HoldfastServer } from '../testkit/holdfast-server.ts';
 import { expectFailure, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';

@@ -86,6 +86,23 @@ await suite('parts of the web UI that cannot be loaded', { ownServer: true, tool
     scenarioTimeoutMs,
   );
 
+  // Browsers may keep that a file could not be loaded, and ask for it again only after the page is loaded anew.
+  test(
+    'a page that several retries have not loaded is opened by loading it anew, once',
+    async () => {
+      const refused = await fail(/assets\/stack-page-.*\.js/);
+      await link().click();
+      await notice('The page could not be loaded').waitFor();
+      await until(async () => opened === 1, 'the page is loaded anew');
+      expect(page.url()).toContain(`/${organization}/web/one`);
+      const before = refused();
+      await notice('Reload the page to go on.').waitFor();
+      await until(async () => refused() > before + 4, 'the part was asked for again');
+      expect(opened).toBe(1);
+    },
+    scenarioTimeoutMs,
+  );
+
   test(
     'a page whose styles were refused ahead is never shown without them',
     async () => {

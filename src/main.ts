@@ -1,3 +1,9 @@
+import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
+
+// Of a host with several addresses, Node gives up each one before the last after 250 ms, and fails if the last one is IPv6 on a machine
+// without it. A lost packet is repeated after a second; the shortest limit of a connection, that of S3, is 3 s.
+setDefaultAutoSelectFamilyAttemptTimeout(2_000);
+
 // Node handles no signal by itself in the first process of a container, and an embedded Postgres ends on `exit`.
 for (const [signal, code] of [
   ['SIGHUP', 129],

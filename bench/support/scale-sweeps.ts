@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
 import { createJobAdmissionRepository } from '../../src/shared/jobs/job-admission-repository.ts';
-import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import { createOutcomeRepository } from '../../src/shared/platform/outcomes/outcome-repository.ts';
 import { createBlobRepository } from '../../src/shared/state/checkpoints/blob-repository.ts';
 import { createDocumentCheckRepository } from '../../src/shared/state/checkpoints/document-check-repository.ts';
 import { createCompactionRepository } from '../../src/shared/state/journal/compaction-repository.ts';
@@ -53,7 +53,7 @@ async function explainSweeps(url: string): Promise<ReturnType<typeof explainingP
       await blobs.lockUnreferenced(86_400, 200);
       await blobs.listDeletions(200);
       await createJobAdmissionRepository(db).deleteExpired(3600);
-      await createJobResultRepository(db).deleteOlderThan(86_400);
+      await createOutcomeRepository(db).deleteOlderThan(86_400);
       await checks.claim({ periodSeconds: 30 * 86_400, bytes: 1e6, limit: 50, claimSeconds: 600 });
       await checks.listUpdates(ids.stack, 0, 100);
       await checks.readStatistics();

@@ -37,6 +37,7 @@ import {
   type SchemaIssue,
 } from './platform/http/schema-issues.ts';
 import { registerSecurityHeaders } from './platform/http/security-headers.ts';
+import { registerHeads } from './platform/http/streamed-response.ts';
 import { registerWebAssets } from './platform/http/web-assets.ts';
 import { createFront } from './platform/server/http-server.ts';
 import { registerServiceRoutes } from './platform/service.routes.ts';
@@ -94,6 +95,8 @@ export async function buildApi(context: ApiContext): Promise<App> {
   registerRequestSpans(app);
   registerAccessLog(app, context.metrics);
   registerSecurityHeaders(app);
+  registerHeads(app);
+  registerGoodbye(app, context.lifecycle);
   if (context.dataOwnership) registerOwnershipCheck(app, context.dataOwnership);
   await registerWebAssets(app, webFolder);
   registerErrors(app);
@@ -128,6 +131,17 @@ async function registerPages(scope: FastifyInstance, services: ApiServices): Pro
   await registerSession(scope, services);
   registerAudit(scope, services);
   registerSignInPages(toRouteScope(scope), services);
+}
+
+/**
+ * From the beginning of a shutdown on, each response ends its connection. A client that keeps it would lose its next call when the server closes
+ * the connection.
+ */
+function registerGoodbye(app: FastifyInstance, lifecycle: ApiContext['lifecycle']): void {
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    if (lifecycle.isClosing) void reply.header('connection', 'close');
+    done();
+  });
 }
 
 /** Everything under /api and /scim. */

@@ -53,7 +53,6 @@ export const commandsOfFencedSite: Readonly<Record<string, (options: Options) =>
   'backup list': always,
   'backup verify': always,
   'backup restore': always,
-  'backup prune': always,
   'blobs status': always,
   import: ({ apply }) => apply !== true,
   export: always,

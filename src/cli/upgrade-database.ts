@@ -1,7 +1,8 @@
 import path from 'node:path';
-import { UpgradeError, upgradeDatabase } from '../shared/backup/upgrade-database.ts';
+import { abandonUpgrade, UpgradeError, upgradeDatabase } from '../shared/backup/upgrade-database.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import { claimDataDir } from '../shared/platform/config/data-dir.ts';
+import { endAfter } from './end-after.ts';
 import { createProcessLogger } from './process-logger.ts';
 
 /** Brings the embedded database to the Postgres of this release, while no server runs on the data directory. Throws UpgradeError. */
@@ -13,8 +14,10 @@ export async function upgradeEmbeddedDatabase(
     throw new UpgradeError('HOLDFAST_DATABASE_URL names another Postgres, which its own tools upgrade');
   const logger = createProcessLogger(config);
   const claim = await claimDataDir(config.dataDir, logger);
+  const directory = path.join(config.dataDir, 'postgres');
+  const forget = endAfter(() => abandonUpgrade(directory, logger));
   try {
-    const upgrade = await upgradeDatabase(path.join(config.dataDir, 'postgres'), {
+    const upgrade = await upgradeDatabase(directory, {
       ...{ claim, logger, oldPostgres },
       onStep: (text) => console.error(text),
     });
@@ -25,5 +28,6 @@ export async function upgradeEmbeddedDatabase(
     );
   } finally {
     claim.release();
+    await forget();
   }
 }

@@ -2,7 +2,6 @@ import { type AppContext, type ContextOverrides, createContext } from './context
 import type { JobDispatcher } from './jobs/dispatcher.ts';
 import { createJobAdmissionRepository, type JobAdmissionRepository } from './jobs/job-admission-repository.ts';
 import { JobQueueView } from './jobs/job-queue-view.ts';
-import { createJobResultRepository, type JobResultRepository } from './jobs/job-result-repository.ts';
 import { registerQueueGauges, registerRedisMetrics } from './jobs/queue-metrics.ts';
 import { QueueMonitor } from './jobs/queue-monitor.ts';
 import { Queues } from './jobs/queues.ts';
@@ -11,6 +10,7 @@ import { RedisJobQueue } from './jobs/redis-job-queue.ts';
 import { type Config, ConfigError } from './platform/config/config.ts';
 import { assertMigrated } from './platform/db/migrate.ts';
 import type { Logger } from './platform/logger/logger.ts';
+import { createOutcomeRepository, type OutcomeRepository } from './platform/outcomes/outcome-repository.ts';
 import { RedisPayloadStore } from './platform/payloads/redis-payload-store.ts';
 import {
   assertNoEviction,
@@ -29,7 +29,7 @@ export interface ClusterContext extends AppContext {
   /** Fails fast while Redis is down. */
   readonly producer: RedisConnection;
   readonly admissions: JobAdmissionRepository;
-  readonly jobResults: JobResultRepository;
+  readonly jobResults: OutcomeRepository;
   readonly queues: Queues;
   readonly monitor: QueueMonitor;
   readonly jobQueueView: JobQueueView;
@@ -90,7 +90,7 @@ export async function createClusterContext(
       return connection;
     };
     const admissions = createJobAdmissionRepository(context.db);
-    const jobResults = createJobResultRepository(context.db);
+    const jobResults = createOutcomeRepository(context.db);
     const jobQueueView = new JobQueueView(queues, monitor, admissions);
     return { ...context, producer, connectWorker, admissions, jobResults, queues, monitor, jobQueueView };
   } catch (error) {

@@ -12,20 +12,11 @@ import { EventWriter } from './events/event-writer.ts';
 import { NotificationSender } from './events/live/notification-sender.ts';
 import { EventsOfPreviews } from './events/previewed-changes.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
+import { openStores } from './open-stores.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
-import { FencedBlobStore } from './platform/blobs/fenced-blob-store.ts';
-import { createBlobLocationRepository } from './platform/blobs/locations/blob-location-repository.ts';
-import { LocatedBlobStore } from './platform/blobs/locations/located-blob-store.ts';
-import { formatLocation } from './platform/blobs/locations/location-url.ts';
-import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
-import { openBlobs } from './platform/blobs/open-blobs.ts';
-import { createCopyQueueRepository } from './platform/blobs/second/copy-queue-repository.ts';
-import { MirroredBlobStore } from './platform/blobs/second/mirrored-blob-store.ts';
-import { openSecondStore } from './platform/blobs/second/second-store.ts';
 import type { DataOwnership } from './platform/claim/data-dir-claim.ts';
 import type { Config } from './platform/config/config.ts';
 import { type Database, openDatabase } from './platform/db/database.ts';
-import { repeatAtStart } from './platform/db/postgres-start.ts';
 import type { Queryable } from './platform/db/sql.ts';
 import { Lifecycle } from './platform/lifecycle/lifecycle.ts';
 import { createLogger, type Logger } from './platform/logger/logger.ts';
@@ -44,9 +35,9 @@ import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './s
 import type { KeyRing } from './secrets/key-ring.ts';
 import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
 import { openKeyRing } from './secrets/open-key-ring.ts';
+import type { Registration } from './secrets/open-master-keys.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
-import { assertOwnStore } from './state/blobs/store-ownership.ts';
 import { BaseUrns } from './state/journal/change-limits/base-urns.ts';
 import { backlogSteps, JournalBacklog } from './state/journal/incremental/journal-backlog.ts';
 import { JournalWriter } from './state/journal/journal-writer.ts';
@@ -111,8 +102,7 @@ export interface ContextOverrides extends StateOverrides {
   readonly lifecycle?: Lifecycle;
   /** Instead of the one of the master keys. Null, also where keys are needed: what is encrypted cannot be read. */
   readonly ring?: KeyRing | null;
-  /** False: this process leaves no trace of its master keys, see MasterKeyParts. */
-  readonly registersKeys?: boolean;
+  readonly registersKeys?: Registration;
 }
 
 /**
@@ -141,39 +131,9 @@ export async function createContext(
     throw error;
   });
   const dataKeys = new DataKeys(encryptionKeys, ring, config.encryption.dataKeySeconds);
-  const locations = createBlobLocationRepository(db);
-  const second = await openSecondStore(config);
-  const located = overrides.blobs
-    ? new LocatedBlobStore({ locations, own: overrides.blobs, config: config.blobs })
-    : await openBlobs({ config, db, logger, second });
-  const mirror = second && !second.isReplicated ? { main: located, second: second.store } : null;
   const readOnly = new ReadOnlyMode();
-  const copyQueue = createCopyQueueRepository(db);
-  const queue = {
-    ...copyQueue,
-    // Reads go on at a site that another one has replaced.
-    addAll: async (keys: readonly string[]) => readOnly.isFenced || copyQueue.addAll(keys),
-  };
-  const written = mirror ? new MirroredBlobStore({ ...mirror, queue, isStrict: second?.isStrict === true }) : located;
-  const blobs = new MeteredBlobStore(new FencedBlobStore(written, readOnly), metrics);
-  if (second && !mirror) lifecycle.onClose('stores', 'second store', () => second.store.close());
-  const sources = async () => [
-    ...(await located.stores()),
-    // A bucket that replicates itself gets blobs from there only.
-    ...(second ? [{ store: second.store, isWritten: !second.isReplicated }] : []),
-  ];
-  const siteStores: SiteStore[] = [{ name: 'main', store: located }];
-  if (second) siteStores.push({ name: 'second', store: second.store });
-  lifecycle.onClose('stores', 'blobs', () => blobs.close());
-  // An embedded server has both in one folder. After a move, each location has a mark.
-  const isApart = config.blobs.kind === 's3' || config.database.url !== null;
-  if (!overrides.blobs && isApart)
-    await repeatAtStart(
-      async () =>
-        (await located.read()) === null && assertOwnStore({ blobs: located, db }, formatLocation(config.blobs)),
-      { waitMs: config.startWaitMs, logger },
-    );
-
+  const stores = await openStores({ config, db, lifecycle, logger, metrics, readOnly }, overrides.blobs);
+  const { blobs, mirror } = stores;
   const outgoing = overrides.outgoing ?? new Outgoing({ allow: config.outgoingAllow });
   const encryptedSecrets = new EncryptedSecrets(ring);
   const stacks = createStackRepository(db);
@@ -186,10 +146,9 @@ export async function createContext(
     lifecycle,
     logger,
     blobs,
-    sources,
+    sources: stores.sources,
     dataKeys,
-    // Without a second store, no task looks at the queue.
-    repairLater: async (key: string) => mirror && queue.addPostponed(key),
+    repairLater: stores.repairLater,
     readOnly,
     stacks,
     updates,
@@ -228,7 +187,7 @@ export async function createContext(
     readOnly,
     blobs,
     mirror,
-    siteStores,
+    siteStores: stores.siteStores,
     recordReplaced,
     payloads,
     identity: createIdentityRepository(db),

@@ -2,7 +2,7 @@ import { Outlet, useParams } from '@tanstack/react-router';
 import { Lock, Mail, Menu as MenuIcon, Search } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import { Breadcrumb } from './platform/app/breadcrumb.tsx';
-import { isTyping } from './platform/app/is-typing.ts';
+import { hasPopup, isTyping } from './platform/app/is-typing.ts';
 import { useMe } from './platform/app/me.ts';
 import { OfflineBanner } from './platform/app/offline-banner.tsx';
 import { usePageAction } from './platform/app/page-actions.ts';
@@ -35,12 +35,12 @@ export function Shell() {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       const { altKey, ctrlKey, key, metaKey, target } = event;
-      const hasPopup = document.querySelector('[role=dialog],[role=menu]') !== null;
-      if (key === '?' && !altKey && !ctrlKey && !metaKey && !isTyping(target) && !hasPopup) setIsHelpOpen(true);
+      if (key === '?' && !altKey && !ctrlKey && !metaKey && !isTyping(target) && !hasPopup()) setIsHelpOpen(true);
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== 'k') return;
       event.preventDefault();
       // Its entries leave the page, and what is open there.
-      setIsPaletteOpen((isOpen) => !isOpen && !hasPopup);
+      const isFree = !hasPopup();
+      setIsPaletteOpen((isOpen) => !isOpen && isFree);
     };
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
@@ -59,6 +59,7 @@ export function Shell() {
       >
         {shellTexts.skip}
       </a>
+      <Announcer />
       <div className={styles['shell']}>
         <aside className={styles['rail']}>
           <Sidebar organization={organization} onLeave={() => {}} />
@@ -98,6 +99,25 @@ export function Shell() {
       {isHelpOpen ? <KeyboardHelp onClose={() => setIsHelpOpen(false)} /> : null}
       {isPaletteOpen ? <CommandPalette organization={organization} onClose={() => setIsPaletteOpen(false)} /> : null}
     </>
+  );
+}
+
+/** Screen readers announce the title of a page that the user goes to: the browser does that only for pages that it loads. */
+function Announcer() {
+  const [title, setTitle] = useState('');
+  useEffect(() => {
+    let isFirst = true;
+    const observer = new MutationObserver(() => {
+      if (!isFirst) setTitle(document.title);
+      isFirst = false;
+    });
+    observer.observe(document.querySelector('title') as Node, { childList: true });
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <p className="unseen" role="status">
+      {title}
+    </p>
   );
 }
 

@@ -4,8 +4,8 @@ import type { AppContext } from '../shared/context.ts';
 import { createRateCounterRepository } from '../shared/identity/rate-counter-repository.ts';
 import { createExchangeRepository } from '../shared/identity/trust/exchange-repository.ts';
 import { createJobAdmissionRepository } from '../shared/jobs/job-admission-repository.ts';
-import { createJobResultRepository } from '../shared/jobs/job-result-repository.ts';
 import { createBackgroundTaskRepository } from '../shared/platform/background-tasks/background-task-repository.ts';
+import { createOutcomeRepository } from '../shared/platform/outcomes/outcome-repository.ts';
 import { measureStorage } from './access/measure-storage.ts';
 import { addAuditPartitions, dropOldAudit } from './audit/audit-retention.ts';
 import { chainAudit, storeAuditHeads } from './audit/chain-audit.ts';
@@ -56,7 +56,7 @@ const exchangesAtOnce = 5_000;
 export function startBackgroundTasks(context: AppContext): void {
   const { blobs, config, db, lifecycle } = context;
   const admissions = createJobAdmissionRepository(db);
-  const jobResults = createJobResultRepository(db);
+  const jobResults = createOutcomeRepository(db);
   const failedLookups = createRateCounterRepository(db, 'failedLookups');
   const rateCounters = createRateCounterRepository(db, 'requests');
   const exchanges = createExchangeRepository(db);

@@ -10,13 +10,16 @@ import {
   type JobAdmissionRepository,
 } from '../../src/shared/jobs/job-admission-repository.ts';
 import { JobQueueView } from '../../src/shared/jobs/job-queue-view.ts';
-import { createJobResultRepository, type JobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
 import { ConflictError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { JobPendingError, JobWithdrawnError } from '../../src/shared/platform/errors/outcome.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import {
+  createOutcomeRepository,
+  type OutcomeRepository,
+} from '../../src/shared/platform/outcomes/outcome-repository.ts';
 import { PayloadMissingError } from '../../src/shared/platform/payloads/payload-store.ts';
 import { QueueUnavailableError } from '../../src/shared/platform/redis/queue-unavailable.ts';
 import { assertNoEviction, RedisPolicyError, untilReady } from '../../src/shared/platform/redis/redis.ts';
@@ -47,7 +50,7 @@ await describeOnRedis((server) => {
   let database: TestDatabase;
   let db: Database;
   let admissions: JobAdmissionRepository;
-  let jobResults: JobResultRepository;
+  let jobResults: OutcomeRepository;
   let redis: Redis;
   const open: { close(): Promise<void> }[] = [];
   const unhandled: unknown[] = [];
@@ -57,7 +60,7 @@ await describeOnRedis((server) => {
     database = await createTestDatabase();
     db = await openDatabase({ ...parseConfig({}).database, url: database.url, poolSize: 20 });
     admissions = createJobAdmissionRepository(db);
-    jobResults = createJobResultRepository(db);
+    jobResults = createOutcomeRepository(db);
   });
   afterAll(async () => {
     await db.close();
@@ -219,7 +222,7 @@ await describeOnRedis((server) => {
 
   it('a call keeps waiting while Postgres is away, and gets its result when it is back', async () => {
     let away = true;
-    const faulty: JobResultRepository = {
+    const faulty: OutcomeRepository = {
       ...jobResults,
       find: async (jobId) => {
         if (away) throw new Error('connection refused');
@@ -362,7 +365,7 @@ await describeOnRedis((server) => {
       const ended: string[] = [];
       const written = Promise.withResolvers<void>();
       const gone = Promise.withResolvers<void>();
-      const dying: JobResultRepository = {
+      const dying: OutcomeRepository = {
         ...jobResults,
         insert: async (jobId, outcome) => {
           const result = await jobResults.insert(jobId, outcome);

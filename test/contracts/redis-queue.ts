@@ -1,10 +1,10 @@
 import type { Job } from '../../src/shared/jobs/definitions.ts';
 import type { JobAdmissionRepository } from '../../src/shared/jobs/job-admission-repository.ts';
-import type { JobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { QueueMonitor } from '../../src/shared/jobs/queue-monitor.ts';
 import { Queues } from '../../src/shared/jobs/queues.ts';
 import { RedisDispatcher } from '../../src/shared/jobs/redis-dispatcher.ts';
 import { createLogger, type Logger } from '../../src/shared/platform/logger/logger.ts';
+import type { OutcomeRepository } from '../../src/shared/platform/outcomes/outcome-repository.ts';
 import {
   connectRedis,
   disconnectRedis,
@@ -31,7 +31,7 @@ export interface ApiSide {
 export async function openApiSide(options: {
   readonly url: string;
   readonly admissions: JobAdmissionRepository;
-  readonly jobResults: JobResultRepository;
+  readonly jobResults: OutcomeRepository;
   readonly waitMs?: number;
   readonly jobLifeMs?: number;
   /** Opens at once, whether or not Redis is there. */
@@ -78,7 +78,7 @@ export interface WorkerSide {
 export function openWorkerSide(options: {
   readonly url: string;
   readonly admissions: JobAdmissionRepository;
-  readonly jobResults: JobResultRepository;
+  readonly jobResults: OutcomeRepository;
   readonly work: (job: Job) => Promise<void>;
   readonly onEnded?: (job: Job) => Promise<void>;
   readonly concurrency?: number;

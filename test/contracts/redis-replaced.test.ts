@@ -2,9 +2,9 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { createJobAdmissionRepository } from '../../src/shared/jobs/job-admission-repository.ts';
-import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
+import { createOutcomeRepository } from '../../src/shared/platform/outcomes/outcome-repository.ts';
 import { RedisPayloadStore } from '../../src/shared/platform/payloads/redis-payload-store.ts';
 import { command, type RedisGroup, startRedisCluster } from '../../testkit/redis-groups.ts';
 import { type RedisServer, startRedisServer } from '../../testkit/redis-server.ts';
@@ -49,7 +49,7 @@ await describeWithTools('an address of one Redis that leads to another one', ['r
     const options = {
       url: proxy.url,
       admissions: createJobAdmissionRepository(db),
-      jobResults: createJobResultRepository(db),
+      jobResults: createOutcomeRepository(db),
     };
     api = await openApiSide({ ...options, waitMs: 10_000 });
     worker = openWorkerSide({ ...options, work: async () => {} });
@@ -140,7 +140,7 @@ await describeWithTools('a Redis cluster', ['redis-server'], () => {
   it('notifies calls again after all connections have vanished', async () => {
     const login = group.url.slice(0, group.url.indexOf('@') + 1);
     const url = `${login}${proxies.map(({ url }) => new URL(url).host).join(',')}`;
-    const options = { url, admissions: createJobAdmissionRepository(db), jobResults: createJobResultRepository(db) };
+    const options = { url, admissions: createJobAdmissionRepository(db), jobResults: createOutcomeRepository(db) };
     await using api = disposing(await openApiSide({ ...options, waitMs: 10_000 }));
     await using _worker = disposing(openWorkerSide({ ...options, work: async () => {} }));
     const isNotified = async (): Promise<boolean> => {

@@ -283,6 +283,11 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
     expect(await firing({ samples: [...working, waiting], at: 70 })).toEqual([['HoldfastAuditNotSent']]);
   });
 
+  test('say that another database owns the store also of one that was restored and sends nothing yet', async () => {
+    const paused = gauge('holdfast_outgoing_paused', 1);
+    expect(await firing({ samples: [...working, paused], at: 20 })).toEqual([['HoldfastNotTakenOver']]);
+  });
+
   test('say that workers no longer make backups', async () => {
     const made = { ...gauge('holdfast_backup_overdue_seconds', 0), until: 20 };
     const fired = await firing(

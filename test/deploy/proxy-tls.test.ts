@@ -63,7 +63,8 @@ describe('the proxy with TLS in front of one server', () => {
         env: {
           HOME: home,
           XDG_DATA_HOME: home,
-          PROXY_ADDRESS: url,
+          // A name like a public one, with a certificate by the same authority.
+          PROXY_ADDRESS: `${url}, https://holdfast.local:${port}`,
           PROXY_BIND: '127.0.0.1',
           PROXY_HTTP_PORT: String(httpPort),
           PROXY_API_UPSTREAMS: upstream,
@@ -84,6 +85,7 @@ describe('the proxy with TLS in front of one server', () => {
   interface Answer {
     readonly status: number;
     readonly cookies: readonly string[];
+    readonly strictTransport: string | undefined;
     readonly body: string;
   }
 
@@ -93,14 +95,20 @@ describe('the proxy with TLS in front of one server', () => {
     at: string,
     headers: Record<string, string> = {},
     body: string | Buffer = '',
+    name = 'localhost',
   ): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const { port } = new URL(url);
-    const where = { host: '127.0.0.1', port, path: at, servername: 'localhost', ca: readFileSync(authority()) };
-    request({ ...where, method, headers: { host: `localhost:${port}`, ...headers } }, (response) => {
+    const where = { host: '127.0.0.1', port, path: at, servername: name, ca: readFileSync(authority()) };
+    request({ ...where, method, headers: { host: `${name}:${port}`, ...headers } }, (response) => {
       text(response).then(
         (received) =>
-          resolve({ status: response.statusCode ?? 0, cookies: response.headers['set-cookie'] ?? [], body: received }),
+          resolve({
+            status: response.statusCode ?? 0,
+            cookies: response.headers['set-cookie'] ?? [],
+            strictTransport: response.headers['strict-transport-security'],
+            body: received,
+          }),
         reject,
       );
     })
@@ -142,6 +150,14 @@ describe('the proxy with TLS in front of one server', () => {
     const type = { 'content-type': 'application/octet-stream' };
     const archive = gzipSync('the files of a policy pack');
     expect((await call('PUT', `${pathname}${search}`, type, archive)).status).toBe(204);
+  });
+
+  test('makes browsers use TLS for a name of its own, and not for localhost, which others use too', async () => {
+    for (const at of ['/healthz', '/', '/metrics']) {
+      const named = await call('GET', at, {}, '', 'holdfast.local');
+      expect({ at, strict: named.strictTransport }).toEqual({ at, strict: 'max-age=31536000' });
+      expect((await call('GET', at)).strictTransport).toBeUndefined();
+    }
   });
 
   test('sends plain HTTP to TLS', async () => {

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { query } from '../support/database.ts';
+import { person } from '../support/grants.ts';
 import { hookRoutes } from '../support/hook-routes.ts';
 import { pages } from '../support/page-routes.ts';
 import { listRoutes, procedureRoutes } from '../support/routes.ts';
@@ -92,6 +93,7 @@ const expected: Record<
   [`POST ${S}/rename`]: 'member',
   [`PATCH ${S}/tags`]: 'member',
   [`POST ${S}/tags`]: 'member',
+  [`PATCH ${S}/tags/:tag`]: 'member',
   [`DELETE ${S}/tags/:tag`]: 'member',
   [`GET ${S}/policypacks`]: 'viewer',
   [`GET ${S}/export`]: 'viewer',
@@ -205,6 +207,7 @@ const bodies: Record<string, object> = {
   [`POST ${S}/rename`]: { newName: 'x/y' },
   [`PATCH ${S}/tags`]: {},
   [`POST ${S}/tags`]: { name: 'a', value: 'b' },
+  [`PATCH ${S}/tags/:tag`]: { value: 'b' },
   [`POST ${S}/import`]: {},
   [`POST ${S}/encrypt`]: { plaintext: 'QQ==' },
   [`POST ${S}/decrypt`]: { ciphertext: 'QQ==' },
@@ -418,8 +421,15 @@ describe('with a token', () => {
       hashToken((tokens['member'] as string).replace('token ', '')),
     ]);
     const [method, pattern] = route.split(' ') as [string, string];
+    // Somebody else is invited there.
+    const inviting = await createStack(app);
+    const other = await person(app, (await createStack(app)).organization, 'member');
+    const invitations = `/api/orgs/${inviting.organization}/invitations`;
+    await ok(app.call('POST', invitations, { auth: inviting.auth, body: { login: other.login, role: 'viewer' } }));
     for (const id of [theirs[0]?.id as string, 'x']) {
-      const response = await app.call(method, pattern.replace(':tokenId', id), {
+      const path = pattern.replace(':tokenId', id).replace(':organization', inviting.organization);
+      expect(path).not.toContain(':');
+      const response = await app.call(method, path, {
         auth: tokens['viewer'] as string,
         ...(method === 'POST' ? { body: {} } : {}),
       });

@@ -345,6 +345,13 @@ describe('verification finds', () => {
     });
   });
 
+  test('heads that the blob store has lost', async () => {
+    const { blobs } = app.context;
+    for (const { key } of (await blobs.list(`audit/heads/${organizationId}/`)).blobs) await blobs.delete(key);
+    const text = 'the blob store has lost the hash of batch 2';
+    expect(await problems()).toEqual([{ organizationId, kind: 'head', text }]);
+  });
+
   test.each(changes)('%s', async (_, statement, kind, text) => {
     let sql = statement.replaceAll('$o', `'${organizationId}'`);
     for (const object of ['b', 'd', 'e']) sql = sql.replaceAll(`$${object}`, await numberOf(object));

@@ -473,6 +473,31 @@ test('a restore that is killed before, within or after the load is repeated and 
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('The database is not empty')]);
 }, 240_000);
 
+test('a database that is used while blobs are copied is not overwritten, and no second restore begins meanwhile', async () => {
+  await using database = await createEmptyDatabase();
+  const logger = createLogger({ level: 'warn' });
+  await migrate({ url: database.url, connectMs: 30_000, waitMs: 0, logger });
+  const client = new pg.Client({ connectionString: database.url });
+  client.on('error', () => {});
+  await client.connect();
+  const to = { databaseUrl: database.url, dataDir: path.join(home, 'used') };
+  await plainBackup(await openStore('used-backup'));
+  const args = ['restore', '--from', path.join(home, 'used-backup')];
+  // It waits after the blobs, before the migrations.
+  await client.query(`select pg_advisory_lock(${migrationLock})`);
+  const first = runBackup(to, ...args);
+  const waits = `select 1 from pg_stat_activity where datname = current_database() and query like 'select pg_try_advisory_lock%'`;
+  await until(async () => (await client.query(waits)).rowCount !== 0, 'the first restore has copied the blobs');
+  const second = await runBackup(to, ...args);
+  expect([second.code, second.stderr]).toEqual([1, expect.stringContaining('Another restore into this database runs')]);
+  await client.query(`insert into organizations (name) values ('meanwhile')`);
+  await client.query(`select pg_advisory_unlock(${migrationLock})`);
+  const { code, stderr } = await first;
+  expect([code, stderr]).toEqual([1, expect.stringContaining('The database is no longer empty')]);
+  expect((await client.query('select name from organizations')).rows).toEqual([{ name: 'meanwhile' }]);
+  await client.end();
+}, 240_000);
+
 test('an interrupted restore is not continued with another backup', async () => {
   await using database = await createEmptyDatabase();
   const logger = createLogger({ level: 'warn' });

@@ -11,9 +11,10 @@ import {
   routeNames,
   type Scene,
 } from '../support/every-body-route.ts';
+import { digestRows } from '../support/row-digests.ts';
 import { testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-import { digestRows, expectNothingChanged, expectRejection, head, settled, WireServer } from '../support/wire.ts';
+import { expectNothingChanged, expectRejection, head, settled, WireServer } from '../support/wire.ts';
 
 const mib = 1024 * 1024;
 

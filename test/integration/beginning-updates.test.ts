@@ -287,15 +287,15 @@ describe('one call whose client does not learn of its update', () => {
     ['completes it', 'succeeded', (update) => complete(app, update)],
   ])('keeps it if the holder of its lease %s', async (_, status, useLease, journalVersion = 1) => {
     const stack = await createStack(app);
-    const forsake = jest.spyOn(UpdateService.prototype, 'forsake');
+    const withdrawal = jest.spyOn(UpdateService.prototype, 'withdrawUnanswered');
     await callWire(stack, 'begin-update', { part: true, journalVersion }, async (answer, text, leave) => {
       const { token, updateID: id, version } = JSON.parse(text);
       await ok(useLease({ id, path: `${stack.path}/update/${id}`, lease: `update-token ${token}`, version }));
       await leaves(answer, text, leave);
     });
-    await until(async () => forsake.mock.results.length > 0, 'the server tries to end it');
-    await forsake.mock.results[0]?.value;
-    forsake.mockRestore();
+    await until(async () => withdrawal.mock.results.length > 0, 'the server tries to end it');
+    await withdrawal.mock.results[0]?.value;
+    withdrawal.mockRestore();
     expect(await left(stack)).toMatchObject([{ status }]);
   });
 

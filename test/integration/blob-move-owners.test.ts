@@ -9,7 +9,7 @@ import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { createBlobLocationRepository } from '../../src/shared/platform/blobs/locations/blob-location-repository.ts';
 import { openBlobs } from '../../src/shared/platform/blobs/open-blobs.ts';
-import { ownsStore } from '../../src/shared/state/blobs/store-ownership.ts';
+import { ownerKey, ownsStore } from '../../src/shared/state/blobs/store-ownership.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { seedBlobs, smallBlobs } from '../support/blob-move.ts';
 import { query } from '../support/database.ts';
@@ -107,7 +107,12 @@ test('a copy of the database that moves away from a shared store cannot empty it
   await using app = await openApp(original);
   expect(await ownsStore(app.context)).toBe(true);
   await copy(app, at('new'));
+  const mark = await (await storeAt(shared())).open(ownerKey(await app.context.blobRows.installationId()));
+  const before = Buffer.concat(await Array.fromAsync(mark));
   await verifyAndSwitch(app);
+  // As if the switch had been killed after its commit, and were repeated.
+  await (await storeAt(shared())).put(ownerKey(await app.context.blobRows.installationId()), once(before));
+  await moving(app, switchMove);
   await until(() => ownsStore(app.context), 'the server uses the new location');
   expect(await finish(app)).toMatchObject({ deleted: expect.any(Number), left: 0 });
   expect(filesIn(shared())).toEqual([]);

@@ -333,6 +333,56 @@ describe('approval', () => {
     ]);
   });
 
+  test('who asks for it after an update was stopped replaces neither what was refused, nor whose update it was', async () => {
+    const request = await asked();
+    const { stack } = request;
+    const list = async () =>
+      (await ok(app.call('GET', `${stack.path}/approvals`, { auth: stack.auth }))).json.approvals;
+    const [stopped] = await list();
+    const updates = () => query(app, 'select update_id from update_approvals where id = $1', [request.approvalId]);
+    const [update] = await updates();
+    expect(update?.['update_id']).toEqual(expect.any(String));
+    const other = await person(app, stack.organization, 'member');
+    const ask = { commit: head, reason: 'only "tags" change' };
+    for (let times = 0; times < 2; times++)
+      await ok(app.call('POST', `${stack.path}/approvals`, { auth: other.auth, body: ask }));
+    const note = ` – ${other.login}: "only \\"tags\\" change"`;
+    expect(await list()).toMatchObject([{ askedBy: request.runner.login, request: stopped.request + note + note }]);
+    expect(await updates()).toEqual([update]);
+    for (let times = 0; times < 30; times++)
+      await ok(app.call('POST', `${stack.path}/approvals`, { auth: other.auth, body: ask }));
+    expect((await list())[0].request).toHaveLength(1_000);
+    // The next stopped run begins anew.
+    expect(await deleting(stack, { auth: other.auth })).toBe(403);
+    expect(await list()).toMatchObject([{ askedBy: other.login, request: stopped.request }]);
+  });
+
+  test('a token that is named like a user is shown as a token', async () => {
+    const stack = await stackWith(1);
+    await setRule(stack, 'change-limit', { changes: 0 });
+    const { admin } = await peopleOf(stack);
+    const blue = await team(app, admin.organizationId, 'blue', [admin.userId]);
+    await grant(app, admin.organizationId, { teamId: blue }, 'allow', ['admin']);
+    for (const [path, label] of [
+      ['tokens', 'organization:'],
+      ['teams/blue/tokens', 'team:blue/'],
+    ]) {
+      const made = await ok(
+        app.call('POST', `/api/orgs/${stack.organization}/${path}`, { auth: admin.auth, body: { name: admin.login } }),
+      );
+      const auth = `token ${made.json.tokenValue}`;
+      const read = async () =>
+        (await ok(app.call('GET', `${stack.path}/approvals`, { auth: admin.auth }))).json.approvals[0].askedBy;
+      expect(await deleting(stack, { auth })).toBe(403);
+      expect(await read()).toBe(`${label}${admin.login}`);
+      // As in requests ahead of runs.
+      await query(app, 'delete from update_approvals where asked_by = $1', [`${label}${admin.login}`]);
+      const body = { commit: head, reason: 'x' };
+      await ok(app.call('POST', `${stack.path}/approvals`, { auth, body }));
+      expect(await read()).toBe(`${label}${admin.login}`);
+    }
+  });
+
   test('it ends', async () => {
     const request = await asked();
     await ok(give(request, request.stack.auth));

@@ -22,6 +22,7 @@ const changedByRuns: Record<string, string> = {
   [`POST ${S}/rename`]: 'only where no rule and no grant stops or begins to apply',
   [`PATCH ${S}/tags`]: 'only tags by which neither rules nor grants select stacks',
   [`POST ${S}/tags`]: 'only tags by which neither rules nor grants select stacks',
+  [`PATCH ${S}/tags/:tag`]: 'only tags by which neither rules nor grants select stacks',
   [`DELETE ${S}/tags/:tag`]: 'only tags by which neither rules nor grants select stacks',
   [`POST ${S}/import`]: 'as an update',
   [`POST ${S}/encrypt`]: 'changes nothing',
@@ -217,6 +218,7 @@ describe('a CI run, whatever its token may do,', () => {
       for (const [method, path, body] of [
         ['PATCH', 'tags', { env: 'dev' }],
         ['POST', 'tags', { name: 'env', value: 'dev' }],
+        ['PATCH', 'tags/env', { value: 'dev' }],
         ['DELETE', 'tags/env', undefined],
       ] as const) {
         const changed = await app.call(method, `/api/stacks/acme/web/live/${path}`, {

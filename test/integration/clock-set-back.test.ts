@@ -94,7 +94,10 @@ test('stacks are indexed, and until then a rule about consumers refuses, and the
   const [{ id } = { id: '' }] = await query<{ id: string }>(app, 'select id from organizations where name = $1', [
     organization,
   ]);
-  expect(await createDueIndexRepository(app.context.db).readLag([id])).toEqual({ stacks: 1, oldestSeconds: 0 });
+  expect(await createDueIndexRepository(app.context.db).readLag([{ id, name: organization, facts: null }])).toEqual({
+    stacks: 1,
+    oldestSeconds: 0,
+  });
   expect(await indexAll()).toBe(0);
   // Due by now, but not indexed.
   const removing = remove();

@@ -195,3 +195,35 @@ test('a change of rules notifies waiting calls of its organization alone, once f
   ]);
   expect(notified).toEqual([`rules:${row?.id}`, `rules:${row?.id}`, 'end']);
 });
+
+test('a call that waits for a stack that is being changed does not hold up the others of its organization', async () => {
+  const stack = await createStack(apps[0]);
+  const [changed, free] = [await another(stack, 'web', 'a'), await another(stack, 'web', 'b')] as [
+    TestStack,
+    TestStack,
+  ];
+  await setRule(apps[0], stack, most(5));
+  const client = new pg.Client({ connectionString: apps[0].database.ownerUrl });
+  await client.connect();
+  try {
+    await client.query('begin');
+    await client.query(
+      `select 1 from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+       where o.name = $1 and p.name = 'web' and s.name = 'a' for update of s`,
+      [stack.organization],
+    );
+    const waiting = create(changed);
+    await until(async () => {
+      const rows = await query(
+        apps[0],
+        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and query like '%lockStack%'`,
+      );
+      return rows.length === 1;
+    }, 'the call waits for its stack');
+    await end(free, await ok(create(free)));
+    await client.query('commit');
+    await end(changed, await ok(waiting));
+  } finally {
+    await client.end();
+  }
+});

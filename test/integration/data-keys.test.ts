@@ -7,6 +7,7 @@ import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { createEncryptionKeyRepository } from '../../src/shared/secrets/encryption-key-repository.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { createMasterKeyRepository } from '../../src/shared/secrets/master-key-repository.ts';
+import { openMasterKeys } from '../../src/shared/secrets/open-master-keys.ts';
 import { tryMasterKeys } from '../../src/shared/secrets/try-master-keys.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { createDeletedStackRepository } from '../../src/workers/stacks/deleted-stack-repository.ts';
@@ -272,6 +273,32 @@ describe('the admin commands', () => {
       1,
       expect.stringContaining('set HOLDFAST_MASTER_KEYS to the same value as on the servers'),
     ]);
+  });
+
+  test('that encrypt do so only with a key that a server has used', async () => {
+    await using database = await createTestDatabase();
+    const key = (id: string) => KeyRing.generate().replace(/^[^:]+/, id);
+    const [known, other] = [key('known'), key('other')];
+    await using own = await createTestApp({ database, masterKeys: known });
+    await encrypt(await createStack(own), 'x', own);
+    const read = () =>
+      Promise.all([
+        query(own, 'select id from master_keys'),
+        query(own, 'select master_key_id as id, version from encryption_keys'),
+      ]);
+    const before = await read();
+    for (const keys of [other, `${other},${known}`])
+      for (const args of [['rotate-data-keys', '--all'], ['rewrap-keys']] as [string, string?][]) {
+        const { code, refused } = await admin(own, keys, args[0], ...args.slice(1).map(String));
+        expect([keys, code, refused]).toEqual([keys, 1, expect.stringContaining('has used master key "other"')]);
+      }
+    expect(await read()).toEqual(before);
+    const looking = await openMasterKeys(`${other},${known}`, {
+      ...{ config: own.context.config, rows: createMasterKeyRepository(own.context.db), registers: false },
+      wait: { waitMs: 0, logger: own.context.logger },
+    });
+    expect(() => looking.ring.wrap(Buffer.alloc(32), null)).toThrow('has used master key "other"');
+    expect((await admin(own, `${known},${other}`, 'rotate-data-keys', '--all')).code).toBe(0);
   });
 
   test('that only look register no key, so that another one may have its id', async () => {

@@ -49,6 +49,9 @@ async function setScene(needs: DialectRow['needs']): Promise<Scene> {
   switch (needs) {
     case undefined:
       return scene;
+    case 'tagged':
+      await ok(app.call('POST', `${path}/tags`, { auth, body: { name: 'tier', value: '1' } }));
+      return scene;
     case 'secret': {
       const { json } = await ok(app.call('POST', `${path}/encrypt`, { auth, body: { plaintext: 'YQ==' } }));
       return { ...scene, ciphertext: json.ciphertext };
@@ -111,6 +114,7 @@ function call(
     .replace(':pack', 'pack')
     .replace(':versionTag', '1.0.0')
     .replace(':group', 'group')
+    .replace(':tag', 'tier')
     .replace(':stackVersion', '1')
     .replace(':stack', stack.stack)
     .replace(':updateId', updateId);

@@ -455,11 +455,13 @@ test('a database whose commits do not wait for the disk', async () => {
   }
 });
 
-test('a full disk', async () => {
-  using disk = SmallDisk.mount(8 * 1024 * 1024);
-  if (disk === null) return;
-  disk.fill();
-  const settings = { HOLDFAST_DATA_DIR: disk.directory, HOLDFAST_DATABASE_URL: server.databaseUrl };
+const disk = SmallDisk.mount(8 * 1024 * 1024);
+afterAll(() => disk?.[Symbol.dispose]());
+
+(disk ? test : test.skip)('a full disk', async () => {
+  const full = disk as SmallDisk;
+  full.fill();
+  const settings = { HOLDFAST_DATA_DIR: full.directory, HOLDFAST_DATABASE_URL: server.databaseUrl };
   expect(faultsIn(await visit(settings))).toMatchObject({ disk: 'fail' });
 });
 

@@ -84,7 +84,7 @@ describe('archived events', () => {
         '',
         'order=desc',
         'urn=urn:a',
-        'type=stdoutEvent&type=7&order=desc',
+        'type=stdoutEvent&type=other&order=desc',
         'type=diagnosticEvent&urn=urn:b',
       ])
         for (const accept of [cliAccept, contractAccept]) pages.push(await read(parameters, accept));

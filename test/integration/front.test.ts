@@ -315,6 +315,31 @@ describe('connections', () => {
     expect(lines.filter((line) => /"level":"(warn|error|fatal)"/.test(line))).toEqual([]);
   });
 
+  test('from the beginning of a shutdown, each response ends its connection, also of a call that was open', async () => {
+    await using draining = await createTestApp({ settings: { HOLDFAST_DRAIN_SECONDS: '1' } });
+    const front = await WireServer.listen(draining);
+    const { auth, path } = await createStack(draining);
+    const early = front.connect();
+    const late = front.connect();
+    const headers = { Accept: accept, Authorization: auth, 'Content-Type': 'application/json' };
+    await late.write(keeping('GET', '/healthz'));
+    expect((await late.answer())?.headers.get('connection')).toBe('keep-alive');
+    const body = JSON.stringify({ plaintext: '' });
+    await early.write(keeping('POST', `${path}/encrypt`, { ...headers, 'Content-Length': body.length }) + body[0]);
+    await until(
+      async () => /^holdfast_connections 2$/m.test(await draining.context.metrics.registry.metrics()),
+      'both are open',
+    );
+    const closed = draining.context.lifecycle.close();
+    await late.write(keeping('GET', '/healthz'));
+    const answer = await late.answer();
+    expect([answer?.status, answer?.headers.get('connection')]).toEqual([200, 'close']);
+    await early.write(body.slice(1));
+    const second = await early.answer();
+    expect([second?.status, second?.headers.get('connection')]).toEqual([200, 'close']);
+    await closed;
+  });
+
   test('silent connections do not delay the shutdown of the server', async () => {
     const lines: string[] = [];
     const settings = { headersTimeoutSeconds: 3600, HOLDFAST_SHUTDOWN_SECONDS: '20' };

@@ -62,12 +62,15 @@ test('two imports of one archive into one organization bring everything once, an
   const ends = await archiveOf('same', ['a', 'b', 'c']);
   await using gate = await holdInserts(target, 'imported_versions');
   const running = [ends.import('--apply', '--parallel', '1'), ends.import('--apply', '--parallel', '1')];
-  await gate.reached(1);
+  // The second one waits for the first, which has created the same stack.
+  await gate.reached(2);
   await gate.release();
   const ended = await Promise.all(running);
-  for (const { text } of ended)
-    for (const line of text.split('\n').filter((each) => /^proj\//.test(each)))
-      expect(line).toMatch(/was (?:created|changed) here during the import, perhaps by another import: run it again/);
+  const refusals = ended.map(({ text }) => text.split('\n').filter((line) => /^proj\//.test(line)));
+  expect(refusals.flat()).not.toEqual([]);
+  for (const line of refusals.flat())
+    expect(line).toMatch(/was (?:created|changed) here during the import, perhaps by another import: run it again/);
+  expect(ended.map(({ code }) => code)).toEqual(refusals.map((lines) => (lines.length > 0 ? 1 : 0)));
   expect((await ends.import('--apply')).code).toBe(0);
   expect((await versionsOf('same')).map(({ stack, version }) => `${stack}${version}`)).toEqual(
     ['a', 'b', 'c'].flatMap((stack) => [`${stack}1`, `${stack}2`]),

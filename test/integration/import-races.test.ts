@@ -323,3 +323,20 @@ test('the commit of the last versions ends an import, and one that is refused st
   });
   expect([stopped.result, stopped.read, calls]).toEqual([refused, 50, 1]);
 });
+
+test('a project that is swept before its first stack is imported is created again', async () => {
+  const { stacks } = target.context;
+  const { ensureProject } = stacks;
+  let swept = 0;
+  stacks.ensureProject = async (organizationId, project) => {
+    const id = await ensureProject(organizationId, project);
+    if (swept === 0) swept = (await query(target, 'delete from projects where id = $1 returning id', [id])).length;
+    return id;
+  };
+  try {
+    expect((await importVersions('swept', 1, () => {})).result).toEqual({ versions: 1, previews: 0, leftOut: [] });
+    expect(swept).toBe(1);
+  } finally {
+    stacks.ensureProject = ensureProject;
+  }
+});

@@ -37,6 +37,13 @@ function launch(environment: Readonly<Record<string, string>> = {}, flags: reado
   });
 }
 
+test('an address has time to answer before another one is tried: by default, Node gives up after 250 ms', () => {
+  const print =
+    "process.on('exit', () => console.log(process.getBuiltinModule('net').getDefaultAutoSelectFamilyAttemptTimeout()))";
+  const { stdout } = launch({}, ['--import', `data:text/javascript,${encodeURIComponent(print)}`]);
+  expect(Number(stdout.trim().split('\n').at(-1))).toBeGreaterThanOrEqual(2_000);
+});
+
 describe('compiled code', () => {
   afterEach(() => {
     // In either case: the temporary folder is shared by everybody.

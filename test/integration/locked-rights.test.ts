@@ -5,6 +5,7 @@ import { browserOf } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { type Person, person, team } from '../support/grants.ts';
 import { PolicyCalls } from '../support/policy-packs.ts';
+import { command } from '../support/procedures.ts';
 import { listRoutes } from '../support/routes.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
@@ -66,10 +67,8 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   [`POST ${S}/rename`]: async () => ({ body: { newName: 'renamed' } }),
   [`PATCH ${S}/tags`]: async () => ({ body: { a: 'b' } }),
   [`POST ${S}/tags`]: async () => ({ body: { name: 'a', value: 'b' } }),
-  [`DELETE ${S}/tags/:tag`]: async ({ stack }) => {
-    await ok(app.call('POST', `${stack.path}/tags`, { auth: stack.auth, body: { name: 'a', value: 'b' } }));
-    return { parameters: { tag: 'a' } };
-  },
+  [`PATCH ${S}/tags/:tag`]: async (scene) => ({ ...(await tagged(scene)), body: { value: 'c' } }),
+  [`DELETE ${S}/tags/:tag`]: (scene) => tagged(scene),
   [`POST ${S}/import`]: async () => ({ body: deployment(2) }),
   [`POST ${S}/update`]: emptyBody,
   [`POST ${S}/preview`]: emptyBody,
@@ -205,6 +204,11 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   ...tokenChanges(`${O}/teams/:team/tokens`),
 };
 
+async function tagged({ stack }: Scene): Promise<Call> {
+  await ok(app.call('POST', `${stack.path}/tags`, { auth: stack.auth, body: { name: 'a', value: 'b' } }));
+  return { parameters: { tag: 'a' } };
+}
+
 async function deletedStack({ caller, stack: { path } }: Scene): Promise<Call> {
   const { json } = await ok(app.call('GET', path, { auth: caller.auth }));
   await ok(app.call('DELETE', path, { auth: caller.auth }));
@@ -281,7 +285,36 @@ const pageChanges: Record<string, (scene: Scene) => Promise<object>> = {
     await ok(app.call('POST', `${path}/import`, { auth: caller.auth, body }));
     return { headVersion: 1, repairs: [{ index: 0, urn: resource.urn, repair: { action: 'clear' } }] };
   },
+  'queue.evict': async ({ caller, stack: { organization, stack } }) => {
+    const [row] = await query<{ placeId: string }>(
+      app,
+      `insert into update_queue_waiters (stack_id, token_id, kept_until)
+       select s.id, $3, now() + interval '1 hour' from stacks s join projects p on p.id = s.project_id
+       join organizations o on o.id = p.organization_id where o.name = $1 and s.name = $2 returning id as "placeId"`,
+      [organization, stack, caller.tokenId],
+    );
+    return { placeId: row?.placeId };
+  },
+  'embeds.create': async () => ({}),
+  'embeds.revoke': (scene) => madeBy(scene, 'embeds.create'),
+  // Of somebody else, which admins may do.
+  'views.remove': async (scene) => {
+    const author = await person(app, scene.stack.organization, 'member');
+    return madeBy({ ...scene, caller: author }, 'views.create', view);
+  },
+  'embeds.createOfStack': async () => badge,
+  'embeds.revokeOfStack': (scene) => madeBy(scene, 'embeds.createOfStack', badge),
 };
+
+/** Makes what the change is about by another procedure. Returns the input with its id. */
+async function madeBy({ caller, stack }: Scene, procedure: string, input: object = {}): Promise<{ id: string }> {
+  const { organization, project, stack: name } = stack;
+  const made = await command(app, caller.token, procedure, { organization, project, stack: name, ...input });
+  expect(made.error).toBeNull();
+  return { id: made.data.id };
+}
+const badge = { kind: 'badge' };
+const view = { name: 'theirs', isShared: true, viewed: { page: 'ci', search: {} } };
 
 /** They change nothing that a right allows: calls by leases, which end with the rights, ciphertexts, records of reads, id tokens. */
 const others = [

@@ -12,6 +12,7 @@ import { person, team } from '../support/grants.ts';
 import { resolvedDocument } from '../support/openapi.ts';
 import { PolicyCalls } from '../support/policy-packs.ts';
 import { command } from '../support/procedures.ts';
+import { listRoutes } from '../support/routes.ts';
 import { Provider } from '../support/scim.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { cliAccept, createTestApp, type TestApp } from '../support/test-app.ts';
@@ -555,6 +556,7 @@ describe('generated calls are answered as the API description says', () => {
         ['Users', 'Groups'].map((name) => `${method} ${scimPath}/${name}${method === 'POST' ? '' : '/:id'}`),
       ),
     ];
+    expect(rare.filter((operation) => !listRoutes(app.app).includes(operation))).toEqual([]);
     expect((await listUnserved()).filter((operation) => !rare.includes(operation))).toEqual([]);
   });
 

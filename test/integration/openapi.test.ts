@@ -190,6 +190,15 @@ describe('the OpenAPI document', () => {
     expect(find('GET /api/capabilities').security).toBeUndefined();
   });
 
+  test('has no query parameter that its route ignores', () => {
+    const namesOf = (path: string) =>
+      find(`GET /api/stacks/{organization}/{project}/{stack}/${path}`)
+        .parameters?.filter((parameter) => parameter.in === 'query')
+        .map(({ name }) => name);
+    expect(namesOf('updates')).toEqual(['pageSize', 'page']);
+    expect(namesOf('updates/latest/previews')).toEqual(['pageSize', 'page', 'output-type']);
+  });
+
   test('names each operation once, in the form that pulumi api accepts', () => {
     for (const { name, operation } of operations) {
       expect({ name, operationId: operation.operationId }).toEqual({

@@ -50,6 +50,19 @@ test('a person adds a passkey, signs in with it, and removes it', async () => {
   ]);
 });
 
+test('its removal asks first, and says when it is the last way to sign in', async () => {
+  const { browser, login } = await signedIn('passkeys-last');
+  const authenticator = new SoftwareAuthenticator();
+  await add(browser, authenticator);
+  const pageOf = async (of: PageBrowser) => (await of.get('/account')).text;
+  const question = /<details><summary[^>]*>Remove…<\/summary>[\s\S]*action="\/account\/passkeys\/remove"/;
+  const last = 'you then need a sign-in link of an operator';
+  expect(await pageOf(browser)).toMatch(question);
+  expect(await pageOf(browser)).not.toContain(last);
+  await query(app, 'delete from user_passwords where user_id = (select id from users where login = $1)', [login]);
+  expect(await pageOf((await signIn(authenticator)).browser)).toContain(last);
+});
+
 test('an answer counts once, for the browser that was asked, from this site, of a verified user, of no copy', async () => {
   const { browser, login } = await signedIn('passkeys-strict');
   const authenticator = new SoftwareAuthenticator();

@@ -144,3 +144,58 @@ test('machines without the management of the organization list no members', asyn
     expect([caller, teams.map((each: { members: [] }) => each.members.length)]).toEqual([caller, [isMachine ? 0 : 2]]);
   }
 });
+
+test('nor do they through the access to a stack, which names tokens without access to it to admins of the organization only', async () => {
+  const { organization, project, stack: name } = stack;
+  const [row] = await query<{ id: string }>(
+    app,
+    `select id from api_tokens where organization_id = (select id from organizations where name = $1) and name = 'one-stack'`,
+    [organization],
+  );
+  const serviceId = row?.id as string;
+  const [personal] = await query<{ id: string }>(app, `select t.id from api_tokens t where t.name = 'narrow'`);
+  // A token without any rights on the stack, whose name nobody needs.
+  const admin = callers['admin']?.auth as string;
+  const made = await ok(
+    app.call('POST', `/api/orgs/${organization}/tokens`, {
+      auth: admin,
+      body: { name: 'secret-project', service: true, scopes: [{ permissions: ['read'], stacks: 'other/*' }] },
+    }),
+  );
+  const member = callers['member']?.auth as string;
+  await query(
+    app,
+    `insert into grants (organization_id, effect, permissions, project_pattern, stack_pattern, user_id)
+     select o.id, 'allow', 33, '*', '*', u.id from organizations o, users u where o.name = $1 and u.login like 'member-%'`,
+    [organization],
+  );
+  const place = { organization, project, stack: name };
+  const names = async (auth: string, suffix: string) => {
+    const { json, status } = await app.call('GET', `${stack.path}/access${suffix}`, { auth });
+    return status === 200 ? json.holders.map((holder: { token: { name: string } }) => holder.token.name) : status;
+  };
+  for (const [caller, auth, isPerson] of [
+    ['service', callers['service of one stack']?.auth as string, false],
+    ['scoped', callers['token of an admin with scopes']?.auth as string, false],
+    ['member', member, true],
+    ['admin', admin, true],
+  ] as const) {
+    const status = isPerson ? 200 : 403;
+    const lists = [
+      await app.call('GET', `${stack.path}/access`, { auth }),
+      await app.call('GET', `${stack.path}/collaborators`, { auth }),
+      await app.call('GET', queryPath('access.list', { ...place, holders: 'users' }), { auth, accept: null }),
+    ];
+    expect([caller, lists.map((each) => each.status)]).toEqual([caller, [status, status, status]]);
+    const tokens = await names(auth, '?holders=tokens');
+    expect([caller, tokens.includes('one-stack'), tokens.includes('secret-project')]).toEqual([
+      caller,
+      true,
+      caller === 'admin',
+    ]);
+    expect(await names(auth, `?token=${made.json.id}`)).toEqual(caller === 'admin' ? ['secret-project'] : []);
+    expect(await names(auth, `?token=${serviceId}`)).toEqual(['one-stack']);
+    // Of somebody; or the one's own.
+    expect(await names(auth, `?token=${personal?.id}`)).toEqual(caller === 'service' ? [] : ['narrow']);
+  }
+});

@@ -4,7 +4,7 @@ import { person } from '../support/grants.ts';
 import { PolicyCalls } from '../support/policy-packs.ts';
 import { sentStatements } from '../support/sent-statements.ts';
 import { createStack, ok } from '../support/state.ts';
-import { testApp } from '../support/test-app.ts';
+import { cliAccept, testApp } from '../support/test-app.ts';
 
 /**
  * The calls of Pulumi's own provider `pulumiservice`, in its order and with its bodies (provider/pkg/pulumiapi and provider/pkg/resources of
@@ -12,21 +12,23 @@ import { testApp } from '../support/test-app.ts';
  */
 
 const app = testApp();
+/** What the provider accepts: resources of its module `api` ask for JSON. */
+const accepts = [cliAccept, 'application/json'];
 const details = { __type: 'PermissionDescriptorAllow', permissions: ['stack:read', 'stack:preview', 'stack:write'] };
 
-async function scene() {
+async function scene(accept = cliAccept) {
   const stack = await createStack(app);
   const { auth, organization, path, project, stack: name } = stack;
   const call = async (method: string, to: string, body?: object) => {
     const headers = { 'x-pulumi-source': 'provider' };
-    const response = await ok(app.call(method, to, { auth, ...(body ? { body } : {}), headers }));
+    const response = await ok(app.call(method, to, { auth, accept, ...(body ? { body } : {}), headers }));
     return response.text === '' ? null : response.json;
   };
   return { auth, call, organization, orgs: `/api/orgs/${organization}`, path, project, stack: name };
 }
 
 test('Stack, StackTag and StackTags are created, read, changed and deleted', async () => {
-  const { call, organization } = await scene();
+  const { auth, call, organization } = await scene();
   const projectPath = `/api/stacks/${organization}/made`;
   const path = `${projectPath}/by-provider`;
   await call('POST', projectPath, { stackName: 'by-provider' });
@@ -34,9 +36,21 @@ test('Stack, StackTag and StackTags are created, read, changed and deleted', asy
   await call('POST', `${path}/tags`, { name: 'tier', value: '1' });
   await call('POST', `${path}/tags`, { name: 'tier', value: '2' });
   expect((await call('GET', path)).tags).toMatchObject({ 'team:owner': 'ada', tier: '2' });
-  await call('DELETE', `${path}/tags/${encodeURIComponent('team:owner')}`);
+  // The module `api` changes a value by another call.
+  const owner = `${path}/tags/${encodeURIComponent('team:owner')}`;
+  await call('PATCH', owner, { name: 'team:owner', value: 'bob' });
+  expect((await call('GET', path)).tags).toMatchObject({ 'team:owner': 'bob', tier: '2' });
+  for (const [tag, body, status] of [
+    ['tier', { name: 'team:owner', value: 'eve' }, 400],
+    ['tier', { name: 'tier', value: 'c'.repeat(257) }, 400],
+    ['none', { name: 'none', value: '1' }, 404],
+    ['toString', { name: 'toString', value: '1' }, 404],
+  ] as const)
+    expect((await app.call('PATCH', `${path}/tags/${tag}`, { auth, body })).status).toBe(status);
+  expect((await call('GET', path)).tags).toMatchObject({ 'team:owner': 'bob', tier: '2' });
+  await call('DELETE', owner);
   // Again, after a response that did not arrive.
-  await call('DELETE', `${path}/tags/${encodeURIComponent('team:owner')}`);
+  await call('DELETE', owner);
   expect((await call('GET', path)).tags).not.toHaveProperty('team:owner');
   await call('POST', `${path}/import`, {
     version: 3,
@@ -47,6 +61,27 @@ test('Stack, StackTag and StackTags are created, read, changed and deleted', asy
   });
   await expect(call('DELETE', path)).rejects.toThrow(/resources/);
   await call('DELETE', `${path}?forceDestroy=true`);
+});
+
+test('only the provider may accept JSON', async () => {
+  const { auth } = await scene();
+  const statuses = async (accept: string) => {
+    const found: number[] = [];
+    for (const source of ['provider', 'other', null])
+      found.push(
+        (
+          await app.call('GET', '/api/user', {
+            auth,
+            accept,
+            headers: source === null ? {} : { 'x-pulumi-source': source },
+          })
+        ).status,
+      );
+    return found;
+  };
+  expect(await statuses('application/json')).toEqual([200, 415, 415]);
+  expect(await statuses('application/json;v="application/vnd.service+8"')).toEqual([200, 415, 415]);
+  for (const accept of ['text/html', 'application/json+x']) expect(await statuses(accept)).toEqual([415, 415, 415]);
 });
 
 test('tags of a provider obey the rules for tags', async () => {
@@ -64,41 +99,44 @@ test('tags of a provider obey the rules for tags', async () => {
   await call('POST', `${path}/tags`, { name: 'more', value: 'v' });
 });
 
-test('Team, TeamStackPermission and the tokens are created, read, changed and deleted', async () => {
-  const { call, organization, orgs, project, stack } = await scene();
-  const login = (await call('GET', '/api/user')).githubLogin;
-  const team = { organization, teamType: 'pulumi', name: 'blue', displayName: 'Blue', description: 'd' };
-  await call('POST', `${orgs}/teams/pulumi`, team);
-  await call('PATCH', `${orgs}/teams/blue`, { newDisplayName: 'Bluer', newDescription: '' });
-  await call('PATCH', `${orgs}/teams/blue`, { memberAction: 'add', member: login });
-  for (const permission of [101, 103])
-    await call('PATCH', `${orgs}/teams/blue`, {
-      addStackPermission: { projectName: project, stackName: stack, permission },
+test.each(accepts)(
+  'Team, TeamStackPermission and the tokens are created, read, changed and deleted (%s)',
+  async (accept) => {
+    const { call, organization, orgs, project, stack } = await scene(accept);
+    const login = (await call('GET', '/api/user')).githubLogin;
+    const team = { organization, teamType: 'pulumi', name: 'blue', displayName: 'Blue', description: 'd' };
+    await call('POST', `${orgs}/teams/pulumi`, team);
+    await call('PATCH', `${orgs}/teams/blue`, { newDisplayName: 'Bluer', newDescription: '' });
+    await call('PATCH', `${orgs}/teams/blue`, { memberAction: 'add', member: login });
+    for (const permission of [101, 103])
+      await call('PATCH', `${orgs}/teams/blue`, {
+        addStackPermission: { projectName: project, stackName: stack, permission },
+      });
+    expect(await call('GET', `${orgs}/teams/blue`)).toMatchObject({
+      kind: 'pulumi',
+      displayName: 'Bluer',
+      members: [{ githubLogin: login }],
+      stacks: [{ projectName: project, stackName: stack, permission: 103 }],
     });
-  expect(await call('GET', `${orgs}/teams/blue`)).toMatchObject({
-    kind: 'pulumi',
-    displayName: 'Bluer',
-    members: [{ githubLogin: login }],
-    stacks: [{ projectName: project, stackName: stack, permission: 103 }],
-  });
-  await call('PATCH', `${orgs}/teams/blue`, { removeStack: { projectName: project, stackName: stack } });
-  expect((await call('GET', `${orgs}/teams/blue`)).stacks).toEqual([]);
-  // After a replacement, the provider removes a permission that it has replaced.
-  await call('PATCH', `${orgs}/teams/blue`, { removeStack: { projectName: project, stackName: stack } });
-  for (const [path, body] of [
-    ['/api/user/tokens', { description: 'of a user' }],
-    [`${orgs}/tokens`, { name: 'ci', description: 'of an organization', admin: false }],
-    [`${orgs}/teams/blue/tokens`, { name: 'team-ci', description: 'of a team' }],
-  ] as const) {
-    const { id, tokenValue } = await call('POST', path, body);
-    expect(tokenValue).toMatch(/^hf-/);
-    expect((await call('GET', path)).tokens).toContainEqual(expect.objectContaining({ id, ...body }));
-    await call('DELETE', `${path}/${id}`);
-    expect((await call('GET', path)).tokens).not.toContainEqual(expect.objectContaining({ id }));
-  }
-  await call('PATCH', `${orgs}/teams/blue`, { memberAction: 'remove', member: login });
-  await call('DELETE', `${orgs}/teams/blue`);
-});
+    await call('PATCH', `${orgs}/teams/blue`, { removeStack: { projectName: project, stackName: stack } });
+    expect((await call('GET', `${orgs}/teams/blue`)).stacks).toEqual([]);
+    // After a replacement, the provider removes a permission that it has replaced.
+    await call('PATCH', `${orgs}/teams/blue`, { removeStack: { projectName: project, stackName: stack } });
+    for (const [path, body] of [
+      ['/api/user/tokens', { description: 'of a user' }],
+      [`${orgs}/tokens`, { name: 'ci', description: 'of an organization', admin: false }],
+      [`${orgs}/teams/blue/tokens`, { name: 'team-ci', description: 'of a team' }],
+    ] as const) {
+      const { id, tokenValue } = await call('POST', path, body);
+      expect(tokenValue).toMatch(/^hf-/);
+      expect((await call('GET', path)).tokens).toContainEqual(expect.objectContaining({ id, ...body }));
+      await call('DELETE', `${path}/${id}`);
+      expect((await call('GET', path)).tokens).not.toContainEqual(expect.objectContaining({ id }));
+    }
+    await call('PATCH', `${orgs}/teams/blue`, { memberAction: 'remove', member: login });
+    await call('DELETE', `${orgs}/teams/blue`);
+  },
+);
 
 test('a token gets no more permissions than those of the role that it is created with', async () => {
   const { auth, call, orgs } = await scene();
@@ -130,8 +168,13 @@ test('a token gets no more permissions than those of the role that it is created
   await ok(create(`${orgs}/tokens`, { roleID: null }));
 });
 
-test.each(['organization', 'stack'])('a Webhook of the %s is created, read, changed and deleted', async (of) => {
-  const { call, organization, orgs, path, project, stack } = await scene();
+test.each(
+  accepts.flatMap((accept) => [
+    ['organization', accept],
+    ['stack', accept],
+  ]),
+)('a Webhook of the %s is created, read, changed and deleted (%s)', async (of, accept) => {
+  const { call, organization, orgs, path, project, stack } = await scene(accept);
   const hooks = `${of === 'stack' ? path : orgs}/hooks`;
   const owner = of === 'stack' ? { projectName: project, stackName: stack } : {};
   const body = {
@@ -162,8 +205,8 @@ test.each(['organization', 'stack'])('a Webhook of the %s is created, read, chan
   expect(await call('GET', hooks)).toEqual([]);
 });
 
-test('an OidcIssuer and its policies are created, read, changed and deleted', async () => {
-  const { auth, call, orgs } = await scene();
+test.each(accepts)('an OidcIssuer and its policies are created, read, changed and deleted (%s)', async (accept) => {
+  const { auth, call, orgs } = await scene(accept);
   const issuers = `${orgs}/oidc/issuers`;
   const { id } = await call('POST', issuers, { name: 'github', url: 'https://token.actions.githubusercontent.com' });
   await call('PATCH', `${issuers}/${id}`, { name: 'GitHub', maxExpiration: 3600 });
@@ -236,8 +279,8 @@ test('an OidcIssuer whose policies have parts that the provider does not know ca
   });
 });
 
-test('a PolicyGroup and its PolicyPacks are created, read, changed and deleted', async () => {
-  const { auth, call, organization, orgs, path, project, stack } = await scene();
+test.each(accepts)('a PolicyGroup and its PolicyPacks are created, read, changed and deleted (%s)', async (accept) => {
+  const { auth, call, organization, orgs, path, project, stack } = await scene(accept);
   const policies = new PolicyCalls(app, { auth, organization, path, project, stack });
   for (const tag of ['1.0.0', '2.0.0']) await policies.publish({ tag });
   expect((await call('GET', `${orgs}/policypacks`)).policyPacks).toMatchObject([
@@ -408,6 +451,25 @@ test('an OrganizationMember is added, adopted, read, changed and removed', async
   });
 });
 
+test('the provider tells members apart by `name`, although people may share a display name', async () => {
+  const { auth, call, organization, orgs } = await scene();
+  const people = [await person(app, organization, 'member'), await person(app, organization, 'member')];
+  const logins = people.map(({ login }) => login);
+  await query(app, `update users set display_name = 'Ada Lovelace' where login = any($1)`, [logins]);
+  const namesake = await person(app, organization, 'member');
+  await query(app, `update users set login = $1, display_name = 'Ada Lovelace' where login = $2`, [
+    organization,
+    namesake.login,
+  ]);
+  const path = `${orgs}/members`;
+  type Members = { members: { user: { name: string; githubLogin: string } }[] };
+  const namesOf = ({ members }: Members) =>
+    [...logins, organization].map((login) => members.find(({ user }) => user.githubLogin === login)?.user.name);
+  // It skips the member whose name is that of the organization.
+  expect(namesOf(await call('GET', path))).toEqual([...logins, `@${organization}`]);
+  expect(namesOf((await ok(app.call('GET', path, { auth }))).json)).toEqual(Array(3).fill('Ada Lovelace'));
+});
+
 test('an OrganizationRole and its TeamRoleAssignment are created, read, changed and deleted', async () => {
   const { auth, call, orgs } = await scene();
   const { stack: groups } = await call('GET', `${orgs}/roles/scopes`);
@@ -480,7 +542,6 @@ test('each other call of the provider is refused with the reason', async () => {
     ['PUT', `${orgs}/neo/usage-cap`, 404, /Pulumi Neo/, {}],
     ['PATCH', `${orgs}/saml`, 404, /OpenID Connect/, {}],
     ['POST', `${orgs}/services`, 404, /catalog of services/, {}],
-    ['PATCH', `${path}/tags/owner`, 404, /POST …\/tags/, { value: 'ada' }],
     // TeamEnvironmentPermission, a Team of GitHub, groups that this server does not have.
     ['PATCH', `${orgs}/teams/blue`, 400, /Pulumi ESC/, { addEnvironmentPermission: environment }],
     ['PATCH', `${orgs}/teams/blue`, 400, /Pulumi ESC/, { removeEnvironment: { projectName: 'p', envName: 'e' } }],

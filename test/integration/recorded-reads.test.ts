@@ -116,6 +116,36 @@ test('a repeated read of the same values is one event, and an event has the vers
   ]);
 });
 
+test('the log of an organization names no stack of another one with which somebody compares', async () => {
+  const elsewhere = await createStack(app);
+  const login = 'in-both';
+  const reader = await app.createUser(stack.organization, 'member', login);
+  await app.createUser(elsewhere.organization, 'member', login);
+  const { auth, organization } = stack;
+  await ok(app.call('POST', `/api/stacks/${organization}/proj`, { auth, body: { stackName: 'compared' } }));
+  const own = { ...stack, stack: 'compared', path: `/api/stacks/${organization}/proj/compared` };
+  for (const each of [own, elsewhere]) {
+    const body = { plaintext: Buffer.from(each.organization).toString('base64') };
+    const { ciphertext } = (await ok(app.call('POST', `${each.path}/encrypt`, { auth: each.auth, body }))).json;
+    const secret = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270', ciphertext };
+    const state = stateOf(each, [{ name: 'a', inputs: { plain: each.organization, secret } }]);
+    await ok(app.call('POST', `${each.path}/import`, { auth: each.auth, ...gzipped(state) }));
+  }
+  const place = ({ organization, project, stack }: TestStack) => ({ organization, project, stack });
+  const input = { ...place(own), other: place(elsewhere), secrets: true };
+  expect((await ask(app, reader, 'versions.diffStacks', input)).error).toBeNull();
+  for (const [here, there] of [
+    [organization, elsewhere.organization],
+    [elsewhere.organization, organization],
+  ] as const) {
+    const events = (await listEvents(app, here)).filter((event) => event.login === login);
+    expect(events.map(({ action }) => action).sort()).toEqual(['secret.decrypt', 'stack.export']);
+    expect(JSON.stringify(events)).not.toContain(there);
+    for (const { details } of events)
+      expect(details).toMatchObject({ comparedWith: 'a stack of another organization' });
+  }
+});
+
 test('a repeated read with another program, or of another stack of the same name, is another event', async () => {
   const reader = await app.createUser(stack.organization, 'viewer', 'of-two');
   const ref = { organization: stack.organization, project: 'proj', stack: 'again' };

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
 import { registerAddressRate } from '../../src/api/platform/http/request-rate.ts';
 import { query } from '../support/database.ts';
+import { grant, person } from '../support/grants.ts';
 import { bodySampleOf, listRoutes } from '../support/routes.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
@@ -179,6 +180,27 @@ describe.each<[string, () => TestApp]>([
     await ok(app.call('GET', `${renamed.path}/export`, { auth: busy.auth }));
     await ok(complete(app, preview));
   });
+});
+
+test('a caller over the limit learns nothing of an update of a stack that it may not read', async () => {
+  const hidden = await createStack(free);
+  const formerly = hidden.path;
+  await ok(free.call('POST', `${formerly}/rename`, { auth: hidden.auth, body: { newName: 'renamed' } }));
+  const renamed = { ...hidden, stack: 'renamed', path: `/api/stacks/${hidden.organization}/proj/renamed` };
+  const { auth, organizationId, userId } = await person(free, hidden.organization, 'member');
+  await grant(free, organizationId, { userId }, 'deny', ['read', 'outputs'], { stacks: 'proj/*' });
+  const update = await startUpdate(free, renamed);
+  await spend(byToken, auth);
+  const body = { ciphertext: 'AAAA' };
+  const statuses = async (of: string) => [
+    (await byToken.call('POST', `${renamed.path}/decrypt`, { auth: of, body })).status,
+    (await byToken.call('POST', `${formerly}/decrypt`, { auth: of, body })).status,
+  ];
+  expect(await statuses(auth)).toEqual([429, 429]);
+  expect((await byToken.call('POST', `${renamed.path}-none/decrypt`, { auth, body })).status).toBe(429);
+  await spend(byToken, hidden.auth);
+  expect(await statuses(hidden.auth)).toEqual([400, 400]);
+  await ok(complete(free, update));
 });
 
 test('calls that the CLI does not repeat wait in the queue', async () => {

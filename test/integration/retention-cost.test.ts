@@ -5,9 +5,9 @@ import { createSessionRepository } from '../../src/shared/identity/session-repos
 import { createSignInPaceRepository } from '../../src/shared/identity/sign-in-pace-repository.ts';
 import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
 import { createExchangeRepository } from '../../src/shared/identity/trust/exchange-repository.ts';
-import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { deleteOldAttempts } from '../../src/shared/platform/db/attempt-limiter.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import { createOutcomeRepository } from '../../src/shared/platform/outcomes/outcome-repository.ts';
 import { createApprovalRepository } from '../../src/shared/state/journal/change-limits/approval-repository.ts';
 import { createRefusedRunRepository } from '../../src/shared/updates/refused-run-repository.ts';
 import { createDeliveryRepository } from '../../src/shared/webhooks/delivery-repository.ts';
@@ -100,7 +100,7 @@ test.each<[string, (db: Queryable) => Promise<unknown>]>([
   ['attempts to sign in', (db) => deleteOldAttempts(db)],
   ['paces of sign-ins', (db) => createSignInPaceRepository(db).deleteOld()],
   ['tokens of sessions', (db) => createSessionRepository(db, limits as never).deleteExpiredTokens()],
-  ['job_results', (db) => createJobResultRepository(db).deleteOlderThan(86_400)],
+  ['job_results', (db) => createOutcomeRepository(db).deleteOlderThan(86_400)],
   ['exchanges', (db) => createExchangeRepository(db).deleteExpired(500)],
   ['events of webhooks', (db) => createDeliveryRepository(db).deleteOld(30, 500)],
   ['deliveries', (db) => createDeliveryRepository(db).deleteOrphans(500)],

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { createRateCounterRepository } from '../../src/shared/identity/rate-counter-repository.ts';
 import { createJobAdmissionRepository } from '../../src/shared/jobs/job-admission-repository.ts';
-import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
+import { createOutcomeRepository } from '../../src/shared/platform/outcomes/outcome-repository.ts';
 import { createProcessRepository } from '../../src/shared/platform/processes/process-repository.ts';
 import {
   deleteAbandonedPacks,
@@ -107,7 +107,7 @@ const tables: readonly Kept[] = [
     old: '25 hours',
     columns: 'job_id, outcome, created_at',
     values: `${id}, '{}', $`,
-    sweep: () => createJobResultRepository(db()).deleteOlderThan(24 * 3600),
+    sweep: () => createOutcomeRepository(db()).deleteOlderThan(24 * 3600),
   },
   {
     table: 'job_admissions',

@@ -10,7 +10,7 @@ const app = testApp({ settings: { HOLDFAST_DELETED_STACK_DAYS: '7' } });
 const preview = { kind: 'require-preview', settings: { mode: 'refuse' } };
 const freeze = { kind: 'freeze', settings: { windows: [{ cron: '0 0 1 1 *', minutes: 1, timeZone: 'UTC' }] } };
 const limit = { kind: 'concurrency', settings: { most: 1 } };
-const changeLimit = { kind: 'change-limit', settings: { stateEdits: 0 }, note: 'ask #platform' };
+const changeLimit = { kind: 'change-limit', settings: { changes: 0 }, note: 'ask #platform' };
 const manager = ['read', 'write', 'manage'] as const;
 
 let stack: TestStack;

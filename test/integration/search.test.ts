@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Type } from 'typebox';
 import type { Caller } from '../../src/api/platform/http/request.ts';
 import { defaultBounds } from '../../src/api/search/search-budget.ts';
@@ -450,6 +450,45 @@ test('an index that is behind for long is in the header that the CLI prints', as
   expect(await warning()).toBeUndefined();
 });
 
+test('who may not read all stacks does not learn from the lag of the index when the others change', async () => {
+  const stack = await createStack(app);
+  const secret = await addStack(stack, 'secret', 'plan');
+  const { organization } = stack;
+  const reader = await person(app, organization, 'viewer');
+  await grant(app, reader.organizationId, { userId: reader.userId }, 'deny', ['read'], { stacks: 'secret/*' });
+  const save = (of: TestStack) =>
+    ok(app.call('POST', `${of.path}/import`, { auth: of.auth, body: stateOf(of, [{ name: 'new' }]) }));
+  const lags = async (auth: string) => {
+    const token = auth.replace('token ', '');
+    const place = { organization, project: stack.project, stack: stack.stack };
+    return [
+      (await ok(app.call('GET', `/api/orgs/${organization}/search/resources`, { auth }))).json.behind?.stacks,
+      (await ask(app, token, 'references.graph', { organization })).data?.behind?.stacks,
+      (await ask(app, token, 'references.ofStack', place)).data?.behind?.stacks,
+    ];
+  };
+  await save(secret);
+  expect(await lags(reader.auth)).toEqual([undefined, undefined, undefined]);
+  expect(await lags(stack.auth)).toEqual([1, 1, 1]);
+  await save(stack);
+  expect(await lags(reader.auth)).toEqual([1, 1, 1]);
+  expect(await lags(stack.auth)).toEqual([2, 2, 2]);
+  // A whole index that is built again hides no readable stack.
+  const added = await query<{ id: string }>(
+    app,
+    `insert into stacks (project_id, name) select project_id, 'many' || n from stacks, generate_series(1, 1000) n where id = $1 returning id`,
+    [await stackId(app, secret)],
+  );
+  await query(
+    app,
+    `insert into state_index_due (stack_id, noted_at) select unnest($1::uuid[]), now() - interval '1 hour'`,
+    [added.map(({ id }) => id)],
+  );
+  expect(await lags(reader.auth)).toEqual([1_000, 1_000, 1_000]);
+  await query(app, `delete from state_index_due where stack_id = any ($1)`, [added.map(({ id }) => id)]);
+  await indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(1e9) });
+});
+
 test('a resource older than the index says so, in a form that the CLI can print', async () => {
   const stack = await addStack(await createStack(app), 'old', 'dev');
   const kept = { name: 'kept', type: 'aws:s3/bucket:Bucket' };
@@ -674,6 +713,39 @@ describe('the list of stacks', () => {
     expect(filtered.text.trimEnd().split('\r\n')).toHaveLength(2);
     expect((await get('status=odd')).status).toBe(400);
     expect((await app.call('GET', '/trpc/download/stacks.csv', { auth: 'token none', accept: null })).status).toBe(401);
+  });
+
+  test.each([
+    ['token is revoked', 'update api_tokens set revoked_at = now() where id = $1'],
+    [
+      'user is deactivated',
+      'update users set deactivated_at = now() where id = (select user_id from api_tokens where id = $1)',
+    ],
+  ])('as a file ends when the %s', async (_, end) => {
+    const stack = await createStack(app);
+    const { auth, tokenId } = await person(app, stack.organization, 'admin');
+    await query(
+      app,
+      `insert into stacks (project_id, name) select project_id, 'other' || n from stacks, generate_series(1, 300) n where id = $1`,
+      [await stackId(app, stack)],
+    );
+    const { listRows } = StackQueries.prototype;
+    const reading = jest.spyOn(StackQueries.prototype, 'listRows').mockImplementation(async function (
+      this: StackQueries,
+      ...asked
+    ) {
+      const page = await listRows.apply(this, asked);
+      if (reading.mock.calls.length === 1) await query(app, end, [tokenId]);
+      return page;
+    });
+    const path = `/trpc/download/stacks.csv?organization=${stack.organization}`;
+    const outcome = await app.call('GET', path, { auth, accept: null }).then(
+      ({ status }) => status,
+      () => 'broken off',
+    );
+    const reads = reading.mock.calls.length;
+    reading.mockRestore();
+    expect([outcome === 200, reads]).toEqual([false, 1]);
   });
 
   test('as a file has stacks that change while it is written, each once, and all their tags', async () => {

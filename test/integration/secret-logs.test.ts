@@ -2,10 +2,21 @@ import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { PageBrowser, setPassword } from '../support/browser.ts';
+import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
-import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
-import { createTestApp } from '../support/test-app.ts';
+import { command } from '../support/procedures.ts';
+import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 import { append, cancel, complete, saveState } from '../support/update-calls.ts';
+import { createHook } from '../support/webhooks.ts';
+
+function formsOf(value: unknown): string[] {
+  if (Buffer.isBuffer(value)) return (['latin1', 'hex', 'base64'] as const).map((encoding) => value.toString(encoding));
+  if (Array.isArray(value)) return value.flatMap(formsOf);
+  return [typeof value === 'object' ? JSON.stringify(value) : String(value)];
+}
 
 /** Every value of every row, in all forms in which bytes can be written. */
 async function dump(url: string): Promise<string> {
@@ -18,12 +29,7 @@ async function dump(url: string): Promise<string> {
     const texts: string[] = [];
     for (const { name } of tables.rows) {
       for (const row of (await client.query(`select * from "${name}"`)).rows as Record<string, unknown>[])
-        for (const value of Object.values(row))
-          texts.push(
-            Buffer.isBuffer(value)
-              ? `${value.toString('latin1')}\n${value.toString('hex')}\n${value.toString('base64')}`
-              : String(value),
-          );
+        for (const value of Object.values(row)) texts.push(...formsOf(value));
     }
     return texts.join('\n');
   } finally {
@@ -31,15 +37,17 @@ async function dump(url: string): Promise<string> {
   }
 }
 
+const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600' };
+
 const forms = (secret: string) => {
   const bytes = Buffer.from(secret);
   return [secret, bytes.toString('base64').replace(/=+$/, ''), bytes.toString('hex')];
 };
 
-test('plaintexts, tokens and keys are in no log line at trace level and in no row', async () => {
+test('plaintexts, tokens, passwords and keys are in no log line at trace level and in no row', async () => {
   const lines: string[] = [];
   const masterKeys = KeyRing.generate();
-  await using app = await createTestApp({ masterKeys, log: { write: (line) => void lines.push(line) } });
+  await using app = await createTestApp({ masterKeys, settings, log: { write: (line) => void lines.push(line) } });
   const plaintext = 'hunter2-very-secret-plaintext';
   const encoded = Buffer.from(plaintext).toString('base64');
   const stack = await createStack(app);
@@ -68,10 +76,20 @@ test('plaintexts, tokens and keys are in no log line at trace level and in no ro
   await app.call('GET', '/api/user', { auth: `token ${plaintext}` });
   await app.call('GET', `/api/nothing?token=${plaintext}`, { auth });
 
-  const key = masterKeys.slice(masterKeys.indexOf(':') + 1);
-  const secrets = [auth.replace('token ', ''), ...leases.map((lease) => lease.replace('update-token ', ''))];
-  const log = lines.join('');
+  const made = await makeSecrets(app, stack);
+  // A call that waits has a row, with what is shown of its run.
+  const holder = await startUpdate(app, stack);
+  leases.push(holder.lease);
+  const metadata = { message: 'm', environment: { 'git.head': 'a'.repeat(40) } };
+  const waiting = app.call('POST', `${path}/update`, { auth, body: { metadata } });
+  await until(async () => (await query(app, 'select 1 from update_queue_waiters')).length > 0, 'the call waits');
   const rows = await dump(app.database.ownerUrl);
+  await ok(complete(app, holder));
+  await ok(waiting);
+
+  const key = masterKeys.slice(masterKeys.indexOf(':') + 1);
+  const secrets = [...made, auth.replace('token ', ''), ...leases.map((lease) => lease.replace('update-token ', ''))];
+  const log = lines.join('');
   expect(lines.length).toBeGreaterThan(20);
   expect(rows.length).toBeGreaterThan(1_000);
   for (const secret of [...forms(plaintext), ...secrets.flatMap(forms), ...forms(key), key]) {
@@ -83,8 +101,30 @@ test('plaintexts, tokens and keys are in no log line at trace level and in no ro
   expect(rows).not.toContain(json.ciphertext);
   // The search finds values that are present.
   expect(log).toContain('/api/stacks/:organization/:project/:stack/encrypt');
-  expect(rows).toContain(Buffer.from(stack.organization).toString());
+  expect(rows).toContain(stack.organization);
+  // In JSON: the commit of the call that waits.
+  expect(rows).toContain('a'.repeat(40));
 });
+
+/** Secrets of a user, of a token and of a webhook. */
+async function makeSecrets(app: TestApp, { auth, organization, ...stack }: TestStack): Promise<string[]> {
+  const [login, password, signing] = ['ann', 'a password of many words', 'whsec_c2VjcmV0IG9mIHRoZSB3ZWJob29r'];
+  const token = await app.createUser(organization, 'member', login);
+  await setPassword(app, login, password);
+  const browser = new PageBrowser(app);
+  await browser.signIn(login, password);
+  const session = browser.cookies.get('holdfast') ?? '';
+  expect(session).toMatch(/^hfs-/);
+  await createHook(app, { auth, organization, ...stack }, 'stack', {
+    name: 'hook',
+    payloadUrl: 'https://203.0.113.1/x',
+    secret: signing,
+  });
+  const created = await command(app, token, 'tokens.createMine', { name: 'mine' });
+  const rotated = await command(app, token, 'tokens.rotateMine', { id: created.data.id, overlapSeconds: 60 });
+  expect(rotated.error).toBeNull();
+  return [password, session, signing, token, created.data.value, rotated.data.value];
+}
 
 test('the logged configuration hides its secrets', async () => {
   const lines: string[] = [];

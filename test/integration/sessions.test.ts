@@ -237,6 +237,8 @@ describe('a password', () => {
       const { status, text } = await browser.signIn(name, password);
       expect(status).toBe(401);
       expect(browser.cookies.size).toBe(0);
+      // Screen readers say the title of a page first.
+      expect(text).toContain('<title>Not signed in - Holdfast</title>');
       texts.add(/<p class="problem" role="alert">(.*?)<\/p>/.exec(text)?.[1] ?? '');
     }
     expect([...texts]).toEqual(['Login or password is wrong']);
@@ -302,7 +304,15 @@ describe('a password', () => {
     await other.signIn(login);
     const next = 'another long password';
     const change = (present: string, wanted: string) => browser.post('/account/password', { present, next: wanted });
-    expect((await change('wrong password', next)).status).toBe(401);
+    const refused = await change('wrong password', next);
+    expect(refused.status).toBe(401);
+    // On the page of the form, which is there to try again.
+    expect(refused.text).toMatch(/role="alert">The current password is wrong<[\s\S]*action="\/account\/password"/);
+    // Somebody whose session has ended returns to the page whose form was sent.
+    const headers = { referer: 'http://localhost:9090/cli-login?cliSessionPort=1' };
+    const ended = await new PageBrowser(app).post('/cli-login', {}, headers);
+    expect(ended.status).toBe(401);
+    expect(ended.text).toContain('href="/sign-in?next=%2Fcli-login%3FcliSessionPort%3D1"');
     expect((await change(goodPassword, 'short')).status).toBe(400);
     expect((await change(goodPassword, next)).status).toBe(303);
     expect(await browser.isSignedIn()).toBe(true);
@@ -423,7 +433,12 @@ describe('the pages', () => {
     }
     const hostile = await browser.signIn(`"><script>alert(1)</script>`, 'x');
     expect(hostile.text).not.toContain('<script>alert');
-    for (const [, path = ''] of text.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)) {
+    const paths = [...text.matchAll(/<(?:link|script)[^>]*(?:href|src)="([^"]+)"/g)].map(([, path = '']) => path);
+    expect(paths.map((path) => path.replace(/\?v=[0-9a-f]{12}$/, ''))).toEqual([
+      '/assets/sign-in.css',
+      '/assets/sign-in.js',
+    ]);
+    for (const path of paths) {
       const asset = await browser.get(path);
       expect([asset.status, asset.headers['x-content-type-options']]).toEqual([200, 'nosniff']);
     }

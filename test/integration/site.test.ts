@@ -88,6 +88,11 @@ test('a promoted site has every blob, and the old one refuses writes, also of ru
   expect(JSON.parse(stdout)).toMatchObject({ role: 'primary', term: 1, blobs: { copies: 'by the servers', blobs: 0 } });
 
   expect(await checkSite(promoted.context)).toBe(true);
+  const begun = await startUpdate(promoted, await createStack(promoted));
+  const again = await runSite(promoted, 'new', 'promote', '--yes');
+  expect([again.code, again.stdout]).toEqual([0, expect.stringMatching(/^This site writes already\..* term 1\./s)]);
+  await ok(saveState(promoted, begun, 1));
+  await ok(complete(promoted, begun));
   expect(await storedKeys(promoted)).toEqual(expect.arrayContaining([...(await storedKeys(old))]));
   await ok(promoted.call('GET', `${stack.path}/export`, { auth: stack.auth }));
 

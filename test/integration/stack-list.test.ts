@@ -42,7 +42,13 @@ test('filters are combined', async () => {
   expect(await list(auth, 'tagName=team&tagValue=x')).toEqual(['filters/one/a', 'filters/two/c']);
   expect(await list(auth, 'project=two&tagName=team&tagValue=x')).toEqual(['filters/two/c']);
   expect(await list(auth, 'tagName=none')).toEqual([]);
-  expect(await list(auth, 'project=&organization=&tagName=&continuationToken=')).toHaveLength(4);
+  expect(await list(auth, 'project=&organization=&tagName=&tagValue=&continuationToken=')).toHaveLength(4);
+  // `pulumi stack ls -t =x`
+  for (const filter of ['tagName=&tagValue=x', 'tagValue=x'])
+    expect(await app.call('GET', `/api/user/stacks?${filter}`, { auth })).toMatchObject({
+      status: 400,
+      json: { message: expect.stringMatching(/tagValue needs tagName/) },
+    });
 });
 
 test('pages continue without gaps or repeats, and the last has no token', async () => {

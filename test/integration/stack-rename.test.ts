@@ -1,6 +1,9 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import { runInProcess } from '../support/admin.ts';
+import { query } from '../support/database.ts';
+import { grant, person } from '../support/grants.ts';
 import { creation } from '../support/journal-entries.ts';
+import { ask } from '../support/procedures.ts';
 import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { type TestResponse, testApp } from '../support/test-app.ts';
@@ -226,4 +229,34 @@ test('a large state is renamed by a worker', async () => {
   const kept = `"text":"urn:pulumi:dev::proj::pulumi:pulumi:Stack::proj-dev"`;
   const wanted = large(next).replace('"text":"urn:pulumi:prod::proj::pulumi:pulumi:Stack::proj-prod"', kept);
   expect((await exportState(app, next)).text === wanted).toBe(true);
+});
+
+test('links with a former name lead on, whatever stacks that the caller may not read have or had that name', async () => {
+  const stack = await createStack(app);
+  const { auth, organization } = stack;
+  await ok(rename(stack, { newName: 'shown' }));
+  const reader = await person(app, organization, 'viewer');
+  const denied = ['dev', 'hidden*'];
+  for (const name of denied)
+    await grant(app, reader.organizationId, { userId: reader.userId }, 'deny', ['read', 'outputs'], {
+      stacks: `proj/${name}`,
+    });
+  const find = async (by: string) =>
+    (await ask(app, by.replace('token ', ''), 'stacks.renamed', { organization, project: 'proj', stack: 'dev' })).data;
+  const shown = { project: 'proj', stack: 'shown' };
+  expect([await find(reader.auth), await find(auth)]).toEqual([shown, shown]);
+  // Many others had it later.
+  await query(
+    app,
+    `with added as (
+       insert into stacks (project_id, name) select s.project_id, 'hidden' || n
+         from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id, generate_series(1, 50) n
+       where o.name = $1 and s.name = 'shown' returning id)
+     insert into former_stack_names (organization_id, project_name, stack_name, stack_id)
+     select o.id, 'proj', 'dev', added.id from added, organizations o where o.name = $1`,
+    [organization],
+  );
+  expect(await find(reader.auth)).toEqual(shown);
+  await ok(app.call('POST', `/api/stacks/${organization}/proj`, { auth, body: { stackName: 'dev' } }));
+  expect([await find(reader.auth), await find(auth)]).toEqual([shown, null]);
 });

@@ -218,7 +218,7 @@ test('the author of an operation by a token without a user is the token', async 
   const url = `/api/orgs/${stack.organization}/tokens`;
   const { json } = await ok(app.call('POST', url, { auth: stack.auth, body: { name: 'pipeline', description: '' } }));
   await startUpdate(app, { ...stack, auth: `token ${json.tokenValue}` });
-  expect((await getStack(app, stack)).currentOperation.author).toBe('pipeline');
+  expect((await getStack(app, stack)).currentOperation.author).toBe('organization:pipeline');
 });
 
 test('a stack requires no policy packs', async () => {

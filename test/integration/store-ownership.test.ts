@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
@@ -10,7 +11,7 @@ import { dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
 import { storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
 import { exportAudit } from '../../src/workers/audit/export-audit.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
-import { runAdminCommand } from '../support/admin.ts';
+import { runAdminCommand, runAdminWith } from '../support/admin.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { chainAll } from '../support/chain-all.ts';
 import { query } from '../support/database.ts';
@@ -200,6 +201,33 @@ test('a clone writes no audit events and heads among those of the original', asy
     );
   }
 });
+
+test('commands refuse the store of another database, and leave no mark there', async () => {
+  const other = mkdtempSync(path.join(tmpdir(), 'holdfast-other-'));
+  {
+    await using database = await createTestDatabase();
+    await using app = await createTestApp({ database, dataDir: other });
+    // The databases of tests are copies of one.
+    await query(app, 'update installation set id = gen_random_uuid()');
+    expect((await runAdminCommand(app, 'reconcile')).code).toBe(0);
+  }
+  await writeAndClone();
+  await using app = await openApp(original);
+  const marks = async () => readdir(path.join(other, 'blobs'), { recursive: true });
+  const before = await marks();
+  const wrong = { HOLDFAST_DATA_DIR: other };
+  for (const words of [['audit', 'verify'], ['reconcile']]) {
+    const { code, stderr } = await runAdminWith(wrong, app, ...words);
+    expect([words, code, stderr]).toEqual([words, 1, expect.stringContaining('not the blob store of this database')]);
+    expect((await runAdminCommand(app, ...words)).code).toBe(0);
+  }
+  // As after a restore, which may begin with a new store.
+  await query(app, 'update installation set outgoing_held_since = clock_timestamp()');
+  const { code, stderr } = await runAdminWith(wrong, app, 'reconcile');
+  expect([code, stderr]).toEqual([1, expect.stringContaining('that of another installation')]);
+  expect(await marks()).toEqual(before);
+  rmSync(other, { recursive: true, force: true });
+}, 120_000);
 
 test('the command lets the clone delete, and the original no longer', async () => {
   const stack = await writeAndClone();

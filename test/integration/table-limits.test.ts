@@ -5,6 +5,7 @@ import { browserOf, PageBrowser, setPassword } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
 import { createStack, ok } from '../support/state.ts';
+import { stackId } from '../support/state-index.ts';
 import { testApp } from '../support/test-app.ts';
 
 // How many rows there can be of what users add themselves; the time for which others are kept is in retention.test.ts.
@@ -97,6 +98,31 @@ test('a stack has at most 1,000 open requests for approval: a new one replaces t
   expect(left).toHaveLength(1_001);
   expect(left).toContain(given?.n);
   expect(left).not.toContain(oldest?.n);
+});
+
+test('requests ahead of runs displace neither those of stopped runs nor, beyond 100, those of others', async () => {
+  const stack = await createStack(app);
+  const id = await stackId(app, stack);
+  await query(
+    app,
+    `insert into update_approvals (stack_id, kind, commit_id, asked_by, asked_user_id, request, asked_at, update_id)
+     select s.id, 'update', n::text, 'other', gen_random_uuid(), '', now() - interval '1 year' + n * interval '1 minute',
+       case when n <= 5 then gen_random_uuid() end
+     from stacks s, generate_series(1, 995) n where s.id = $1`,
+    [id],
+  );
+  const ask = (number: number) => {
+    const commit = number.toString(16).padStart(40, '0');
+    return ok(app.call('POST', `${stack.path}/approvals`, { auth: stack.auth, body: { commit, reason: 'x' } }));
+  };
+  for (let number = 1; number <= 105; number++) await ask(number);
+  const [left] = await query(
+    app,
+    `select count(*) filter (where update_id is not null)::int as stopped, count(*) filter (where asked_by <> 'other')::int as own, count(*)::int as "all"
+     from update_approvals where stack_id = $1`,
+    [id],
+  );
+  expect(left).toEqual({ stopped: 5, own: 100, all: 999 });
 });
 
 test('an organization, and a stack, have at most 100 webhooks', async () => {

@@ -6,11 +6,13 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
+import { UpdateQueue } from '../../src/api/updates/queue/update-queue.ts';
 import { WaitingMemory } from '../../src/api/updates/queue/waiting-memory.ts';
 import { UpdateService } from '../../src/api/updates/update-service.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createUpdateQueueRepository } from '../../src/shared/updates/update-queue-repository.ts';
 import { holdInserts, query } from '../support/database.ts';
+import { grant, person } from '../support/grants.ts';
 import { creation } from '../support/journal-entries.ts';
 import { PolicyCalls } from '../support/policy-packs.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -292,6 +294,22 @@ test('the queue entry of another caller, and a lost one, become new entries', as
     await cancel(stack, json.updateID);
   }
   expect((await create(servers[0], stack, { query: '?entry=x' })).status).toBe(400);
+});
+
+test('a caller without the permission to change the stack takes no position in its queue, whatever entry it names', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const { auth, organizationId, userId } = await person(apps[0], stack.organization, 'viewer');
+  await grant(apps[0], organizationId, { userId }, 'allow', ['preview']);
+  const entering = jest.spyOn(UpdateQueue.prototype, 'enter');
+  for (const entry of ['', `?entry=${crypto.randomUUID()}&hop=1`, `?entry=${crypto.randomUUID()}&hop=9`])
+    expect(await create(servers[0], { ...stack, auth }, { query: entry })).toMatchObject({
+      status: 403,
+      json: { message: expect.stringContaining('needs the permission write') },
+    });
+  expect(entering).not.toHaveBeenCalled();
+  entering.mockRestore();
+  await cancel(stack, first.id);
 });
 
 test('the queue entry of another stack stays there, and the call gets a new one', async () => {

@@ -1,10 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { upgradeDatabase } from '../../src/shared/backup/upgrade-database.ts';
+import { claimDataDir } from '../../src/shared/platform/config/data-dir.ts';
 import { readRunningUrl, startEmbeddedPostgres } from '../../src/shared/platform/db/embedded-postgres.ts';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { findOldBinaries } from '../../src/shared/platform/db/postgres-major.ts';
@@ -49,6 +51,13 @@ async function countRows(
   }
 }
 
+/** As `readRunningUrl`, at once. */
+function runningUrl(directory: string): string {
+  const port = readFileSync(path.join(directory, 'cluster', 'postmaster.pid'), 'utf8').split('\n')[3];
+  const password = readFileSync(path.join(directory, 'password'), 'utf8').trim();
+  return `postgres://holdfast:${password}@127.0.0.1:${port}/postgres`;
+}
+
 /** A data directory of its own, as the earlier release left it. */
 function oldDataDir(name: string): string {
   const dataDir = path.join(home, name);
@@ -84,6 +93,11 @@ test('a server on files of an earlier Postgres refuses and names the command, wh
   expect((await upgrade(dataDir)).stdout).toContain("already uses this release's Postgres");
   // The earlier release still starts on what was kept.
   rmSync(path.join(dataDir, 'postgres', 'cluster'), { recursive: true });
+  const password = readFileSync(path.join(dataDir, 'postgres', 'password'), 'utf8');
+  await expect(startEmbeddedPostgres(path.join(dataDir, 'postgres'), logger)).rejects.toThrow(
+    'cluster-17 is beside it',
+  );
+  expect(readFileSync(path.join(dataDir, 'postgres', 'password'), 'utf8')).toBe(password);
   renameSync(path.join(dataDir, 'postgres', 'cluster-17'), path.join(dataDir, 'postgres', 'cluster'));
   expect(await countRows(path.join(dataDir, 'postgres'), findOldBinaries(17, oldPostgres))).toEqual(rows);
 }, 240_000);
@@ -112,6 +126,47 @@ test('an upgrade that is killed at any step leaves the old files or the complete
   renameSync(path.join(postgres, 'cluster'), path.join(postgres, 'cluster.upgraded'));
   expect(await countRows(postgres)).toEqual(rows);
   expect(readdirSync(postgres)).toContain('cluster');
+}, 240_000);
+
+test('an upgrade that fails or is stopped leaves no copy and no process, and meanwhile the old database takes no writes', async () => {
+  const dataDir = oldDataDir('stopped');
+  const postgres = path.join(dataDir, 'postgres');
+  const child = spawn(process.execPath, [holdfastProgram, 'upgrade-database', '--old-postgres', oldPostgres], {
+    env: env(dataDir),
+  });
+  let output = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    output += chunk.toString();
+    if (output.includes('Copying table')) child.kill('SIGINT');
+  });
+  const code = await new Promise((resolve) => child.once('close', resolve));
+  expect([code, readdirSync(postgres).sort()]).toEqual([130, ['cluster', 'password']]);
+  expect(existsSync(path.join(postgres, 'cluster', 'postmaster.pid'))).toBe(false);
+
+  const write = `const [url] = process.argv.slice(1);
+    const { default: pg } = await import('pg');
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    await client.query("insert into organizations (name) values ('late')").catch(({ code }) => console.log(code));
+    await client.end();`;
+  const codes = new Set<string>();
+  const claim = await claimDataDir(dataDir, logger);
+  try {
+    const failing = upgradeDatabase(postgres, {
+      ...{ claim, logger, oldPostgres },
+      onStep: (text) => {
+        if (!text.startsWith('Copying table')) return;
+        const args = ['--input-type=module', '-e', write, runningUrl(postgres)];
+        codes.add(execFileSync(process.execPath, args, { encoding: 'utf8' }).trim());
+        throw new Error('no space left');
+      },
+    });
+    await expect(failing).rejects.toThrow('no space left');
+  } finally {
+    claim.release();
+  }
+  expect([...codes]).toEqual(['25006']);
+  expect(readdirSync(postgres).sort()).toEqual(['cluster', 'password']);
 }, 240_000);
 
 test('an upgrade is refused while a server runs, without the old programs, and for files of a later Postgres', async () => {

@@ -188,6 +188,7 @@ describe('signatures', () => {
     const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), secret: whsec });
     await runUpdate();
     await deliverDue(app);
+    expect(receiver.received).toHaveLength(2);
     for (const { body, headers } of receiver.received) {
       expect(new Webhook(whsec).verify(body, headers as Record<string, string>)).toEqual(JSON.parse(body));
       expect(() => new Webhook(whsec).verify(`${body} `, headers as Record<string, string>)).toThrow();
@@ -724,6 +725,16 @@ describe('webhooks', () => {
          select s.id from stacks s join projects p on p.id = s.project_id where p.organization_id = $1 and s.name = 'other')`,
       [admin.organizationId],
     );
+    const denied = await grant(app, admin.organizationId, { userId: admin.userId }, 'deny', ['admin'], {
+      stacks: '*/other',
+    });
+    // The last one of a page is hidden: the position names none of it.
+    const rest = [await list()];
+    expect(rest[0].continuationToken).not.toMatch(/\/n\d/);
+    for (let next = rest[0]; next.continuationToken !== undefined; rest.push(next))
+      next = await list(`?continuationToken=${encodeURIComponent(next.continuationToken)}`);
+    expect(rest.flatMap(({ hooks }) => hooks.map((hook: { stackName: string }) => hook.stackName))).toEqual(['dev']);
+    await query(app, 'delete from grants where id = $1', [denied]);
     const names = new Set<string>();
     let token: string | undefined;
     let pages = 0;

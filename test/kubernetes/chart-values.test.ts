@@ -49,6 +49,18 @@ const table: readonly (readonly [string, Values, Expected])[] = [
     { 'Deployment/holdfast-api': environment({ name: 'HOLDFAST_PUBLIC_URL', value: 'https://holdfast.example' }) },
   ],
   [
+    'in a cluster with IPv6 only, each port is open on IPv6',
+    { ipv6: true, web: { enabled: true } },
+    {
+      'Deployment/holdfast-api': environment(
+        { name: 'HOLDFAST_LISTEN', value: '[::]:9090' },
+        { name: 'HOLDFAST_MANAGEMENT_LISTEN', value: '[::]:9092' },
+      ),
+      'Deployment/holdfast-worker': environment({ name: 'HOLDFAST_MANAGEMENT_LISTEN', value: '[::]:9092' }),
+      'Deployment/holdfast-web': environment({ name: 'WEB_BIND', value: '[::]' }),
+    },
+  ],
+  [
     'the public URL may be another one',
     { publicUrl: 'https://pulumi.example.com:8443' },
     {

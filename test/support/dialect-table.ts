@@ -20,6 +20,7 @@ export interface Scene {
 
 export type Needs =
   | 'idle'
+  | 'tagged'
   | 'imported'
   | 'secret'
   | 'created'
@@ -319,6 +320,7 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     status: 204,
   },
   [`POST ${S}/tags`]: { beyond: true, body: same({ name: 'a', value: 'b' }), status: 204 },
+  [`PATCH ${S}/tags/:tag`]: { needs: 'tagged', beyond: true, body: same({ value: 'c' }), status: 204 },
   [`DELETE ${S}/tags/:tag`]: { beyond: true, status: 204 },
   [`GET ${S}/policypacks`]: { beyond: true, status: 200, answer: alike({ requiredPolicies: [] }) },
   [`GET ${packs}`]: {

@@ -160,7 +160,8 @@ export const procedureTable: Record<
   'grants.list': { needs: 'manager' },
   'grants.give': { needs: 'manager', input: { team: 'none', effect: 'allow', permissions: ['read'] } },
   'grants.take': { needs: 'manager', input: { id: randomUUID() } },
-  'access.list': { needs: 'manage', input: { holders: 'users' } },
+  // People are listed to fewer.
+  'access.list': { needs: 'manage', input: { holders: 'tokens' } },
   'access.policy': { needs: 'manager' },
   'access.managed': { needs: 'manager', input: { kind: 'Team' } },
   'access.declaration': { needs: 'manager', input: { kind: 'Team', object: 'blue' } },

@@ -1,9 +1,8 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@jest/globals';
-import { Type } from 'typebox';
-import { sql } from '../../src/shared/platform/db/sql.ts';
 import { securityHeaders } from '../../src/shared/platform/http/security-headers.ts';
+import { digestRows } from './row-digests.ts';
 import type { TestApp } from './test-app.ts';
 
 const waitLimitMs = 60_000;
@@ -229,27 +228,6 @@ function takeChunks(rest: Buffer): { body: Buffer; bytes: number } | null {
     parts.push(rest.subarray(lineEnd + 2, end));
     at = end + 2;
   }
-}
-
-const DigestRow = Type.Object({ name: Type.String(), digest: Type.String() });
-
-/** A digest of all rows that calls may change, by table, except for a counter that is only a ticket. */
-export async function digestRows(app: TestApp): Promise<Record<string, string>> {
-  // Over the app's own pool: a new login takes longer than most of the calls under test.
-  const rows = await app.context.db.any(sql.rows(DigestRow)`
-    select name, count(*) || ':' || md5(string_agg(row::text, '|' order by row::text)) as digest from (
-    select 'organizations' as name, to_jsonb(t) - 'full_assigned' as row from organizations t
-    union all select 'memberships' as name, to_jsonb(t) - 'full_assigned' as row from memberships t
-    union all select 'projects' as name, to_jsonb(t) - 'full_assigned' as row from projects t
-    union all select 'stacks' as name, to_jsonb(t) - 'full_assigned' as row from stacks t
-    union all select 'former_stack_names' as name, to_jsonb(t) - 'full_assigned' as row from former_stack_names t
-    union all select 'updates' as name, to_jsonb(t) - 'full_assigned' as row from updates t
-    union all select 'checkpoints' as name, to_jsonb(t) - 'full_assigned' as row from checkpoints t
-    union all select 'journal_entries' as name, to_jsonb(t) - 'full_assigned' as row from journal_entries t
-    union all select 'engine_events' as name, to_jsonb(t) - 'full_assigned' as row from engine_events t
-    union all select 'encryption_keys' as name, to_jsonb(t) - 'full_assigned' as row from encryption_keys t
-    ) rows group by name order by name`);
-  return Object.fromEntries(rows.map(({ name, digest }) => [name, digest]));
 }
 
 /** The response is the CLI's error shape: JSON whose `code` is the status. */

@@ -21,9 +21,9 @@ export const accessRouter = router({
   /** Active members, or valid tokens that belong to no user. */
   list: stackProcedure('manage')
     .input(input(Type.Object({ holders: Type.Union([Type.Literal('users'), Type.Literal('tokens')]), ...page })))
-    .query(async ({ ctx: { services }, input: { cursor, holders, limit = defaultPage, ...ref } }) => {
+    .query(async ({ ctx: { caller, services }, input: { cursor, holders, limit = defaultPage, ...ref } }) => {
       const query = { holders, ...(cursor ? { continuationToken: cursor } : {}) };
-      const found = await services.stackAccess.list(ref, query, limit);
+      const found = await services.stackAccess.list(caller, ref, query, limit);
       return {
         items: found.holders.map(accessHolder),
         /** The grants that decide about one of the items. */

@@ -131,8 +131,8 @@ function listAccess(app: RouteScope, { stackAccess }: Services): void {
         response: { 200: AccessResponse },
       },
     },
-    async ({ params, query }) => {
-      const page = await stackAccess.list(params, query);
+    async ({ caller, params, query }) => {
+      const page = await stackAccess.list(caller, params, query);
       return {
         holders: page.holders.map(accessHolder),
         grants: page.grants.map(grantResponse),

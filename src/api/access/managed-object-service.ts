@@ -3,6 +3,7 @@ import {
   type ManagedObjectKey,
   type ManagedObjectRow,
 } from '../../shared/access/managed-object-repository.ts';
+import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isStorableJson } from '../../shared/platform/json/storable-json.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -80,6 +81,8 @@ export class ManagedObjectService {
       await lockManagement(tx, organization, caller);
       if (set.length + remove.length === 0) return audit.settle();
       const { id } = await getOrganization(tx, organization);
+      // One at a time: each counts the objects of the others.
+      await createQuotaRepository(tx).lockOrganization(id);
       const managed = createManagedObjectRepository(tx);
       await managed.remove(id, remove);
       await managed.set(id, caller.login ?? '', rows);

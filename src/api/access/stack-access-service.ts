@@ -1,4 +1,5 @@
 import { createGrantRepository, type GrantRow } from '../../shared/access/grant-repository.ts';
+import { noPermissions } from '../../shared/access/permissions.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isLogin, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -9,9 +10,12 @@ import type { Caller } from '../platform/http/request.ts';
 import { type Explanation, explain, type HolderFacts } from './access-explanation.ts';
 import { createAccessHolderRepository, type TokenHolderRow, type UserHolderRow } from './access-holder-repository.ts';
 import type { AccessQuery } from './grants.schemas.ts';
+import { assertSeesPeople, manages, seesPeople } from './people-access.ts';
 import { isId } from './role-references.ts';
 
 const pageSize = 100;
+/** Pages that are read for one with tokens that the caller may see. */
+const maxReads = 10;
 
 /** A user or token, its permissions on a stack, and the reasons. */
 export interface AccessHolder {
@@ -29,6 +33,9 @@ interface AccessPage {
   readonly continuationToken: string | null;
 }
 
+/** A row of a page, with its key. */
+type Keyed = AccessHolder & { readonly key: string };
+
 /** Permissions on stacks. */
 export class StackAccessService {
   readonly #context: ApiContext;
@@ -37,9 +44,14 @@ export class StackAccessService {
     this.#context = context;
   }
 
-  /** A page of active members or of tokens. Throws NotFoundError, InvalidRequestError. */
-  async list(ref: StackRef, query: AccessQuery, limit = pageSize): Promise<AccessPage> {
+  /**
+   * A page of active members or of tokens. Who does not administer the organization sees only tokens with a permission on the stack, and
+   * members only if they may list people. Throws NotFoundError, ForbiddenError, InvalidRequestError.
+   */
+  async list(caller: Caller, ref: StackRef, query: AccessQuery, limit = pageSize): Promise<AccessPage> {
     const { kind, only } = readHolders(query);
+    const isOwn = only !== null && only === (kind === 'tokens' ? caller.tokenId : caller.userId && caller.login);
+    if (kind === 'users' && !isOwn) assertSeesPeople(caller);
     const after = query.continuationToken ? readAfter(query.continuationToken, kind) : null;
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
@@ -47,10 +59,10 @@ export class StackAccessService {
     const facts = { ...ref, tags: readTags(stack.tags) };
     const { db } = this.#context;
     const repository = createAccessHolderRepository(db, facts);
-    const page = { only, after, limit: limit + 1 };
     const explained = (of: { readonly facts: HolderFacts }, hasRole: boolean) => explain(of.facts, facts, hasRole);
-    const all: (AccessHolder & { readonly key: string })[] =
-      kind === 'users'
+    const read = async (from: string | null): Promise<readonly Keyed[]> => {
+      const page = { only, after: from, limit: limit + 1 };
+      return kind === 'users'
         ? (await repository.listUsers(organizationId, page)).map((row) => {
             const { displayName, login, role } = row;
             return { key: login, user: { login, displayName }, token: null, role, explanation: explained(row, true) };
@@ -60,23 +72,44 @@ export class StackAccessService {
             const token = { id, kind: of, name, login, team };
             return { key: id, user: null, token, role, explanation: explained(row, role !== null) };
           });
-    const holders = all.slice(0, limit);
+    };
+    const isShown = ({ explanation, token }: Keyed): boolean =>
+      token === null ||
+      isOwn ||
+      manages(caller) ||
+      (explanation.held !== noPermissions && (token.login === null || seesPeople(caller)));
+    const { holders, next } = await readShown(read, { after, limit, isShown });
     const ids = new Set(holders.flatMap((each) => each.explanation.permissions.flatMap(({ grantIds }) => grantIds)));
-    const last = holders.at(-1);
     return {
       holders,
       grants: ids.size === 0 ? [] : await createGrantRepository(db).listByIds(organizationId, [...ids]),
-      continuationToken: last && all.length > holders.length ? encodeContinuation(last.key) : null,
+      continuationToken: next === null ? null : encodeContinuation(next),
     };
   }
 
   /** The caller's permissions, and the reasons. Null if the caller has just lost the membership or the token. Throws NotFoundError. */
   async explainOwn(caller: Caller, ref: StackRef) {
     // Users in a browser also have a token: the one of their session.
-    const { grants, holders } = await this.list(ref, { token: caller.tokenId });
+    const { grants, holders } = await this.list(caller, ref, { token: caller.tokenId });
     const [holder] = holders;
     return holder === undefined ? null : { holder, grants };
   }
+}
+
+/** A page of what is shown, which may be empty although there are more. */
+async function readShown(
+  read: (after: string | null) => Promise<readonly Keyed[]>,
+  { after, isShown, limit }: { after: string | null; limit: number; isShown: (row: Keyed) => boolean },
+): Promise<{ readonly holders: readonly Keyed[]; readonly next: string | null }> {
+  let next = after;
+  for (let reads = 0; reads < maxReads; reads++) {
+    const rows = await read(next);
+    const page = rows.slice(0, limit);
+    const holders = page.filter(isShown);
+    next = rows.length > limit ? (page.at(-1)?.key ?? null) : null;
+    if (holders.length > 0 || next === null) return { holders, next };
+  }
+  return { holders: [], next };
 }
 
 type Kind = 'users' | 'tokens';

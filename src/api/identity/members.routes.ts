@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { apiToken } from '../platform/http/paths.ts';
+import { isPulumiProvider } from '../platform/http/pulumi-provider.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { OrganizationParams } from '../platform/protocol/core.ts';
 import { type MemberService, memberRole, type OrganizationMemberRow } from './member-service.ts';
@@ -45,10 +46,14 @@ function listMembers(app: RouteScope, { members }: Services): void {
         response: { 200: MembersResponse },
       },
     },
-    async ({ caller, params, query }) => {
-      const page = await members.list(caller, params.organization, query.continuationToken || null);
+    async (request) => {
+      const { organization } = request.params;
+      const page = await members.list(request.caller, organization, request.query.continuationToken || null);
       const { continuationToken } = page;
-      return { members: page.members.map(toResponse), ...(continuationToken === null ? {} : { continuationToken }) };
+      const named = isPulumiProvider(request)
+        ? page.members.map((row) => namedByLogin(row, organization))
+        : page.members;
+      return { members: named.map(toResponse), ...(continuationToken === null ? {} : { continuationToken }) };
     },
   );
 }
@@ -127,6 +132,14 @@ function removeMember(app: RouteScope, { members }: Services): void {
       return reply.code(204).send(null);
     },
   );
+}
+
+/**
+ * With a name by which the provider tells members apart: of several with one name it keeps the first, and none who is named like the
+ * organization.
+ */
+function namedByLogin(member: OrganizationMemberRow, organization: string): OrganizationMemberRow {
+  return { ...member, displayName: member.login === organization ? `@${member.login}` : member.login };
 }
 
 function toResponse({ createdAt, displayName, email, login, role }: OrganizationMemberRow) {

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { seesPeople, withAddresses } from '../access/people-access.ts';
+import { assertSeesPeople, seesPeople, withAddresses } from '../access/people-access.ts';
 import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -181,12 +181,15 @@ function listCollaborators(app: RouteScope, { teams }: Services): void {
         response: { 200: CollaboratorsResponse },
       },
     },
-    async ({ caller, params }) => ({
-      users: (await teams.listCollaborators(params)).map(({ level, of }) => ({
-        user: userInfo(withAddresses(caller, [of])[0] ?? of),
-        permission: level,
-      })),
-    }),
+    async ({ caller, params }) => {
+      assertSeesPeople(caller);
+      return {
+        users: (await teams.listCollaborators(params)).map(({ level, of }) => ({
+          user: userInfo(withAddresses(caller, [of])[0] ?? of),
+          permission: level,
+        })),
+      };
+    },
   );
 }
 

@@ -50,7 +50,7 @@ export class ReferenceService {
       for (const name of added) names.add(name);
       if (ends[0] !== ends[1]) edges.push({ from: ends[0], to: ends[1] });
     }
-    const behind = await createDueIndexRepository(this.#context.db).readLag(home ? [home.id] : []);
+    const behind = await createDueIndexRepository(this.#context.db).readLag(home ? [home] : []);
     return { nodes: await this.#nodes(organizations, [...names]), edges, isCut, behind };
   }
 
@@ -73,7 +73,7 @@ export class ReferenceService {
         .slice(0, maxStacks)
         .map(({ organization, project, stack }): ReferenceNode => ({ organization, project, stack, isReadable: true })),
       isCut: reads.length > maxStacks || readers.length > maxStacks,
-      behind: await createDueIndexRepository(this.#context.db).readLag(organizations.map(({ id }) => id)),
+      behind: await createDueIndexRepository(this.#context.db).readLag(organizations),
     };
   }
 

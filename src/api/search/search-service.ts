@@ -201,7 +201,7 @@ export class SearchService {
           db.inTransaction(async (tx) => {
             const rows = createSearchRepository(tx);
             await rows.begin(statementMs);
-            const behind = await createDueIndexRepository(tx).readLag(organizations.map(({ id }) => id));
+            const behind = await createDueIndexRepository(tx).readLag(organizations);
             return { ...(await work(rows, organizations)), behind };
           }),
       );

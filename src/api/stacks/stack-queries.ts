@@ -26,7 +26,7 @@ import { createStackQueryRepository, type OverviewRow } from './stack-query-repo
 import { createTagRepository } from './tag-repository.ts';
 
 /** Stacks of one former name that are looked at. */
-const maxRenamed = 20;
+const maxRenamed = 200;
 
 /** Stacks of an organization that are counted. */
 const maxCounted = 1_000;
@@ -75,11 +75,16 @@ export class StackQueries {
     }));
   }
 
-  /** The stack that had this name before a rename, if the caller may read it: the one that has changed last, if there are several. */
+  /**
+   * The stack that had this name before a rename: of those that the caller may read, the one that has changed last; null if one that the caller may
+   * read has it now. Others are as good as none.
+   */
   async findRenamed(caller: Caller, ref: StackRef) {
-    const rows = await createStackQueryRepository(this.#context.db).listRenamed(ref, maxRenamed);
-    const mayRead = ({ project, stack, tags }: (typeof rows)[number]): boolean =>
+    const mayRead = ({ project, stack, tags }: Pick<StackRow, 'project' | 'stack' | 'tags'>): boolean =>
       hasPermission(permissionsOn(caller, { ...ref, project, stack, tags: readTags(tags) }), 'read');
+    const named = await this.#context.stacks.find(ref);
+    if (named && mayRead(named)) return null;
+    const rows = await createStackQueryRepository(this.#context.db).listRenamed(ref, maxRenamed);
     const found = rows.find(mayRead);
     return found ? { project: found.project, stack: found.stack } : null;
   }

@@ -216,7 +216,7 @@ export function createStackQueryRepository(db: Queryable) {
           where s.id = ${id} and s.deleted_at is null
         ) s ${details}`),
 
-    /** Stacks that had this name before a rename; none if a stack has it now. */
+    /** Stacks that had this name before a rename. */
     listRenamed: ({ organization, project, stack }: StackRef, limit: number) =>
       db.any(sql.rows(NamedRow)`
         /* stackQueries.listRenamed */
@@ -224,9 +224,6 @@ export function createStackQueryRepository(db: Queryable) {
         from organizations o join former_stack_names f on f.organization_id = o.id
           join stacks s on s.id = f.stack_id and s.deleted_at is null join projects p on p.id = s.project_id
         where o.name = ${organization} and f.project_name = ${project} and f.stack_name = ${stack}
-          and not exists (
-            select 1 from projects q join stacks t on t.project_id = q.id
-            where q.organization_id = o.id and q.name = ${project} and t.name = ${stack} and t.deleted_at is null)
         order by s.updated_at desc limit ${limit}`),
 
     /** The organizations of a token's holder by name; with the number of their stacks, up to `most`, where all of them may be read. */

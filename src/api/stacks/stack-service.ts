@@ -25,7 +25,7 @@ import { storeDeployment } from '../../shared/state/store-deployment.ts';
 import { assertNothingPending, recordInitialState } from '../../shared/state/versions/record-version.ts';
 import { assertThawed } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
-import { StackBusyError } from '../../shared/updates/state-edits.ts';
+import { StackBusyError } from '../../shared/updates/update-errors.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { lockAccess, lockOwner } from '../access/locked-access.ts';
 import { changePeople } from '../access/people-changes.ts';
@@ -139,9 +139,9 @@ export class StackService {
       : this.#lists.hasReadableStack(organization, project, facts);
   }
 
-  /** Whether an update, previews included, of a stack that has or had this name is active. */
-  isBusy(ref: StackRef): Promise<boolean> {
-    return this.#context.stacks.isBusy(ref);
+  /** Whether an update, previews included, of a stack that has or had this name is active, as far as the caller may know. */
+  isBusy(ref: StackRef, { facts }: Pick<Caller, 'facts'>): Promise<boolean> {
+    return this.#context.stacks.isBusy(ref, facts);
   }
 
   /** Throws NotFoundError. */
@@ -195,7 +195,7 @@ export class StackService {
     await this.#changeTags(caller, ref, () => tags, audit);
   }
 
-  /** Sets or removes one tag. Throws EditConflictError, and the errors of `replaceTags`. */
+  /** Sets or removes one tag. Throws EditConflictError, NotFoundError, and the errors of `replaceTags`. */
   async editTag(caller: Caller, ref: StackRef, edit: TagEdit, audit: AuditTrail): Promise<void> {
     await this.#changeTags(caller, ref, (tags) => editTag(tags, edit), audit);
   }
@@ -205,7 +205,7 @@ export class StackService {
     await this.#context.db.inTransaction(async (tx) => {
       const access = await lockAccess(tx, ref.organization, caller);
       const locked = await createStackRepository(tx).lockById(stack.id);
-      if (!locked) throw stackNotFound(ref);
+      if (!locked || formatStackRef(locked) !== formatStackRef(stack)) throw stackNotFound(ref);
       const before = readTags(locked.tags);
       assertPermission(access, locked, before, 'write');
       const tags = change(before);
@@ -249,7 +249,7 @@ export class StackService {
         .catch((error: unknown) => {
           throw isLockTimeout(error) ? new StackBusyError('It is being changed: please retry') : error;
         });
-      if (!stack) throw stackNotFound(ref);
+      if (!stack || formatStackRef(stack) !== formatStackRef(found)) throw stackNotFound(ref);
       assertPermission(access, stack, readTags(stack.tags), 'admin');
       assertThawed(stack);
       await assertNotConsumed(tx, stack, access, 'delete', unindexed);

@@ -1,11 +1,12 @@
 import { Type } from 'typebox';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { ContractTagsRequest } from '../platform/protocol/contract.ts';
 import { StackParams } from '../platform/protocol/core.ts';
 import type { StackService } from './stack-service.ts';
-import { SetTagRequest, TagParams, TagsRequest } from './stacks.schemas.ts';
+import { ChangeTagRequest, SetTagRequest, TagParams, TagsRequest } from './stacks.schemas.ts';
 
 /** What the routes call. */
 export interface Services {
@@ -20,6 +21,7 @@ const changed = { access: { kind: 'stack', permission: 'write' }, rate: 'held', 
 export function registerStackTagRoutes(app: RouteScope, services: Services): void {
   replaceTags(app, services);
   setTag(app, services);
+  changeTag(app, services);
   removeTag(app, services);
 }
 
@@ -62,6 +64,28 @@ function setTag(app: RouteScope, { stacks }: Services): void {
     },
     async ({ params, body: { name, value }, caller, audit }, reply) => {
       await stacks.editTag(caller, params, { name, value }, audit);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function changeTag(app: RouteScope, { stacks }: Services): void {
+  app.patch(
+    `${tagsPath}/:tag`,
+    {
+      config: changed,
+      schema: {
+        tags,
+        summary: 'Change the value of a tag',
+        security: apiToken,
+        params: TagParams,
+        body: ChangeTagRequest,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params: { tag, ...stack }, body: { name = tag, value }, caller, audit }, reply) => {
+      if (name !== tag) throw new InvalidRequestError('name is not the tag of the path: a tag keeps its name');
+      await stacks.editTag(caller, stack, { name, value, mustExist: true }, audit);
       return reply.code(204).send(null);
     },
   );

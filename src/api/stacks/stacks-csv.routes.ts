@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { csvLine } from '../../shared/platform/csv/csv-line.ts';
-import { nowhere, type ProcedureServices, RequestCalls } from '../access/procedures/context.ts';
+import { type Holder, nowhere, type ProcedureServices, RequestCalls } from '../access/procedures/context.ts';
 import { Name, readQuery, text } from '../access/procedures/inputs.ts';
 import type { Refusals } from '../platform/audit-trail/refusals.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -56,15 +56,19 @@ export function registerStacksCsv(scope: FastifyInstance, services: ProcedureSer
       const calls = new RequestCalls(services, request, request.holder, refusals);
       const caller = await calls.admit({ kind: 'user' }, nowhere);
       void reply.header('content-disposition', 'attachment; filename="stacks.csv"');
-      return sendChunks(reply, lines(services, caller, query), {
+      return sendChunks(reply, lines(services, { caller, holder: request.holder }, query), {
         contentType: 'text/csv; charset=utf-8; header=present',
       });
     },
   );
 }
 
-/** Page by page, no faster than the client reads. */
-async function* lines({ stackQueries }: ProcedureServices, caller: Caller, query: Query): AsyncGenerator<string> {
+/** Page by page, no faster than the client reads, and only as long as the token or session is valid. */
+async function* lines(
+  { stackQueries }: ProcedureServices,
+  { caller, holder }: { readonly caller: Caller; readonly holder: Holder },
+  query: Query,
+): AsyncGenerator<string> {
   const { organization = null, project = null, status = null, tag, text: words = null } = query;
   const at = tag?.indexOf('=') ?? -1;
   const pages = exportStacks(stackQueries, caller, {
@@ -73,6 +77,8 @@ async function* lines({ stackQueries }: ProcedureServices, caller: Caller, query
   });
   let next = await pages.next();
   yield csvLine(columns.map(([name]) => name));
-  for (; !next.done; next = await pages.next())
+  for (; !next.done; next = await pages.next()) {
     yield next.value.map((stack) => csvLine(columns.map(([, read]) => String(read(stack) ?? '')))).join('');
+    await holder.confirm();
+  }
 }

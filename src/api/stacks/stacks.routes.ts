@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { isOutputsOnly } from '../../shared/access/permissions.ts';
-import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { parseTags } from '../../shared/stacks/tags.ts';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
@@ -125,6 +125,9 @@ function listStacks(app: RouteScope, { stacks }: Services): void {
       schema: { tags, summary: 'List stacks', security: apiToken, querystring: ListStacksQuery },
     },
     async ({ caller, dialect, query }, reply) => {
+      // Of `pulumi stack ls --tag =VALUE`, whose caller may go on with all that is listed.
+      if (query.tagValue && !query.tagName)
+        throw new InvalidRequestError('tagValue needs tagName: this server searches tags by name (NAME or NAME=VALUE)');
       const chunks = stacks.list(caller, {
         organization: query.organization || null,
         project: query.project || null,

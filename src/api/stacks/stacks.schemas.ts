@@ -101,6 +101,14 @@ export const SetTagRequest = component('SetTagRequest', Type.Object({ name: Type
   name: 'environment',
   value: 'production',
 });
+export const ChangeTagRequest = component(
+  'ChangeTagRequest',
+  Type.Object({
+    name: Type.Optional(Type.String({ description: 'As in the path' })),
+    value: Type.String(),
+  }),
+  { value: 'production' },
+);
 export const TagParams = Type.Object({
   organization: Type.String(),
   project: Type.String(),

@@ -1,3 +1,4 @@
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { parseTags, type Tags } from '../../shared/stacks/tags.ts';
 import { EditConflictError } from '../platform/edits/revisions.ts';
 
@@ -10,11 +11,14 @@ export interface TagEdit {
    * the new value. If undefined, any value is replaced.
    */
   readonly seen?: string | null | undefined;
+  /** Only if the stack has the tag. */
+  readonly mustExist?: true;
 }
 
-/** The tags after the edit. Throws EditConflictError, and InvalidRequestError for an invalid name or value. */
-export function editTag(tags: Tags, { name, seen, value }: TagEdit): Tags {
+/** The tags after the edit. Throws EditConflictError, NotFoundError, and InvalidRequestError for an invalid name or value. */
+export function editTag(tags: Tags, { mustExist, name, seen, value }: TagEdit): Tags {
   const now = tags[name] ?? null;
+  if (mustExist && now === null) throw new NotFoundError(`The stack has no tag ${name}`);
   if (seen !== undefined && now !== seen && now !== value) throw new EditConflictError(conflictText(name, seen, now));
   if (value !== null) return parseTags({ ...tags, [name]: value });
   return parseTags(Object.fromEntries(Object.entries(tags).filter(([each]) => each !== name)));

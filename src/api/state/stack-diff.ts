@@ -8,6 +8,7 @@ import { noSuchVersion } from './no-such-version.ts';
 import { describeDifference, type StackDifference } from './resource-difference.ts';
 import { canonicalOf } from './resources/canonical-resource.ts';
 import { countShared, type SecretPair, secretBatches } from './secret-pairs.ts';
+import { nameIn } from './value-reads.ts';
 import { ValueViews } from './value-views.ts';
 
 /** Resources of a page whose texts are kept, of both stacks, in bytes; the page ends early. */
@@ -178,7 +179,7 @@ export class StackDiff {
     await audit.recordRead(this.#context.db, {
       organization: ref.organization,
       object: formatStackRef(ref),
-      details: { values, comparedWith: formatStackRef(other) },
+      details: { values, comparedWith: nameIn(ref.organization, other) },
     });
   }
 }

@@ -19,6 +19,11 @@ interface ValueRead {
   readonly createdAt?: string;
 }
 
+/** The name of a stack in the audit log of an organization, whose admins may not know of stacks of others. */
+export function nameIn(organization: string, ref: StackRef): string {
+  return ref.organization === organization ? formatStackRef(ref) : 'a stack of another organization';
+}
+
 /**
  * Records that procedures show parts of states: the same token, address, program, version and view once a minute, outputs of the same stack once
  * an hour.

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
 import { hasPermission } from '../../shared/access/permissions.ts';
-import { formatStackRef } from '../../shared/stacks/names.ts';
 import { assertAuthorized } from '../access/authorize-call.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, StackInput, text } from '../access/procedures/inputs.ts';
 import { router, stackProcedure, stackScan, stackScanMutation } from '../access/procedures/trpc.ts';
@@ -8,7 +7,7 @@ import { permissionsInPath } from '../access/stack-access.ts';
 import type { ManualEdits } from './manual-edits.ts';
 import type { StackDiff } from './stack-diff.ts';
 import type { StateView } from './state-view.ts';
-import type { ValueReads } from './value-reads.ts';
+import { nameIn, type ValueReads } from './value-reads.ts';
 import type { VersionService } from './version-service.ts';
 
 declare module '../access/procedures/context.ts' {
@@ -105,7 +104,7 @@ export const versionsRouter = router({
         [otherCaller, otherRef, ref, found.toVersion],
       ] as const) {
         if (found.items.length === 0) break;
-        const read = { view: 'differences', stackVersion, comparedWith: formatStackRef(against) } as const;
+        const read = { view: 'differences', stackVersion, comparedWith: nameIn(of.organization, against) } as const;
         await services.valueReads.record(request.trail(who, ofRead, 'stack.export'), who, of, read);
       }
       const next = found.next === null ? null : encodeCursor([found.next, found.fromVersion, found.toVersion]);

@@ -7,7 +7,7 @@ import { commitOf, headOf } from '../../shared/state/journal/change-limits/appro
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import type { UpdateRules } from '../../shared/updates/rules/update-rules.ts';
-import { StackBusyError } from '../../shared/updates/state-edits.ts';
+import { StackBusyError } from '../../shared/updates/update-errors.ts';
 import { createUpdateQueueRepository } from '../../shared/updates/update-queue-repository.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { Caller } from '../platform/http/request.ts';

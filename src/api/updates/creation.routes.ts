@@ -74,7 +74,10 @@ function createUpdate(app: RouteScope, services: Services): void {
         const call = { params, query, caller, dialect, audit, gone: clientGone(reply) };
         const created = await create(services, call, takeNewUpdate(kind, body), reply);
         if (!created) return null;
-        whenUndelivered(reply, () => void services.updates.forsake(created.updateId, null, audit));
+        whenUndelivered(
+          reply,
+          () => void services.updates.withdrawUnanswered(created.updateId, null, 'client-gone', audit),
+        );
         return createUpdateResponse(dialect, created.updateId, created);
       },
     );
@@ -113,7 +116,7 @@ function beginUpdate(app: RouteScope, services: Services): void {
       const { updateId } = created;
       audit.attempt('update.start');
       const started = await services.updates.startNew(params, updateId, caller, { ...request, gone }, audit);
-      whenUndelivered(reply, () => void services.updates.forsake(updateId, started, audit));
+      whenUndelivered(reply, () => void services.updates.withdrawUnanswered(updateId, started, 'client-gone', audit));
       warn(reply, started.warnings);
       return beginResponse(created, started);
     },
@@ -163,12 +166,12 @@ async function create(
   const now = !hasWaited
     ? before
     : await throughOutage(inform, outageMs).catch(async (error: unknown) => {
-        await updates.forsake(updateId, null, audit, 'not-started');
+        await updates.withdrawUnanswered(updateId, null, 'not-started', audit);
         throw error;
       });
   // Its client is gone, and nobody will start it.
   if (hasWaited && gone.aborted) {
-    await updates.forsake(updateId, null, audit);
+    await updates.withdrawUnanswered(updateId, null, 'client-gone', audit);
     throw new InvalidRequestError('The client has disconnected');
   }
   return { updateId, requiredPolicies: now.requiredPolicies, messages: [...messages, ...now.warnings] };

@@ -5,7 +5,13 @@ import { sendChunks } from '../platform/http/streamed-response.ts';
 import { StackParams } from '../platform/protocol/core.ts';
 import type { HistoryService } from './history-service.ts';
 import { historyView } from './updates.mappers.ts';
-import { HistoryQuery, HistoryResponse, LatestUpdateResponse, PreviewListResponse } from './updates.schemas.ts';
+import {
+  HistoryQuery,
+  HistoryResponse,
+  LatestUpdateResponse,
+  PreviewListResponse,
+  PreviewsQuery,
+} from './updates.schemas.ts';
 
 /** What the routes call. */
 export interface Services {
@@ -71,7 +77,7 @@ function listLatestPreviews(app: RouteScope, { history, stacks }: Services): voi
       schema: {
         ...common,
         summary: 'List the most recent previews; with `output-type=service`, as histories list updates',
-        querystring: HistoryQuery,
+        querystring: PreviewsQuery,
         response: { 200: PreviewListResponse },
       },
     },

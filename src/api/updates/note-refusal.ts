@@ -1,6 +1,6 @@
 import { DeferredError } from '../../shared/updates/deferred.ts';
 import { type CallRefusalReason, createRefusedRunRepository } from '../../shared/updates/refused-run-repository.ts';
-import { StackBusyError } from '../../shared/updates/state-edits.ts';
+import { StackBusyError } from '../../shared/updates/update-errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { runView } from './queue/run-view.ts';

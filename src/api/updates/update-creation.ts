@@ -1,6 +1,7 @@
+import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import { ciRunOf } from '../../shared/audit/audit-event.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { isLockTimeout, violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { denseSliceBytes, Slices } from '../../shared/platform/slices/slices.ts';
 import type { UnindexedStack } from '../../shared/search/due-index-repository.ts';
@@ -12,10 +13,11 @@ import { createStatisticsRepository } from '../../shared/statistics/statistics-r
 import { countsOf, describeUnusual, findUnusual } from '../../shared/statistics/update-counts.ts';
 import { cliConfig, cliEnvironment } from '../../shared/updates/cli-texts.ts';
 import { createUpdateRuleRepository, type StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
-import { StackBusyError } from '../../shared/updates/state-edits.ts';
+import { StackBusyError } from '../../shared/updates/update-errors.ts';
 import { createUpdateQueueRepository, type WaitingRun } from '../../shared/updates/update-queue-repository.ts';
 import { createUpdateRepository, type NewUpdate } from '../../shared/updates/update-repository.ts';
 import { lockAccess } from '../access/locked-access.ts';
+import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
@@ -115,6 +117,9 @@ export async function prepareCreation(
   if (!found) throw stackNotFound(ref);
   const isPreview = request.kind === 'preview' || request.dryRun;
   const isExclusive = !isPreview || dialect === 'contract';
+  const tags = readTags(found.tags);
+  // The transaction decides; but who would be refused there takes no position in the queue, and changes nothing on the way to it.
+  assertPermission(caller, found, tags, isExclusive ? 'write' : 'preview');
   if (isExclusive && found.activeUpdateId !== null)
     await reclaim(found.id, { organization: ref.organization, admitsFault: isPreview });
   const check = async (stack: StackWithRules, until?: number) => {
@@ -134,7 +139,6 @@ export async function prepareCreation(
     checked = renewed;
     return true;
   };
-  const tags = readTags(found.tags);
   const owner = { stackId: found.id, tokenId: caller.tokenId };
   const keptTerms =
     keptEntry === null ? null : await createUpdateQueueRepository(context.db).findWaitTerms(keptEntry, owner);
@@ -143,11 +147,13 @@ export async function prepareCreation(
     ? (keptTerms?.waitSeconds ?? lockWaitSeconds(tags, found.updateRules, dialect, config.updateQueue.waitSeconds))
     : 0;
   let isCounting = !isPreview && isLimited(found.updateRules);
-  const run = async (tx: Queryable, audit: AuditTrail, entryId: string | null = null): Promise<CreatedUpdate> => {
+  const attempt = async (tx: Queryable, audit: AuditTrail, entryId: string | null): Promise<CreatedUpdate> => {
     const { limits, unindexed } = checked;
     const access = await lockAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     if (isCounting) await lockLimits(tx, found.organizationId);
+    // Other creations of the organization wait for this one, which can wait for its stack in the queue instead.
+    if (waitSeconds > 0 && (isCounting || limits.updates !== null)) await createQuotaRepository(tx).limitLockWait();
     const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
     // Renamed while its caller waited, who would start the update under the former name.
     if (!stack || formatStackRef(stack) !== formatStackRef(found)) throw stackNotFound(ref);
@@ -164,6 +170,10 @@ export async function prepareCreation(
     };
     return createChecked(candidate, await checkCandidate(candidate), stored, audit);
   };
+  const run = (tx: Queryable, audit: AuditTrail, entryId: string | null = null) =>
+    attempt(tx, audit, entryId).catch((error: unknown) => {
+      throw waitSeconds > 0 && isLockTimeout(error) ? new StackBusyError() : error;
+    });
   return {
     stackId: found.id,
     organizationId: found.organizationId,

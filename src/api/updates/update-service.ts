@@ -5,8 +5,7 @@ import { ConflictError, InvalidRequestError } from '../../shared/platform/errors
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
-import { JournalFaultError, JournalGapError } from '../../shared/state/journal/journal-fault.ts';
+import { JournalGapError } from '../../shared/state/journal/journal-fault.ts';
 import { type ReclaimOptions, reclaimStack } from '../../shared/state/reclaim-stack.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
 import { type Completion, createLockedUpdateRepository } from '../../shared/updates/locked-update-repository.ts';
@@ -15,7 +14,6 @@ import { cancelUpdate, lockUpdate } from '../../shared/updates/update-closer.ts'
 import { type EndStatus, permissionOfUpdate } from '../../shared/updates/update-state.ts';
 import { lockAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
-import { DecidingTagError } from '../access/tag-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../platform/http/request.ts';
@@ -27,7 +25,7 @@ import { LimitsChangedError } from './rule-checks.ts';
 import { type CreatedUpdate, type PreparedCreation, prepareCreation } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
 import { mintLease, prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
-import { endOf, type UnknownLease, withdrawUpdate } from './withdraw-update.ts';
+import { endOf, reasonToWithdraw, type Withdrawal, type WithdrawReason, withdrawUpdate } from './withdraw-update.ts';
 
 const maxCompleteAttempts = 5;
 /** How long, and how often, it is tried to end an update without a client while the database is not available: it would expire later, in ms. */
@@ -93,9 +91,8 @@ export class UpdateService {
     try {
       return await start(updateId, audit);
     } catch (error) {
-      if (error instanceof JournalFaultError) await this.withdraw(updateId, audit);
-      if (error instanceof JournalNeededError) await this.withdraw(updateId, audit, 'journal-needed');
-      if (error instanceof DecidingTagError) await this.withdraw(updateId, audit, 'tags-refused');
+      const reason = reasonToWithdraw(error);
+      if (reason !== null) await this.withdraw({ updateId, reason }, audit);
       throw error;
     }
   }
@@ -121,7 +118,8 @@ export class UpdateService {
       assertWaits(gone);
       return { ...started, stack: { ...stack, tags: started.tags ?? stack.tags } };
     } catch (error) {
-      await this.#tryWithdraw(updateId, audit, gone.aborted ? 'client-gone' : 'not-started', { hash: lease.hash });
+      const reason = gone.aborted ? 'client-gone' : 'not-started';
+      await this.#withdrawThroughOutage({ updateId, reason, lease: { hash: lease.hash } }, audit);
       throw error;
     }
   }
@@ -130,14 +128,14 @@ export class UpdateService {
    * Ends an update whose client has no response: to the call that created it, or to the one that issued its lease (`started`), unless the update was
    * started, or the lease used, since. Never fails.
    */
-  async forsake(
+  async withdrawUnanswered(
     updateId: string,
     started: StartedUpdate | null,
+    reason: WithdrawReason,
     audit: AuditTrail,
-    reason = 'client-gone',
   ): Promise<void> {
     const lease = started ? { hash: hashToken(started.token), expiresAt: started.expiresAt } : undefined;
-    await this.#tryWithdraw(updateId, audit, reason, lease);
+    await this.#withdrawThroughOutage({ updateId, reason, lease }, audit);
   }
 
   /** The next number in the arrival order of full checkpoints of the update. */
@@ -258,27 +256,28 @@ export class UpdateService {
     return revokedLeaseError(this.#context, update, update.endReason);
   }
 
+  /** Ends an update that nobody will start: see withdrawUpdate. */
+  async withdraw(withdrawal: Withdrawal, audit: AuditTrail): Promise<void> {
+    await withdrawUpdate(this.#context, withdrawal, audit);
+  }
+
   /** If the database is not available, it returns, and goes on trying. */
-  async #tryWithdraw(
-    updateId: string,
+  async #withdrawThroughOutage(
+    withdrawal: Withdrawal,
     audit: AuditTrail,
-    reason: string,
-    lease?: UnknownLease,
     until = performance.now() + withdrawMs,
   ): Promise<void> {
     try {
-      await this.withdraw(updateId, audit, reason, lease);
+      await this.withdraw(withdrawal, audit);
     } catch (err) {
       if (isOutage(err) && performance.now() < until) {
-        const again = (): void => void this.#tryWithdraw(updateId, audit, reason, lease, until);
+        const again = (): void => void this.#withdrawThroughOutage(withdrawal, audit, until);
         setTimeout(again, withdrawRetryMs).unref();
-      } else this.#context.logger.error({ err, updateId }, 'an update without a client could not be withdrawn');
+      } else {
+        const { updateId } = withdrawal;
+        this.#context.logger.error({ err, updateId }, 'an update without a client could not be withdrawn');
+      }
     }
-  }
-
-  /** Ends an update that nobody will start: see withdrawUpdate. */
-  async withdraw(updateId: string, audit: AuditTrail, reason = 'journal-fault', lease?: UnknownLease): Promise<void> {
-    await withdrawUpdate(this.#context, { updateId, reason, lease }, audit);
   }
 }
 

@@ -70,7 +70,7 @@ function startUpdate(app: RouteScope, { updates }: Services): void {
       assertUpdateId(params.updateId);
       const request = { tags: body?.tags ?? null, journalVersion: body?.journalVersion ?? 0 };
       const started = await updates.start(params, params.updateId, caller, request, audit);
-      whenUndelivered(reply, () => void updates.forsake(params.updateId, started, audit));
+      whenUndelivered(reply, () => void updates.withdrawUnanswered(params.updateId, started, 'client-gone', audit));
       warn(reply, started.warnings);
       return startResponse(dialect, started);
     },

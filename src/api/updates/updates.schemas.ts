@@ -155,7 +155,9 @@ const UpdateInfo = component(
 export const HistoryQuery = Type.Object({
   pageSize: Type.Optional(Type.String()),
   page: Type.Optional(Type.String()),
-  asc: Type.Optional(Type.String()),
+});
+export const PreviewsQuery = Type.Object({
+  ...HistoryQuery.properties,
   'output-type': Type.Optional(Type.String()),
 });
 export const HistoryResponse = component('HistoryResponse', Type.Object({ updates: Type.Array(UpdateInfo) }));
@@ -170,7 +172,7 @@ export const EventsQuery = Type.Object({
   urn: Type.Optional(Type.String({ description: 'Only events about this resource' })),
   type: Type.Optional(
     Type.Union([Type.String(), Type.Array(Type.String())], {
-      description: 'Only events with this payload, such as `resourcePreEvent`; may be repeated. Numbers are ignored',
+      description: 'Only events with this payload, such as `resourcePreEvent`; may be repeated',
     }),
   ),
   order: Type.Optional(

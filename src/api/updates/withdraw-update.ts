@@ -1,15 +1,34 @@
 import { formatStackRef } from '../../shared/stacks/names.ts';
+import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
+import { JournalFaultError } from '../../shared/state/journal/journal-fault.ts';
 import type { LockedUpdate } from '../../shared/updates/locked-update-repository.ts';
 import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { UpdateRow } from '../../shared/updates/update-repository.ts';
+import { DecidingTagError } from '../access/tag-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 
+/** Why an update ends that nobody will go on with, as the audit log says it. */
+export type WithdrawReason = 'client-gone' | 'not-started' | 'journal-fault' | 'journal-needed' | 'tags-refused';
+
 /** A lease that its client has not received. */
-export interface UnknownLease {
+interface UnknownLease {
   readonly hash: Buffer;
   /** When it was to end; not given: it cannot have been renewed. */
   readonly expiresAt?: Date;
+}
+
+export interface Withdrawal {
+  readonly updateId: string;
+  readonly reason: WithdrawReason;
+  readonly lease?: UnknownLease | undefined;
+}
+
+/** Why an update ends whose start was refused with `error`. Null: the client may start it later. */
+export function reasonToWithdraw(error: unknown): WithdrawReason | null {
+  if (error instanceof JournalFaultError) return 'journal-fault';
+  if (error instanceof JournalNeededError) return 'journal-needed';
+  return error instanceof DecidingTagError ? 'tags-refused' : null;
 }
 
 /** Whether the update still has this lease, and nobody has renewed it or written with it. */
@@ -22,11 +41,7 @@ function isUnused(update: UpdateRow, { expiresAt, hash }: UnknownLease): boolean
 /** Ends an update that was not started, or that was started with the given lease if no client has received it. Changes no other update. */
 export async function withdrawUpdate(
   { db, metrics }: ApiContext,
-  {
-    lease,
-    reason,
-    updateId,
-  }: { readonly updateId: string; readonly reason: string; readonly lease?: UnknownLease | undefined },
+  { lease, reason, updateId }: Withdrawal,
   audit: AuditTrail,
 ): Promise<void> {
   const ended = await db.inTransaction(async (tx) => {

@@ -25,13 +25,16 @@ export async function listStackWebhooks(
   const { id } = await getOrganization(db, organization);
   const rows = await createWebhookRepository(db).listOfStacks(id, facts, after, pageSize + 1);
   const page = rows.slice(0, pageSize);
-  const last = page.at(-1);
   const hooks = page.filter(({ isShown }) => isShown);
-  return rows.length > pageSize && last ? { hooks, continuationToken: `${last.stackId}/${last.name}` } : { hooks };
+  if (rows.length <= pageSize) return { hooks };
+  const [shown, last] = [hooks.at(-1), page.at(-1) as StackWebhookRow];
+  // A hidden stack is skipped as a whole, so that the position has no name of its webhooks.
+  return { hooks, continuationToken: shown ? `${shown.stackId}/${shown.name}` : `${last.stackId}/` };
 }
 
-function readPosition(token: string): { readonly stackId: string; readonly name: string } | null {
+/** Without a name, after all webhooks of the stack. */
+function readPosition(token: string): { readonly stackId: string; readonly name: string | null } | null {
   const [stackId = '', name = '', ...rest] = token.split('/');
-  const isPosition = isUuid(stackId) && /^[A-Za-z0-9._-]{1,32}$/.test(name) && rest.length === 0;
-  return isPosition ? { stackId, name } : null;
+  const isPosition = isUuid(stackId) && /^[A-Za-z0-9._-]{0,32}$/.test(name) && rest.length === 0;
+  return isPosition ? { stackId, name: name || null } : null;
 }

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
@@ -94,6 +95,8 @@ export class WebhookService {
     return orTaken(
       db.inTransaction(async (tx) => {
         const scope = await lockScope(tx, owner, caller);
+        // The lock on a stack's row is exclusive already, and comes after this one.
+        if (scope.stackId === null) await createQuotaRepository(tx).lockOrganization(scope.organizationId);
         const webhooks = createWebhookRepository(tx);
         if ((await webhooks.count(scope)) >= maxWebhooks)
           throw new ConflictError(`There are ${maxWebhooks} webhooks here, the maximum: remove one first`);

@@ -79,6 +79,16 @@ export class AdminSession {
     if (!this.#isForFencedSite && !this.#isOwn) await this.withDatabase(async () => {});
   }
 
+  /** Whether there is a database to ask: a host may have only the backups. */
+  async hasDatabase(): Promise<boolean> {
+    return (await this.#findUrl()) !== null;
+  }
+
+  #findUrl(): Promise<string | null> {
+    const { dataDir, database } = this.config;
+    return database.url === null ? readRunningUrl(path.join(dataDir, 'postgres')) : Promise.resolve(database.url);
+  }
+
   /** Asks the stores, too: the servers of this site may not have run since the other one took over. Throws CommandRefusedError. */
   async #askSite(db: Database): Promise<void> {
     const { config, logger } = this;
@@ -130,7 +140,7 @@ export class AdminSession {
    */
   async #reachDatabase(): Promise<string> {
     const { dataDir, database } = this.config;
-    const url = database.url ?? (await readRunningUrl(path.join(dataDir, 'postgres')));
+    const url = await this.#findUrl();
     if (!url) throw new ConfigError(`There is neither HOLDFAST_DATABASE_URL nor a server running on ${dataDir}`);
     await assertMigrated({ ...this.startWait, url, connectMs: database.connectTimeoutMs });
     return url;

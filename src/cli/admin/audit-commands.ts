@@ -6,6 +6,7 @@ import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
+import { assertConfiguredStore } from '../../shared/state/blobs/store-ownership.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { Progress } from '../output/progress.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
@@ -40,6 +41,7 @@ async function verify(
   if (name !== null && !organization) throw new CommandRefusedError(`there is no organization ${JSON.stringify(name)}`);
   const blobs = await openBlobs({ config, db, logger: createLogger({ level: 'warn' }, process.stderr) });
   try {
+    await assertConfiguredStore(config, { blobs, db });
     const progress = new Progress();
     const { chains, events, problems } = await verifyAudit({ blobs, db }, organization?.id ?? null, (done, total) =>
       progress.report('batches', done, total),

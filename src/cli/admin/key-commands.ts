@@ -9,7 +9,7 @@ import { EncryptedSecrets } from '../../shared/secrets/encrypted-secrets.ts';
 import { createEncryptionKeyRepository, type KeyScope } from '../../shared/secrets/encryption-key-repository.ts';
 import type { KeyRing } from '../../shared/secrets/key-ring.ts';
 import { createMasterKeyRepository } from '../../shared/secrets/master-key-repository.ts';
-import { openMasterKeys, type WrappedMasterKey } from '../../shared/secrets/open-master-keys.ts';
+import { openMasterKeys, type Registration, type WrappedMasterKey } from '../../shared/secrets/open-master-keys.ts';
 import { parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
@@ -39,13 +39,13 @@ export function addKeyCommands(admin: Command, open: OpenSession): void {
     .option('--organization <organization>', 'for all stacks of this organization')
     .option('--documents', 'for the documents in the blob store')
     .option('--all', 'for all stacks and the documents')
-    .action((options: RotateOptions) => withKeys(open, true, (db, ring) => rotate(db, ring, options)));
+    .action((options: RotateOptions) => withKeys(open, 'first', (db, ring) => rotate(db, ring, options)));
   admin
     .command('rewrap-keys')
     .description(
       'rewrap all data keys with the first master key, so that the others can be retired, and rewrap master keys with their KMS',
     )
-    .action(() => withKeys(open, true, rewrap));
+    .action(() => withKeys(open, 'first', rewrap));
   admin
     .command('check-keys')
     .description('count what each master key encrypts, and list the stacks and webhooks whose keys cannot be unwrapped')
@@ -56,7 +56,7 @@ export function addKeyCommands(admin: Command, open: OpenSession): void {
 type KeyWork = (db: Database, ring: KeyRing, wrapped: readonly WrappedMasterKey[]) => Promise<void>;
 
 /** Throws ConfigError if there are no master keys. */
-async function withKeys(open: OpenSession, registers: boolean, work: KeyWork): Promise<void> {
+async function withKeys(open: OpenSession, registers: Registration, work: KeyWork): Promise<void> {
   const session = open();
   const { config, masterKeys, startWait } = session;
   if (masterKeys === null)

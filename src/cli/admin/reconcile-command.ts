@@ -4,7 +4,14 @@ import { openBothBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
-import { beginReconcile, reconcile } from '../../shared/state/blobs/reconcile-blobs.ts';
+import {
+  beginReconcile,
+  findOtherInstallations,
+  markerKey,
+  type ReconcileParts,
+  reconcile,
+} from '../../shared/state/blobs/reconcile-blobs.ts';
+import { assertConfiguredStore } from '../../shared/state/blobs/store-ownership.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { jsonOption, jsonText } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
@@ -28,6 +35,15 @@ export function addReconcileCommand(admin: Command, open: OpenSession): void {
     });
 }
 
+/** A restored database has no store of its own yet. Throws CommandRefusedError if the store is that of another installation. */
+async function assertNotForeign({ blobs, blobRows }: Pick<ReconcileParts, 'blobs' | 'blobRows'>): Promise<void> {
+  const [other] = await findOtherInstallations({ blobs, blobRows });
+  if (other !== undefined && !(await blobs.stat(markerKey(await blobRows.installationId()))))
+    throw new CommandRefusedError(
+      `The blob store is that of another installation: it has the object ${other}. Correct the settings; nothing was compared`,
+    );
+}
+
 /**
  * Compares the whole blob store with the database once, also while servers are running, and prints the result. Returns
  * the problem, or null if there is none. Throws BlobStoreUnavailableError.
@@ -40,9 +56,11 @@ export async function reconcileOnce(
   const print = options.print ?? console.log;
   // Log lines, which contain the keys, go to stderr so that programs can parse the counts.
   const logger = createLogger({ level: 'warn' }, options.log ?? process.stderr);
-  const blobs = await openBothBlobs({ config, db, logger });
+  const { both: blobs, main } = await openBothBlobs({ config, db, logger });
   try {
+    await assertConfiguredStore(config, { blobs: main, db });
     const parts = { blobs, blobRows: createBlobRepository(db), logger };
+    await assertNotForeign(parts);
     const { counts } = await reconcile(parts, await beginReconcile(parts, options), {
       objectsPerSecond: config.reconcile.objectsPerSecond,
     });

@@ -9,14 +9,17 @@ import { locationKey } from '../../shared/platform/blobs/locations/located-blob-
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
 import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
+import { readMarks } from '../../shared/platform/site/site-mark.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
+import { findStoreOwner } from '../../shared/state/blobs/store-ownership.ts';
 import { jsonOption, type OutputName, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { endedText, endUpdates } from './after-restore-command.ts';
 import { operator } from './operator.ts';
 import { recordReadOnly } from './read-only-commands.ts';
-import { describeSite, readSiteStatus, type SiteStatus } from './site-status.ts';
+import { describeSite, readSiteStatus, type SiteStatus, withSiteStores } from './site-status.ts';
 import { takeOver } from './take-over-command.ts';
 
 /** Why a site that was demoted is read-only. Its standby has the same reason, and `promote` ends it. */
@@ -64,7 +67,9 @@ function status(open: OpenSession): Promise<SiteStatus> {
 async function promote(open: OpenSession, options: PromoteOptions): Promise<void> {
   const wasStandby = await open().withAnyDatabase((db) => promoteStandby(db, options.force === true));
   const session = open();
-  const { ended, lacking } = await session.withDatabase(async (db) => {
+  const isRepeated = !(wasStandby || options.force || options.ownStore);
+  const promoted = await session.withDatabase(async (db) => {
+    if (isRepeated && (await writesAlready(db, session.config))) return null;
     await findOwnStore(db, session.config, { isOwn: options.ownStore === true, wasStandby });
     // First, so that the other site stops.
     const claimed = await takeOver(db, session.config);
@@ -78,11 +83,38 @@ async function promote(open: OpenSession, options: PromoteOptions): Promise<void
     await recordSite(db, 'site.promote', { ...claimed, ended });
     return { ...claimed, ended };
   });
-  const missed = lacking.map(
-    (name) =>
-      `The ${name} store cannot be reached: a server that reaches only this store continues until it has the mark.`,
-  );
-  print('admin site promote', options, await status(open), [`This site writes. ${endedText(ended)}`, ...missed]);
+  const lines =
+    promoted === null
+      ? ['This site writes already.']
+      : [
+          `This site writes. ${endedText(promoted.ended)}`,
+          ...promoted.lacking.map(
+            (name) =>
+              `The ${name} store cannot be reached: a server that reaches only this store continues until it has the mark.`,
+          ),
+        ];
+  const found = await status(open).catch((error: unknown) => {
+    console.error([...lines, `Its status cannot be read: ${(error as Error).message}`].join('\n'));
+    return null;
+  });
+  // It is done: a script must not repeat it.
+  if (found !== null) print('admin site promote', options, found, lines);
+}
+
+/** Whether this site was promoted, and all that a promotion does is done. */
+async function writesAlready(db: Database, config: Config): Promise<boolean> {
+  const own = await createSiteRepository(db).read();
+  const { mode } = await createReadOnlyRepository(db).find();
+  if (own.fencedSince || mode?.reason === demotedReason || (await createHeldOutgoingRepository(db).isHeld()))
+    return false;
+  return withSiteStores(db, config, async (stores) => {
+    const marks = await readMarks(stores, own.installation);
+    if (!marks.every(({ error, mark }) => error === null && mark?.term === own.term && mark.id === own.id))
+      return false;
+    const [main] = stores;
+    if (!(await createAuditRepository(db).hasPromotion(own.term))) return false;
+    return main !== undefined && (await findStoreOwner({ blobs: main.store, db })) === 'this database';
+  });
 }
 
 /**

@@ -41,6 +41,8 @@ export function addUserTokenCommand(user: Command, open: OpenSession): void {
 
 /** Adds the commands that create, list, rotate and revoke tokens, and limit their lifetime. */
 export function addTokenCommands(admin: Command, open: OpenSession): void {
+  const setLimit = changeAction(open, 'token.limit', limitDays, subjects.organization);
+  const previewLimit = questionAction(open, limitDays);
   admin
     .command('revoke')
     .description('revoke a token, or all tokens of a user: revoke --user <login>')
@@ -84,7 +86,7 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .requiredOption(...organizationOption)
     .option('--preview', 'only list the tokens that would end or expire earlier')
     .option(...jsonOption)
-    .action(changeAction(open, 'token.limit', limitDays, subjects.organization));
+    .action((...given: Parameters<typeof setLimit>) => (given[1].preview ? previewLimit : setLimit)(...given));
 }
 
 async function createToken(
@@ -177,12 +179,11 @@ async function rotateToken(
 }
 
 async function limitDays(
-  { identity, result, tokens, unchanged }: Work,
+  { identity, result, tokens }: Work,
   days: string,
   { organization: name, preview }: InOrganization & { readonly preview?: true },
 ): Promise<void> {
   const organization = await findOrganization(identity, name);
-  if (preview) unchanged();
   if (days === 'none') {
     if (!preview) await tokens.setMaxSeconds(organization.id, null);
     const removed = `${preview ? 'Would remove' : 'Removed'} the limit. Tokens that were shortened keep their expiry.`;

@@ -6,10 +6,10 @@ import { formatStackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import type { DocumentStore } from '../../shared/state/checkpoints/document-store.ts';
 import { copyVersion } from '../../shared/state/copy-version.ts';
+import { StackChangedError } from '../../shared/state/edits/state-edits.ts';
 import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
 import type { StateReader } from '../../shared/state/state-reader.ts';
 import { recordVersion } from '../../shared/state/versions/record-version.ts';
-import { StackChangedError } from '../../shared/updates/state-edits.ts';
 
 /** Restores the state of an earlier version of a stack. */
 export class VersionRestorer {

@@ -23,9 +23,13 @@ const maxShown = 20;
 
 /** Adds the commands of `holdfast backup`. */
 export function addBackupCommands(backup: Command, run: CommandRun): void {
-  const on = async <T>(location: string, work: (call: BackupCall) => Promise<T>, mustExist = true): Promise<T> => {
+  const on = async <T>(
+    location: string,
+    work: (call: BackupCall) => Promise<T>,
+    { mustExist = true, mayBeAlone = false } = {},
+  ): Promise<T> => {
     const session = new AdminSession(run.loadConfig(), run);
-    await session.assertMayRun();
+    if (!mayBeAlone || (await session.hasDatabase())) await session.assertMayRun();
     const target = await openTarget(location, session.config, { mustExist });
     try {
       return await work({ session, target });
@@ -72,7 +76,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
           const pruned = await pruneBackups(call.target, keep);
           if (!json) console.log(prunedText(pruned));
         },
-        false,
+        { mustExist: false },
       ),
     );
   backup
@@ -121,10 +125,15 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
     .requiredOption('--keep <count>', 'how many of the newest to keep', toCount)
     .option(...jsonOption)
     .action(({ from, json, keep }: { from: string; json?: true; keep: number }) =>
-      on(from, async ({ target }) => {
-        const pruned = await pruneBackups(target, keep);
-        printResult('backup prune', pruned, { json, text: prunedText(pruned) });
-      }),
+      on(
+        from,
+        async (call) => {
+          if (await call.session.hasDatabase()) await assertMayDelete(call);
+          const pruned = await pruneBackups(call.target, keep);
+          printResult('backup prune', pruned, { json, text: prunedText(pruned) });
+        },
+        { mayBeAlone: true },
+      ),
     );
 }
 

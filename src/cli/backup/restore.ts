@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { copyBlobs } from '../../shared/backup/backup-content.ts';
 import { BackupError } from '../../shared/backup/backup-error.ts';
 import type { Manifest } from '../../shared/backup/manifest.ts';
@@ -13,14 +14,20 @@ import { createTableCopyRepository, type TableCopyRepository } from '../../share
 import { openOwnBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import { claimDataDir, masterKeysFile } from '../../shared/platform/config/data-dir.ts';
 import { openDatabase } from '../../shared/platform/db/database.ts';
-import { startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgres.ts';
+import { clusterFolder, startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgres.ts';
 import { migrate } from '../../shared/platform/db/migrate.ts';
 import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
+import { stopOrphan } from '../../shared/platform/db/postgres-processes.ts';
 import { parseMasterKeys } from '../../shared/secrets/master-key-list.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
 import { afterRestore, endedText, revokedText } from '../admin/after-restore-command.ts';
+import { endAfter } from '../end-after.ts';
 import { Progress } from '../output/progress.ts';
 import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
+
+const lockWaitMs = 5_000;
+const lockPollMs = 200;
+const stopMs = 60_000;
 
 interface RestoreOptions {
   /** File with age identities. */
@@ -126,6 +133,8 @@ async function restoreInto(
   const connection = await new PostgresConnector(url, { connectMs }).connect();
   try {
     const copies = createTableCopyRepository(connection.client);
+    // Behind a pooler, the lock would stay behind. What counts is the look in the transaction of the load.
+    if (!connection.isPooled) await lockRestore(copies);
     const unfinished = await findUnfinished(copies);
     if (unfinished !== null && unfinished !== manifest.id)
       throw new BackupError(
@@ -173,6 +182,15 @@ async function restoreInto(
   }
 }
 
+/** Waits a little for the session of a restore that was killed. Throws BackupError if another one runs. */
+async function lockRestore(copies: TableCopyRepository): Promise<void> {
+  for (const deadline = performance.now() + lockWaitMs; await copies.lockRestore(); await sleep(lockPollMs))
+    if (performance.now() >= deadline)
+      throw new BackupError(
+        'Another restore into this database runs, maybe without its terminal: wait until it has ended, or end its process',
+      );
+}
+
 /** The backup whose restore was interrupted; null: the database is empty. Throws BackupError if it is used. */
 async function findUnfinished(copies: TableCopyRepository): Promise<string | null> {
   if (!(await copies.isUsed())) return null;
@@ -203,8 +221,11 @@ async function withPostgres<T>(session: AdminSession, work: (url: string) => Pro
   const { config, logger } = session;
   if (config.database.url !== null) return work(config.database.url);
   const claim = await claimDataDir(config.dataDir, logger);
+  const directory = path.join(config.dataDir, 'postgres');
+  // Postgres would run on.
+  const forget = endAfter(() => stopOrphan(path.join(directory, clusterFolder), stopMs, logger));
   try {
-    const postgres = await startEmbeddedPostgres(path.join(config.dataDir, 'postgres'), logger, {
+    const postgres = await startEmbeddedPostgres(directory, logger, {
       takeLock: () => claim.lockFor('postgres'),
     });
     try {
@@ -214,6 +235,7 @@ async function withPostgres<T>(session: AdminSession, work: (url: string) => Pro
     }
   } finally {
     claim.release();
+    await forget();
   }
 }
 

@@ -15,7 +15,6 @@ import { PostgresConnector } from '../../shared/platform/db/postgres-connector.t
 import { stopOrphan } from '../../shared/platform/db/postgres-processes.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { largeTemporaryFolder } from '../../shared/platform/files/temporary-folder.ts';
-import { exitCodeOf, onEndSignal } from '../../shared/platform/lifecycle/end-signals.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import { EncryptedSecrets } from '../../shared/secrets/encrypted-secrets.ts';
 import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
@@ -23,6 +22,7 @@ import { createMasterKeyRepository } from '../../shared/secrets/master-key-repos
 import { openMasterKeys } from '../../shared/secrets/open-master-keys.ts';
 import { checkKeys } from '../admin/rewrap-keys.ts';
 import { checkSecrets } from '../admin/rewrap-secrets.ts';
+import { endAfter } from '../end-after.ts';
 import { Progress } from '../output/progress.ts';
 import { checkDocuments, reportTo } from '../state/check-documents.ts';
 import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
@@ -187,21 +187,6 @@ function isAlive(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
-}
-
-/**
- * Ends the process after `work` on SIGINT and SIGTERM, and at once on a second signal. Returns a function that undoes that, and does not
- * return after such a signal: what fails because of `work` must not end the process with another code.
- */
-function endAfter(work: () => Promise<void>): () => Promise<void> {
-  let ending: Promise<void> | null = null;
-  const forget = onEndSignal((signal) => {
-    ending = work().finally(() => process.exit(exitCodeOf(signal)));
-  });
-  return async () => {
-    if (ending === null) forget();
-    await ending;
-  };
 }
 
 function reasonOf(error: unknown): string {

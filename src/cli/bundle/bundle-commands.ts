@@ -97,7 +97,7 @@ async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void>
   const session = new AdminSession(run.loadConfig(), run);
   const bundle = bundleOf(session.config);
   if (bundle === null) throw new TransferError('Set HOLDFAST_BUNDLE_URL: it says where the bundle is');
-  const keys = { registersKeys: options.apply === true };
+  const keys = { registersKeys: options.apply ? ('first' as const) : false };
   const folder = await openFolder(bundle.location, bucketDefaults(session.config));
   try {
     await session.withContext(async (context) => {

@@ -6,6 +6,7 @@ import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-fol
 import { readAccessToken } from '../../shared/platform/config/access-token.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { readConfigPassphrase } from '../../shared/platform/config/passphrase.ts';
+import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
 import { collect, toCount } from '../option-values.ts';
@@ -16,7 +17,7 @@ import { assertWritable } from './assert-writable.ts';
 import { FolderSource } from './folder-source.ts';
 import { forEachStack } from './for-each-stack.ts';
 import { messageOf, planStack, type StackPlan } from './import-plan.ts';
-import { beginRun, gapsOf, noteGaps, notRead } from './import-run.ts';
+import { beginRun, gapsOf, noteGaps, notRead, unrecordedRun } from './import-run.ts';
 import { selectStacks } from './import-selection.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import { mapSource, type StackMapping, toMapping, toUserMapping, type UserMapping } from './mapped-source.ts';
@@ -103,7 +104,7 @@ async function runImport(run: CommandRun, archive: string | null, options: Impor
       ...{ organization: options.organization, patterns: options.stack ?? [] },
       planFile: isCarriedOut ? (options.plan ?? null) : null,
     });
-    const keys = { registersKeys: options.apply === true };
+    const keys = { registersKeys: options.apply ? ('first' as const) : false };
     await session.withContext(async (context) => {
       const organization = await context.identity.findOrganization(options.organization);
       if (!organization)
@@ -220,7 +221,11 @@ async function findUsers({ db }: AppContext, mappings: readonly UserMapping[]): 
 }
 
 async function verify({ context, gaps, options, organization, source, stacks }: ImportCall): Promise<boolean> {
-  const run = await beginRun(context, organization.id, { kind: 'verify', location: source.location });
+  const { mode } = await createReadOnlyRepository(context.db).find();
+  const isRecorded = mode === null && !context.readOnly.isFenced;
+  const run = isRecorded
+    ? await beginRun(context, organization.id, { kind: 'verify', location: source.location })
+    : unrecordedRun;
   const results = await forEachStack(stacks, options.parallel, 'verified stacks', async (stack) => {
     const result = await verifyStack({ context, organization: options.organization }, stack);
     await run.note({ ...stack, ...notRead, ...result, notes: [...result.problems, ...gapsOf(gaps, stack.name)] });

@@ -39,6 +39,9 @@ export async function noteGaps(
   }
 }
 
+/** Of a run that nothing is to show. */
+export const unrecordedRun: ImportRun = { note: async () => {}, end: async () => {} };
+
 /** Begins the record of a run, which the pages of the organization show. */
 export async function beginRun(
   { db, logger }: { readonly db: Queryable; readonly logger: Logger },

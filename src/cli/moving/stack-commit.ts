@@ -30,6 +30,9 @@ import { versionAfter } from './version-numbers.ts';
 /** Another import may insert the same ids meanwhile; after so many attempts, this one gives up those of the source. */
 const maxOwnIdAttempts = 3;
 
+/** The second: the project had no stack yet, and was swept. */
+const passing = new Set(['updates_pkey', 'stacks_project_id_fkey']);
+
 const tooLong = 'Storing the states took too long; run the import again';
 
 /** Where versions are committed, and what else commits with them. */
@@ -81,17 +84,17 @@ export async function commitStack(
   commit: { readonly isLast: boolean; readonly initial?: NewCheckpoint | null },
 ): Promise<NonNullable<StackPlan['head']>> {
   const { context, organization } = parts;
-  // Before the transaction, because other stacks of the project would wait for its end.
-  const projectId =
-    target.head === null ? await context.stacks.ensureProject(organization.id, target.ref.project) : null;
   for (let attempt = 1; ; attempt++) {
     const keepsIds = attempt <= maxOwnIdAttempts;
+    // Before the transaction, because other stacks of the project would wait for its end.
+    const projectId =
+      target.head === null ? await context.stacks.ensureProject(organization.id, target.ref.project) : null;
     try {
       return await context.db.inTransaction((tx) =>
         commitIn(tx, parts, { ...target, projectId }, prepared, { ...commit, keepsIds }),
       );
     } catch (error) {
-      if (!keepsIds || violatedConstraint(error) !== 'updates_pkey') throw error;
+      if (!keepsIds || !passing.has(violatedConstraint(error) ?? '')) throw error;
     }
   }
 }

@@ -34,6 +34,8 @@ const ChainRow = Type.Object({
   hash: Bytes,
   baseBatch: Type.Integer(),
   baseHash: Bytes,
+  /** The newest one whose head is in the blob store; 0: none. */
+  storedBatch: Type.Integer(),
 });
 export type ChainRow = Row<typeof ChainRow>;
 
@@ -68,7 +70,8 @@ const eventOverhead = 600;
 /** The chains of chained events. */
 export function createAuditChainRepository(db: Queryable) {
   const chain = sql.fragment`
-    organization_id as "organizationId", batch, hash, base_batch as "baseBatch", base_hash as "baseHash"`;
+    organization_id as "organizationId", batch, hash, base_batch as "baseBatch", base_hash as "baseHash",
+    stored_batch as "storedBatch"`;
   const state = sql.fragment`
     chained_through as "chainedThrough", horizon_through as "horizonThrough",
     horizon_xid < pg_snapshot_xmin(pg_current_snapshot()) as "isReached", dropped_before::text as "droppedBefore",

@@ -120,6 +120,13 @@ export function createAuditRepository(db: Queryable) {
       return row?.updateId ?? null;
     },
 
+    /** Whether the log of the server has the promotion of this term, which is its last step. */
+    hasPromotion: (term: number) =>
+      db.exists(sql.rows(Type.Object({}))`
+        /* audit.hasPromotion */
+        select 1 from audit_events where organization_id = ${serverId}::uuid and action = 'site.promote'
+          and (details::json ->> 'term')::int = ${term} limit 1`),
+
     /** Turns what the updates of a stack have read into one event for each. Call in the transaction that ends them. */
     closeSecretReads: (stackId: string) =>
       db.query(sql.nothing`

@@ -205,6 +205,9 @@ class AuditVerifier {
       heads = [];
     }
     await this.#compareHashes(heads);
+    for (const [id, { chain }] of this.chains)
+      if (chain.storedBatch > Math.max(newest.get(id) ?? 0, chain.baseBatch - 1))
+        this.#report(id, 'head', `the blob store has lost the hash of batch ${chain.storedBatch}`);
     for (const [id, batch] of dropped)
       this.#report(id, 'head', `the blob store has the hash of batch ${batch}, which retention has not dropped`);
     for (const [id, batch] of newest) {

@@ -27,7 +27,7 @@ export async function assertLoadable(copies: TableCopyRepository, { id, migratio
 /**
  * Loads all tables into a database that has just the migrations of the backup, in one transaction: all or nothing. Adding the foreign
  * keys proves that no row refers to a missing one. `beforeCommit` runs in the transaction. `decrypt`: null if the backup is not encrypted.
- * Throws BackupError.
+ * Throws BackupError, also if the database is used.
  */
 export async function restoreTables(
   copies: TableCopyRepository,
@@ -46,6 +46,7 @@ export async function restoreTables(
   await copies.begin();
   try {
     await assertLoadable(copies, manifest);
+    await assertUnused(copies);
     const keys = await copies.prepareLoad();
     const copied = new Set(manifest.tables.map(({ name }) => name));
     const absent = (await copies.listTables()).filter(({ name }) => !copied.has(name));
@@ -63,6 +64,15 @@ export async function restoreTables(
     await copies.rollback().catch(() => {});
     throw error;
   }
+}
+
+/** Hours may have gone by since the database was found to be empty. */
+async function assertUnused(copies: TableCopyRepository): Promise<void> {
+  await copies.lockUse();
+  if (await copies.isUsed())
+    throw new BackupError(
+      'The database is no longer empty: another restore, or a server, has used it meanwhile. Nothing in it was changed',
+    );
 }
 
 async function loadTable(

@@ -116,6 +116,8 @@ export function createTableCopyRepository(client: pg.Client) {
     /** The rows as text of COPY. `rows` is known when the stream has ended. */
     read: ({ columns, name }: TableShape): { text: Readable; rows: () => number } => {
       const text = client.query(copyTo(`copy (select ${columns.join(', ')} from ${name}) to stdout`));
+      // The reader gets the error. If it has ended, that of a lost connection would end the process.
+      text.on('error', () => {});
       return { text, rows: () => text.rowCount };
     },
 
@@ -144,6 +146,19 @@ export function createTableCopyRepository(client: pg.Client) {
       if (!table?.found) return false;
       const [row] = await run<{ used: boolean }>('select exists (select 1 from organizations) as used');
       return row?.used ?? true;
+    },
+
+    /** Until the end of the transaction, nobody begins to use the database. */
+    lockUse: async () => {
+      const [table] = await run<{ found: boolean }>(`select to_regclass('organizations') is not null as found`);
+      if (table?.found) await run('lock table organizations in access exclusive mode');
+    },
+    /** Takes the lock of restores, which the end of the session releases. Returns whether another session has it. */
+    lockRestore: async (): Promise<boolean> => {
+      const [row] = await run<{ held: boolean }>(
+        `/* tableCopies.lockRestore */ select pg_try_advisory_lock(hashtextextended('holdfast restore', 0)) as held`,
+      );
+      return row?.held !== true;
     },
 
     analyze: () => run('analyze'),

@@ -1,6 +1,7 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { DataDirClaim } from '../platform/claim/data-dir-claim.ts';
+import { acceptingAny } from '../platform/db/accepting-any.ts';
 import {
   clusterFolder,
   type EmbeddedPostgres,
@@ -70,10 +71,15 @@ export async function upgradeDatabase(
   const binaries = findOldBinaries(from, oldPostgres);
   await stopOrphan(scratch, stopMs, logger);
   // The old cluster may have been used since an interrupted upgrade.
-  for (const leftover of [scratch, `${scratch}.new`, upgraded]) rmSync(leftover, { recursive: true, force: true });
+  removeCopy(directory);
+  rmSync(upgraded, { recursive: true, force: true });
   let rows: number;
-  await using old = await open(directory, logger, { binaries, takeLock: () => claim.lockFor('postgres') });
-  {
+  await using old = await open(directory, logger, {
+    ...{ binaries, takeLock: () => claim.lockFor('postgres') },
+    // What admin commands wrote there would not be in the copy.
+    flags: ['-c', 'default_transaction_read_only=on'],
+  });
+  try {
     onStep(`Postgres ${from} runs; creating a cluster of Postgres ${to}`);
     await using fresh = await open(directory, logger, {
       cluster: scratchFolder,
@@ -81,6 +87,10 @@ export async function upgradeDatabase(
     });
     rows = await copyDatabase(old.url, fresh.url, logger, onStep);
     onStep(`Copied and counted ${rows} rows`);
+  } catch (error) {
+    // A full disk would keep the old cluster from starting, too.
+    removeCopy(directory);
+    throw error;
   }
   await old.stop();
   renameSync(scratch, upgraded);
@@ -90,6 +100,18 @@ export async function upgradeDatabase(
   syncPath(directory);
   endUpgrade(directory);
   return { from, to, rows, kept };
+}
+
+/** Stops what an upgrade that is being interrupted has started, and removes its copy. */
+export async function abandonUpgrade(directory: string, logger: Logger): Promise<void> {
+  for (const cluster of [scratchFolder, clusterFolder]) await stopOrphan(path.join(directory, cluster), stopMs, logger);
+  removeCopy(directory);
+}
+
+function removeCopy(directory: string): void {
+  const scratch = path.join(directory, scratchFolder);
+  for (const folder of [scratch, `${scratch}.new`])
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
 }
 
 async function open(
@@ -102,7 +124,7 @@ async function open(
 }
 
 async function copyDatabase(from: string, to: string, logger: Logger, onStep: (text: string) => void): Promise<number> {
-  const source = await new PostgresConnector(from, { connectMs }).connect();
+  const source = await new PostgresConnector(acceptingAny(from), { connectMs }).connect();
   try {
     const old = createTableCopyRepository(source.client);
     await old.beginSnapshot();

@@ -1,6 +1,9 @@
 import { type BlobStore, BlobStoreUnavailableError } from '../platform/blobs/blob-store.ts';
 import { inParallel } from '../platform/blobs/in-parallel.ts';
-import { createBlobLocationRepository } from '../platform/blobs/locations/blob-location-repository.ts';
+import {
+  type BlobLocations,
+  createBlobLocationRepository,
+} from '../platform/blobs/locations/blob-location-repository.ts';
 import { locationKey } from '../platform/blobs/locations/located-blob-store.ts';
 import { findStoreOwner, leaveStore, ownerKey } from '../state/blobs/store-ownership.ts';
 import { hasRow } from '../state/checkpoints/blob-repository.ts';
@@ -8,23 +11,40 @@ import { assertNotSecond, BlobMoveError, type Move, type MoveParts, openMove } f
 import { digest, type PassOptions, stillNeeded } from './compare-locations.ts';
 
 /**
- * Makes the other location the main one. If this database owns the location that it leaves, marks that as left: `finishMove` empties no other.
+ * Makes the other location the main one, or ends a switch that was interrupted. If this database owns the location that it leaves, marks that as left: `finishMove` empties no other.
  * Throws BlobMoveError if the new location is not verified, or a backup runs, and BlobStoreUnavailableError.
  */
 export async function switchMove({ blobs, db, record }: MoveParts): Promise<void> {
   const row = await blobs.read();
+  if (row?.phase === 'switched') {
+    await leaveSwitched({ blobs, db }, row);
+    return;
+  }
   const main = await blobs.storeOf(row && { id: row.mainId, url: row.mainUrl });
   // A location that fails can be left, and is then not emptied without a look.
   const owner = row?.phase === 'copying' ? await unlessAway(() => findStoreOwner({ blobs: main, db })) : null;
   await db.inTransaction(async (tx) => {
     const locations = createBlobLocationRepository(tx);
     if (await locations.lockBackups()) throw new BlobMoveError('A backup is being made: repeat this when it has ended');
+    if (row?.phase !== 'copying')
+      throw new BlobMoveError('No blobs are being copied: begin with `holdfast blobs copy`');
     if (!(await locations.switch()))
       throw new BlobMoveError('The other location is not verified: run `holdfast blobs verify` until it succeeds');
     await record?.(tx);
   });
   const newId = row?.otherId;
   if (owner === 'this database' && newId) await unlessAway(() => leaveStore({ blobs: main, db }, newId));
+}
+
+/** What a switch still does if it was interrupted after its commit. */
+async function leaveSwitched({ blobs, db }: Pick<MoveParts, 'blobs' | 'db'>, row: BlobLocations): Promise<void> {
+  const { otherId: id, otherUrl: url } = row;
+  if (id === null || url === null) return;
+  await unlessAway(async () => {
+    const other = await blobs.storeOf({ id, url });
+    if ((await findStoreOwner({ blobs: other, db })) === 'this database')
+      await leaveStore({ blobs: other, db }, row.mainId);
+  });
 }
 
 /** Gives up the location to which blobs are copied, whose copies stay. Throws BlobMoveError. */

@@ -6,11 +6,11 @@ import { currentTraceparent } from '../platform/tracing/tracing.ts';
 import { BodyEncoding, type WriteBody } from '../state/checkpoints/body-buffer.ts';
 import type { CheckpointWriter } from '../state/checkpoints/checkpoint-writer.ts';
 import type { DeploymentImporter } from '../state/deployment-importer.ts';
+import type { StateEdits } from '../state/edits/state-edits.ts';
 import type { IncrementalCompaction } from '../state/journal/incremental/incremental-compaction.ts';
 import type { JournalCompactor } from '../state/journal/journal-compactor.ts';
 import type { JournalWriter } from '../state/journal/journal-writer.ts';
 import type { StackRenamer } from '../state/stack-renamer.ts';
-import type { StateEdits } from '../updates/state-edits.ts';
 
 /** Services that jobs use, in every process that runs them. */
 export interface JobServices {

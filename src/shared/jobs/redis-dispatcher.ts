@@ -4,6 +4,7 @@ import { Value } from 'typebox/value';
 import { UnavailableError } from '../platform/errors/errors.ts';
 import { fromRejection, JobPendingError, JobWithdrawnError, type Outcome } from '../platform/errors/outcome.ts';
 import type { Logger } from '../platform/logger/logger.ts';
+import type { OutcomeRepository } from '../platform/outcomes/outcome-repository.ts';
 import { QueueUnavailableError } from '../platform/redis/queue-unavailable.ts';
 import { isCluster, type RedisConnection, redisCall, watchSubscription } from '../platform/redis/redis.ts';
 import { inSpan } from '../platform/tracing/tracing.ts';
@@ -15,7 +16,6 @@ import {
   shuttingDown,
   sumQueues,
 } from './dispatcher.ts';
-import type { JobResultRepository } from './job-result-repository.ts';
 import type { QueueStates } from './queue-names.ts';
 import { JobCompletion, type JobData } from './queues.ts';
 import { RedisJobQueue, type RedisJobQueueOptions } from './redis-job-queue.ts';
@@ -43,7 +43,7 @@ interface Waiter {
 export interface RedisDispatcherOptions extends RedisJobQueueOptions {
   /** For the reply channel; this connection can do nothing else. */
   readonly subscriber: RedisConnection;
-  readonly jobResults: JobResultRepository;
+  readonly jobResults: OutcomeRepository;
   readonly logger: Logger;
   readonly waitMs: number;
   /** State of the queues, across all processes. */

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, type SqlFragment, sql } from '../platform/db/sql.ts';
+import { type ListedOrganization, unnested } from '../stacks/stack-list-repository.ts';
 
 const DueRow = Type.Object({ stackId: Type.String(), isBacklog: Type.Boolean() });
 export type DueStack = Row<typeof DueRow>;
@@ -22,8 +23,13 @@ const UnindexedRow = Type.Object({
 /** A stack whose newest state is not indexed. */
 export type UnindexedStack = Row<typeof UnindexedRow>;
 
+/** Stacks that the lag counts at most. */
+const maxDue = 10_000;
+/** With the caller's grants compared. */
+const maxDueCompared = 1_000;
+
 const LagRow = Type.Object({
-  /** Stacks whose newest state is not indexed, counted up to 10,000. */
+  /** Stacks whose newest state is not indexed, up to a limit. */
   stacks: Type.Integer(),
   /** Time since the first of them has changed. */
   oldestSeconds: Type.Integer(),
@@ -184,16 +190,26 @@ export function createDueIndexRepository(db: Queryable) {
           and (${until}::timestamptz is null or d.noted_at <= ${until}::timestamptz or d.stack_id = any (${sql.array([...alsoOf], 'uuid')}))
         order by ${changesTime} desc, d.noted_at limit ${limit}`),
 
-    /** Null if the index shows the newest states of all stacks of these organizations. */
-    readLag: async (organizationIds: readonly string[]): Promise<IndexLag | null> => {
+    /**
+     * Null if the index shows the newest states of all stacks of these organizations that may be read. If it is far behind for others, so that not
+     * all are looked at, the others count: they say no more than that it is built again.
+     */
+    readLag: async (organizations: readonly ListedOrganization[]): Promise<IndexLag | null> => {
+      const ids = organizations.map(({ id }) => id);
+      const limit = organizations.every(({ facts }) => facts === null) ? maxDue : maxDueCompared;
       const row = await db.one(sql.rows(LagRow)`
         /* stateIndex.readLag */
         select count(*)::integer as stacks,
           greatest(0, ceil(extract(epoch from clock_timestamp() - min(noted_at))))::integer as "oldestSeconds"
         from (
-          select d.noted_at from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
-          where p.organization_id = any (${sql.array([...organizationIds], 'uuid')}) and s.deleted_at is null
-          order by d.noted_at limit 10000) due`);
+          select d.*, o.facts, count(*) over () = ${limit} as is_cut
+          from (
+            select d.noted_at, p.organization_id, p.name as project, s.name as stack
+            from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
+            where p.organization_id = any (${sql.array(ids, 'uuid')}) and s.deleted_at is null
+            order by d.noted_at limit ${limit}) d
+          join ${unnested(organizations)} as o (id, name, facts) on o.id = d.organization_id) due
+        where is_cut or facts is null or effective_permissions(facts, organization_id, project, stack) & 1 = 1`);
       return row.stacks === 0 ? null : row;
     },
   };

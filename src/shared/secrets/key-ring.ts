@@ -39,6 +39,12 @@ export class MasterKeyError extends OperatorError {
   override readonly name = 'MasterKeyError';
 }
 
+/** No server of the installation could decrypt. */
+export const unusedKey = (id: string): MasterKeyError =>
+  new MasterKeyError(
+    `No server of this installation has used master key ${JSON.stringify(id)}, the first in HOLDFAST_MASTER_KEYS: set the value of the servers; a new key comes to them first`,
+  );
+
 /** A data key as it is stored. */
 export interface WrappedDataKey {
   readonly masterKeyId: string;
@@ -61,6 +67,7 @@ export class KeyRing {
   readonly currentId: string;
 
   readonly #storedCanaries: ReadonlyMap<string, Buffer>;
+  #wraps = true;
 
   /**
    * The keys by id, 32 bytes each. At least one; the first is the current one. `storedCanaries` has the canaries of keys that exist only in the
@@ -77,8 +84,14 @@ export class KeyRing {
     return `k${new Date().toISOString().slice(0, 10).replaceAll('-', '')}:${randomBytes(32).toString('base64')}`;
   }
 
+  /** From now on, `wrap` throws MasterKeyError. */
+  wrapNothing(): void {
+    this.#wraps = false;
+  }
+
   /** Wraps a data key, bound to the id of its stack, or another secret, bound to its owner; null for a document key. */
   wrap(dataKey: Buffer, stackId: string | null): WrappedDataKey {
+    if (!this.#wraps) throw unusedKey(this.currentId);
     const masterKeyId = this.currentId;
     return {
       masterKeyId,

@@ -60,6 +60,14 @@ export function createMasterKeyRepository(db: Queryable) {
         /* masterKeys.listUses */
         select owner, encrypted from (${uses}) u where master_key_id = ${id} limit ${limit}`),
 
+    /** Whether no key has been noted or used. */
+    hasNone: async (): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* masterKeys.hasNone */
+        select id from (select id from master_keys union all select master_key_id from (${uses}) u) k limit 1`);
+      return row === null;
+    },
+
     /** The newest of what master keys encrypt. Reads whole tables. */
     listNewestUses: (limit: number) =>
       db.any(sql.rows(NewestRow)`

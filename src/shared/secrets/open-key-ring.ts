@@ -4,7 +4,7 @@ import type { Logger } from '../platform/logger/logger.ts';
 import type { EncryptionKeyRepository } from './encryption-key-repository.ts';
 import type { KeyRing } from './key-ring.ts';
 import type { MasterKeyRepository } from './master-key-repository.ts';
-import { openMasterKeys } from './open-master-keys.ts';
+import { openMasterKeys, type Registration } from './open-master-keys.ts';
 
 /**
  * Opens the key ring of this process. Returns null if no master keys are set and none are needed; the process can then
@@ -24,7 +24,7 @@ export async function openKeyRing(
     encryptionKeys: EncryptionKeyRepository;
     logger: Logger;
     masterKeyRows: MasterKeyRepository;
-    registers: boolean;
+    registers: Registration;
   },
 ): Promise<KeyRing | null> {
   const wait = { waitMs: config.startWaitMs, logger };

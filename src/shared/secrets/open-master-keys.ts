@@ -6,9 +6,11 @@ import { codeOf } from '../platform/errors/causes.ts';
 import { type Kms, type KmsAccess, KmsError, VaultTokenMissingError } from '../platform/kms/kms.ts';
 import { openKms } from '../platform/kms/open-kms.ts';
 import { type StartWait, untilAvailable, type Verdict } from '../platform/lifecycle/start-wait.ts';
-import { KeyRing, MasterKeyError } from './key-ring.ts';
+import { KeyRing, MasterKeyError, unusedKey } from './key-ring.ts';
 import { parseMasterKeys } from './master-key-list.ts';
 import type { MasterKeyRepository, MasterKeyRow } from './master-key-repository.ts';
+
+type KnownParts = MasterKeyParts & { readonly registers: boolean };
 
 const keyBytes = 32;
 const requestMs = 5_000;
@@ -30,25 +32,33 @@ export interface WrappedMasterKey {
   readonly canary: Buffer;
 }
 
+/**
+ * Whether keys under new ids are noted, and made in their KMS. False for a process that only looks: its key may be a trial. `first`, for a
+ * command that encrypts: only where no key has been used yet; elsewhere, servers must know the key that it wraps with.
+ */
+export type Registration = boolean | 'first';
+
 export interface MasterKeyParts {
   readonly config: Pick<Config, 'kms' | 'secrets'>;
   readonly rows: MasterKeyRepository;
   readonly wait: StartWait;
-  /** Whether keys under new ids are noted, and made in their KMS. False for a process that only looks: its key may be a trial. */
-  readonly registers: boolean;
+  readonly registers: Registration;
 }
 
 /**
  * Opens HOLDFAST_MASTER_KEYS. A key in a KMS is created when its id is first used, and stored as wrapped by the KMS; from then on the
- * process has it in memory and does not call the KMS again. A process that does not register leaves out a key that is not made yet. Throws
- * MasterKeyError if a key is not the one that was used under its id, and PartUnavailableError if a KMS cannot be reached or does not unwrap
+ * process has it in memory and does not call the KMS again. A process that does not register leaves out a key that is not made yet, and wraps
+ * nothing with a new one. Throws MasterKeyError if a key is not the one that was used under its id, and PartUnavailableError if a KMS cannot be reached or does not unwrap
  * a key.
  */
-export async function openMasterKeys(text: string, parts: MasterKeyParts): Promise<OpenedMasterKeys> {
+export async function openMasterKeys(text: string, given: MasterKeyParts): Promise<OpenedMasterKeys> {
+  const entries = parseMasterKeys(text);
+  const registers = await mayRegister(entries[0]?.id ?? '', given);
+  const parts = { ...given, registers };
   const keys = new Map<string, Buffer>();
   const wrapped: WrappedMasterKey[] = [];
   const access = kmsAccess(parts.config);
-  for (const { bytes, id, kms } of parseMasterKeys(text)) {
+  for (const { bytes, id, kms } of entries) {
     if (kms === null) {
       keys.set(id, bytes);
       continue;
@@ -61,7 +71,20 @@ export async function openMasterKeys(text: string, parts: MasterKeyParts): Promi
   if (keys.size === 0) throw new MasterKeyError('No server has made the master keys of HOLDFAST_MASTER_KEYS yet');
   const ring = new KeyRing(keys, new Map(wrapped.map(({ canary, id }) => [id, canary])));
   for (const id of keys.keys()) await repeatAtStart(() => checkCanary(ring, id, parts), parts.wait);
+  if (!registers && !(await repeatAtStart(() => isUsed(ring.currentId, parts.rows), parts.wait))) ring.wrapNothing();
   return { ring, wrapped };
+}
+
+/** Throws MasterKeyError for a command that would encrypt with a key that no server has. */
+async function mayRegister(currentId: string, { registers, rows, wait }: MasterKeyParts): Promise<boolean> {
+  if (registers !== 'first') return registers;
+  if (await repeatAtStart(() => isUsed(currentId, rows), wait)) return false;
+  if (await repeatAtStart(() => rows.hasNone(), wait)) return true;
+  throw unusedKey(currentId);
+}
+
+async function isUsed(id: string, rows: MasterKeyRepository): Promise<boolean> {
+  return (await rows.find(id)) !== null || (await rows.listUses(id, 1)).length > 0;
 }
 
 /** How this process reaches the KMS of a key. */
@@ -76,7 +99,7 @@ export const kmsContext = (id: string): string => `master-key/${id}`;
 async function openWrapped(
   id: string,
   kms: Kms,
-  { registers, rows, wait }: MasterKeyParts,
+  { registers, rows, wait }: KnownParts,
 ): Promise<WrappedMasterKey | null> {
   const known = await repeatAtStart(() => rows.find(id), wait);
   if (!known && !registers) return null;
@@ -141,7 +164,7 @@ function judgeOf(kms: Kms, wrappedBy: string | null): (error: unknown) => Verdic
 }
 
 /** Throws MasterKeyError if the key is not the one that was used under this id. */
-async function checkCanary(ring: KeyRing, id: string, { registers, rows }: MasterKeyParts): Promise<void> {
+async function checkCanary(ring: KeyRing, id: string, { registers, rows }: KnownParts): Promise<void> {
   let row = await rows.find(id);
   if (!row) {
     const uses = await rows.listUses(id, triedUses);

@@ -43,6 +43,12 @@ export const stackJoins = sql.fragment`stacks s join projects p on p.id = s.proj
 export const stackNamed = (ref: StackRef) => sql.fragment`
   o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
 
+/**
+ * Locks a stack by id with a statement that joins its project. One that waits while the stack moves to another project finds none: that one is not
+ * of the row it has. It is sent again then, with the lock in hand.
+ */
+export const lockedWherever = async <S>(lock: () => Promise<S | null>): Promise<S | null> => (await lock()) ?? lock();
+
 /** Projects, stacks and former names of stacks. */
 export function createStackRepository(db: Queryable) {
   return {
@@ -53,8 +59,9 @@ export function createStackRepository(db: Queryable) {
 
     /**
      * Whether an update, previews included, of a stack that has or had this name is active. Reads the active updates of the organization.
+     * Unless `facts` are null, only stacks count on which they allow anything.
      */
-    isBusy: (ref: StackRef) =>
+    isBusy: (ref: StackRef, facts: object | null) =>
       db.exists(sql.rows(IdRow)`
         /* stacks.isBusy */
         select u.id from organizations o join updates u on u.organization_id = o.id
@@ -64,7 +71,10 @@ export function createStackRepository(db: Queryable) {
             where p.organization_id = o.id and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null
             union all
             select f.stack_id from former_stack_names f
-            where f.organization_id = o.id and f.project_name = ${ref.project} and f.stack_name = ${ref.stack})`),
+            where f.organization_id = o.id and f.project_name = ${ref.project} and f.stack_name = ${ref.stack})
+          and (${facts === null} or exists (
+            select 1 from stacks s join projects p on p.id = s.project_id
+            where s.id = u.stack_id and effective_permissions(${facts && JSON.stringify(facts)}::jsonb, o.id, p.name, s.name) <> 0))`),
 
     /**
      * The stack, and its update with journal entries that are not in a checkpoint yet. One statement: with two, the entries of a
@@ -99,9 +109,11 @@ export function createStackRepository(db: Queryable) {
         where ${stackNamed(ref)} for update of s`),
 
     lockById: (id: string) =>
-      db.maybeOne(
-        sql.rows(StackRow)`
-          /* stacks.lockById */ select ${stackColumns} from ${stackJoins} where s.id = ${id} and s.deleted_at is null for update of s`,
+      lockedWherever(() =>
+        db.maybeOne(
+          sql.rows(StackRow)`
+            /* stacks.lockById */ select ${stackColumns} from ${stackJoins} where s.id = ${id} and s.deleted_at is null for update of s`,
+        ),
       ),
 
     ensureProject: async (organizationId: string, name: string): Promise<string> => {
@@ -181,7 +193,7 @@ export function createStackRepository(db: Queryable) {
     findCurrentOperation: (stackId: string) =>
       db.maybeOne(sql.rows(OperationRow)`
         /* stacks.findCurrentOperation */
-        select u.kind, coalesce(a.login, t.name, '') as author, coalesce(u.started_at, u.created_at) as "startedAt"
+        select u.kind, coalesce(a.login, t.kind || ':' || t.name, '') as author, coalesce(u.started_at, u.created_at) as "startedAt"
         from stacks s join updates u on u.id = s.active_update_id left join users a on a.id = u.requested_by
         left join api_tokens t on t.id = u.token_id
         where s.id = ${stackId}`),

@@ -8,11 +8,11 @@ import { stackExists, stackNotFound } from '../stacks/stack-errors.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
 import { readTags, tagsIn } from '../stacks/tags.ts';
 import { assertNotConsumedSince } from '../updates/rules/new-consumers.ts';
-import { StackChangedError, type StateEdit, type StateEdits } from '../updates/state-edits.ts';
 import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
 import type { DocumentVerifier } from './checkpoints/document-verifier.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';
+import { StackChangedError, type StateEdit, type StateEdits } from './edits/state-edits.ts';
 import { recordVersion } from './versions/record-version.ts';
 
 /** Idempotent: running the same rename twice commits it once. */

@@ -1,4 +1,3 @@
-import { lockRights } from '../identity/locked-rights.ts';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import type { Config } from '../platform/config/config.ts';
 import type { Database } from '../platform/db/database.ts';
@@ -9,7 +8,6 @@ import type { ReadOnlyMode } from '../platform/read-only/read-only-mode.ts';
 import type { DataKeys } from '../secrets/data-keys.ts';
 import type { StackRepository } from '../stacks/stack-repository.ts';
 import type { RollbackState } from '../updates/rollback-detection/rollback-state.ts';
-import { StateEdits } from '../updates/state-edits.ts';
 import type { UpdateRepository } from '../updates/update-repository.ts';
 import { createBlobRepository } from './checkpoints/blob-repository.ts';
 import { BodyBuffer } from './checkpoints/body-buffer.ts';
@@ -22,6 +20,7 @@ import { DocumentRepair, type RebuildState } from './checkpoints/document-repair
 import { DocumentStore } from './checkpoints/document-store.ts';
 import { DocumentVerifier } from './checkpoints/document-verifier.ts';
 import { DeploymentImporter } from './deployment-importer.ts';
+import { StateEdits } from './edits/state-edits.ts';
 import { createCompactionRepository } from './journal/compaction-repository.ts';
 import { IncrementalCompaction } from './journal/incremental/incremental-compaction.ts';
 import { OpenReplays } from './journal/incremental/open-replays.ts';
@@ -140,7 +139,7 @@ export function createStateParts(
   });
   const incrementalCompaction = new IncrementalCompaction((updateId) => compactor.advance(updateId), logger);
   lifecycle.onClose('work', 'incremental compaction', () => incrementalCompaction.close());
-  const stateEdits = new StateEdits(db, config.jobs.waitSeconds, lockRights);
+  const stateEdits = new StateEdits(db, config.jobs.waitSeconds);
   /** Memory that decompressed bodies take in this process. */
   const bufferedBodyBytes = new ByteBudget(maxBufferedBytes);
   const bodyBuffer = new BodyBuffer(

@@ -192,7 +192,7 @@ export function createUpdateQueueRepository(db: Queryable) {
           update update_queue_waiters set is_late_notified = true
           where id = any (${sql.array([...ids], 'uuid')}) and not is_late_notified and superseded_by is null returning *)
         select notify_webhooks(p.organization_id, w.stack_id, null, 'update_waiting', 'holdfast', json_build_object(
-          'text', format('%s has waited for %s min, %s before it', coalesce(a.login, nullif(t.name, ''), 'a token'),
+          'text', format('%s has waited for %s min, %s before it', coalesce(a.login, t.kind || ':' || t.name, 'a token'),
             round(extract(epoch from clock_timestamp() - w.arrived_at) / 60), ahead.count),
           'waitedSeconds', round(extract(epoch from clock_timestamp() - w.arrived_at)), 'ahead', ahead.count,
           'heldBy', s.active_update_id, 'commit', w.run ->> 'commit', 'ciUrl', w.run ->> 'url')::text)

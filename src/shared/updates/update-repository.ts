@@ -223,8 +223,7 @@ export function createUpdateRepository(db: Queryable) {
         /* updates.renewLease */
         with locked as materialized (select lock_exclusive(${id}))
         update updates u
-        set expires_at = greatest(u.expires_at, least(clock_timestamp() + make_interval(secs => ${seconds}), u.must_end_at,
-          (select t.expires_at from api_tokens t where t.id = u.token_id)))
+        set expires_at = greatest(u.expires_at, least(clock_timestamp() + make_interval(secs => ${seconds}), u.must_end_at, token_end(u.token_id)))
         from locked where ${fenceHolds({ updateId: id, epoch })}
           and (u.token_id is null or token_permissions(u.token_id, u.stack_id) & permission_of_update(u.dry_run, u.exclusive) <> 0)
         returning u.expires_at as "expiresAt"`);

@@ -93,23 +93,30 @@ export function createWebhookRepository(db: Queryable) {
         select ${columns} from webhooks w where ${ofScope(scope)} and (${after}::text is null or w.display_name > ${after})
         order by w.display_name limit ${limit}`),
 
-    /** A page of the webhooks of all stacks, after this one. `facts`: of the caller; null: one who administers all stacks. */
+    /** A page of the webhooks of all stacks, after this one, or after all of its stack. `facts`: of the caller; null: one who administers all stacks. */
     listOfStacks: (
       organizationId: string,
       facts: object | null,
-      after: { readonly stackId: string; readonly name: string } | null,
+      after: { readonly stackId: string; readonly name: string | null } | null,
       limit: number,
-    ) =>
-      db.any(sql.rows(StackWebhookRow)`
+    ) => {
+      const position =
+        after === null
+          ? sql.fragment`true`
+          : after.name === null
+            ? sql.fragment`stack_id > ${after.stackId}`
+            : sql.fragment`(stack_id, name) > (${after.stackId}, ${after.name})`;
+      return db.any(sql.rows(StackWebhookRow)`
         /* webhooks.listOfStacks */
         select ${columns}, p.name as project, s.name as stack, s.deleted_at is null and (${facts === null}
           or effective_permissions(${JSON.stringify(facts)}::jsonb, p.organization_id, p.name, s.name) & 8 = 8) as "isShown"
         from (
           select * from webhooks where organization_id = ${organizationId} and stack_id is not null
-            and ${after === null ? sql.fragment`true` : sql.fragment`(stack_id, name) > (${after.stackId}, ${after.name})`}
+            and ${position}
           order by stack_id, name limit ${limit}
         ) w join stacks s on s.id = w.stack_id join projects p on p.id = s.project_id
-        order by w.stack_id, w.name`),
+        order by w.stack_id, w.name`);
+    },
 
     /** `secret`: undefined keeps it, null removes it. */
     update: (id: string, change: WebhookChange, secret: EncryptedSecret | null | undefined) =>

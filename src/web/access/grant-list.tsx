@@ -134,7 +134,7 @@ const columnsOfAll = (organization: string): readonly Column<GrantItem>[] => [
       </span>
     ),
   },
-  { name: grantTexts.since, align: 'right', isMinor: true, cell: ({ created }) => <Time at={created} /> },
+  { name: grantTexts.since, align: 'right', cell: ({ created }) => <Time at={created} /> },
 ];
 
 function TakeDialog({

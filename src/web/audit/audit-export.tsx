@@ -66,11 +66,9 @@ export function ExportDialog({
       onSubmit={submit}
       onClose={onClose}
     >
-      {parts === null ? null : (
-        <p className={styles['note']} role="status">
-          {parts === 0 ? auditExportTexts.exporting : auditExportTexts.exportingParts(parts)}
-        </p>
-      )}
+      <p className={styles['note']} role="status">
+        {parts === null ? null : parts === 0 ? auditExportTexts.exporting : auditExportTexts.exportingParts(parts)}
+      </p>
     </ActionDialog>
   );
 }

@@ -86,16 +86,14 @@ const columns: readonly Column<OperatorBackup>[] = [
   { name: backupTexts.backup, isTitle: true, cell: ({ id }) => <code>{id}</code> },
   { name: backupTexts.asOf, cell: ({ takenAt }) => <Time at={takenAt} /> },
   { name: backupTexts.size, align: 'right', cell: ({ bytes }) => byteText(bytes) },
-  { name: backupTexts.blobs, align: 'right', isMinor: true, cell: ({ blobs }) => blobs.toLocaleString(numberLocale) },
+  { name: backupTexts.blobs, align: 'right', cell: ({ blobs }) => blobs.toLocaleString(numberLocale) },
   {
     name: backupTexts.missingBlobs,
     align: 'right',
-    isMinor: true,
     cell: ({ missingBlobs }) => missingBlobs.toLocaleString(numberLocale),
   },
   {
     name: backupTexts.encrypted,
-    isMinor: true,
     cell: ({ isEncrypted }) => (isEncrypted ? backupTexts.yes : backupTexts.no),
   },
   {

@@ -105,11 +105,10 @@ const organizationColumns: readonly Column<OperatorOrganization>[] = [
   {
     name: storagePageTexts.journals,
     align: 'right',
-    isMinor: true,
     cell: ({ journalBytes }) => byteText(journalBytes),
   },
-  { name: storagePageTexts.events, align: 'right', isMinor: true, cell: ({ eventBytes }) => byteText(eventBytes) },
-  { name: storagePageTexts.packs, align: 'right', isMinor: true, cell: ({ packBytes }) => byteText(packBytes) },
+  { name: storagePageTexts.events, align: 'right', cell: ({ eventBytes }) => byteText(eventBytes) },
+  { name: storagePageTexts.packs, align: 'right', cell: ({ packBytes }) => byteText(packBytes) },
   { name: storagePageTexts.total, align: 'right', cell: ({ bytes }) => byteText(bytes) },
   {
     name: storagePageTexts.change,
@@ -122,7 +121,6 @@ const organizationColumns: readonly Column<OperatorOrganization>[] = [
   {
     name: storagePageTexts.measured,
     align: 'right',
-    isMinor: true,
     cell: ({ measuredAt }) => <Time at={measuredAt} />,
   },
 ];

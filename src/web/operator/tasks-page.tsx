@@ -118,7 +118,6 @@ const runColumns: readonly Column<Run>[] = [
   {
     name: taskTexts.duration,
     align: 'right',
-    isMinor: true,
     cell: ({ endedAt, isRunning, startedAt }) =>
       isRunning || startedAt === null || endedAt === null || endedAt < startedAt
         ? '–'

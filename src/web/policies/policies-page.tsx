@@ -66,6 +66,7 @@ export function PoliciesPage() {
           search={{ group: name === chosen ? undefined : name }}
           replace
           resetScroll={false}
+          activeOptions={{ exact: true }}
           className={styles['open']}
           aria-expanded={name === chosen}
           aria-label={policiesTexts.openOrClose(name === chosen, name)}
@@ -77,7 +78,7 @@ export function PoliciesPage() {
   ];
   return (
     <Page title={policiesTexts.title} lead={policiesTexts.lead}>
-      {isMissing ? <p role="status">{policiesTexts.linkedGroupIsGone}</p> : null}
+      <p role="status">{isMissing ? policiesTexts.linkedGroupIsGone : null}</p>
       <Section
         title={policiesTexts.groups}
         actions={mayManage ? <Button onClick={() => setIsAdding(true)}>{policiesTexts.addAGroup}</Button> : undefined}
@@ -137,13 +138,11 @@ const packColumns: Column<PolicyPack>[] = [
   },
   {
     name: policiesTexts.published,
-    isMinor: true,
     cell: ({ versions: [newest] }) => (newest === undefined ? '' : <Time at={newest.publishedAt} />),
   },
   {
     name: policiesTexts.versions,
     align: 'right',
-    isMinor: true,
     cell: ({ versionCount }) => versionCount.toLocaleString(numberLocale),
   },
   {

@@ -36,6 +36,7 @@ const columns: readonly Column<Version>[] = [
       <Link
         to="."
         search={{ q: groupTerms('provider', name, version), by: 'stack' }}
+        activeOptions={{ exact: true }}
         activeProps={{}}
         aria-label={providerVersionsTexts.stacksWith(stacks, name, version ?? '')}
       >

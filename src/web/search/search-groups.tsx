@@ -83,6 +83,7 @@ export function SearchGroups({ query, within }: { readonly query: string; readon
           replace
           resetScroll={false}
           search={(before: object) => ({ ...before, groups: 'all' as const })}
+          activeOptions={{ exact: true }}
           activeProps={{}}
           className={styles['others']}
         >

@@ -108,7 +108,6 @@ const columns: readonly Column<FoundResource>[] = [
   },
   {
     name: searchTexts.provider,
-    isMinor: true,
     cell: ({ provider, providerVersion }) => (
       <span className={styles['provider']}>
         {provider} {providerVersion}
@@ -154,11 +153,9 @@ function Results({ query: text, within }: { readonly query: string; readonly wit
   if (problem) return <Problem {...problem} />;
   return (
     <div className={styles['results']}>
-      {query.isFetching && errorCode(query.failureReason) === 'TOO_MANY_REQUESTS' ? (
-        <p className={styles['wait']} role="status">
-          {searchTexts.rateExceeded}
-        </p>
-      ) : null}
+      <p className={styles['wait']} role="status">
+        {query.isFetching && errorCode(query.failureReason) === 'TOO_MANY_REQUESTS' ? searchTexts.rateExceeded : null}
+      </p>
       <Table
         label={searchTexts.resources}
         columns={columns}

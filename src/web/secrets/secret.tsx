@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Eye, EyeOff } from 'lucide-react';
-import { useEffect, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import type { SecretLocation, StackRef } from '../platform/app/contract.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
@@ -34,10 +34,22 @@ export function Secret({
   // Kept only here: a cache would retain the value.
   const [value, setValue] = useState<string | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
-  const [isAsking, setIsAsking] = useState(false);
+  const isAsking = useRef(false);
+  const place = useRef<HTMLSpanElement>(null);
+  const hadFocus = useRef(false);
+  /** What has the focus goes: what comes in its place gets it, and is read. */
+  const replace = useCallback((shown: string | null): void => {
+    hadFocus.current = place.current?.contains(document.activeElement) ?? false;
+    setValue(shown);
+  }, []);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: after the value has come or gone.
+  useEffect(() => {
+    if (hadFocus.current) place.current?.querySelector<HTMLElement>('[data-focus]')?.focus();
+    hadFocus.current = false;
+  }, [value]);
   useEffect(() => {
     if (value === null) return undefined;
-    const hide = (): void => setValue(null);
+    const hide = (): void => replace(null);
     const onLeave = (): void => {
       if (document.visibilityState === 'hidden') hide();
     };
@@ -49,34 +61,38 @@ export function Secret({
       document.removeEventListener('visibilitychange', onLeave);
       removeEventListener('pagehide', hide);
     };
-  }, [value]);
+  }, [replace, value]);
   const reveal = async (): Promise<void> => {
-    setIsAsking(true);
+    // A disabled button would lose the focus.
+    if (isAsking.current) return;
+    isAsking.current = true;
     setProblem(null);
     try {
       const { organization, project, stack: of } = stack;
       const revealed = await apiClient.secrets.reveal.mutate({ organization, project, stack: of, location });
       // It would stand there on return.
-      if (document.visibilityState !== 'hidden') setValue(revealed.value);
+      if (document.visibilityState !== 'hidden') replace(revealed.value);
     } catch (error) {
       setProblem(error instanceof Error ? error.message : secretTexts.notNow);
     } finally {
-      setIsAsking(false);
+      isAsking.current = false;
     }
   };
   if (value !== null) {
     return (
-      <span className={styles['secret']}>
-        <span className={styles['value']}>{value}</span>
+      <span ref={place} className={styles['secret']}>
+        <span className={styles['value']} tabIndex={-1} data-focus>
+          {value}
+        </span>
         <CopyButton text={value} label={secretTexts.copy(name)} />
-        <Button kind="quiet" size="small" aria-label={secretTexts.hideValue(name)} onClick={() => setValue(null)}>
+        <Button kind="quiet" size="small" aria-label={secretTexts.hideValue(name)} onClick={() => replace(null)}>
           <EyeOff size={14} aria-hidden="true" /> {secretTexts.hide}
         </Button>
       </span>
     );
   }
   return (
-    <span className={styles['secret']}>
+    <span ref={place} className={styles['secret']}>
       <Redacted />
       {mayDecrypt ? (
         <Button
@@ -84,7 +100,7 @@ export function Secret({
           size="small"
           aria-label={secretTexts.revealValue(name)}
           title={secretTexts.shownFor}
-          disabled={isAsking}
+          data-focus
           onClick={() => void reveal()}
         >
           <Eye size={14} aria-hidden="true" /> {secretTexts.reveal}

@@ -109,7 +109,13 @@ function Cell({ column, item }: { readonly column: StackColumn; readonly item: S
         .filter(([tag]) => !ownTag.test(tag))
         .slice(0, 2)
         .map(([tag, value]) => (
-          <Link key={tag} to="." search={(before) => ({ ...before, tag: `${tag}=${value}` })} activeProps={{}}>
+          <Link
+            key={tag}
+            to="."
+            search={(before) => ({ ...before, tag: `${tag}=${value}` })}
+            activeOptions={{ exact: true }}
+            activeProps={{}}
+          >
             <Tag name={tag} value={value} />
           </Link>
         ));

@@ -1,6 +1,6 @@
 import { type CSSProperties, useEffect, useMemo, useRef, useState } from 'react';
 import type { StackItem } from '../platform/app/contract.ts';
-import { isTyping } from '../platform/app/is-typing.ts';
+import { hasPopup, isTyping } from '../platform/app/is-typing.ts';
 import { useMe } from '../platform/app/me.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { useVirtualRows } from '../platform/ui/virtual-rows.ts';
@@ -127,7 +127,7 @@ function useRowKeys(body: React.RefObject<HTMLElement | null>, count: number, sc
       else if (triesLeft > 0) requestAnimationFrame(() => focus(at, triesLeft - 1));
     };
     const onKey = (event: KeyboardEvent): void => {
-      if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('[role=dialog],[role=menu]')) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || hasPopup()) return;
       const isInField = isTyping(event.target);
       const isDown = event.key === 'ArrowDown' || (event.key === 'j' && !isInField);
       const isUp = event.key === 'ArrowUp' || (event.key === 'k' && !isInField);

@@ -1,6 +1,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { Plus, X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
+import { flushSync } from 'react-dom';
 import { errorCode } from '../platform/app/api-error.ts';
 import type { StackRef } from '../platform/app/contract.ts';
 import { TagNameField, TagValueField } from '../platform/app/suggest-fields.tsx';
@@ -23,12 +24,22 @@ interface StackTagsProps {
 /** The tags of a stack, and a form for more if the user may add some. */
 export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
   const [isAdding, setIsAdding] = useState(false);
+  const place = useRef<HTMLDivElement>(null);
+  /** The button that adds a tag gets the focus of what is gone. */
+  const focusAdd = (): void => {
+    if (!place.current?.contains(document.activeElement) && document.activeElement !== document.body) return;
+    place.current?.querySelector<HTMLElement>('[data-add]')?.focus();
+  };
+  const endAdding = (): void => {
+    flushSync(() => setIsAdding(false));
+    focusAdd();
+  };
   const refresh = (): Promise<void> => queryClient.invalidateQueries({ queryKey: trpc.stacks.pathKey() });
   // Also after a refusal: another user has changed the value, and the new value is then shown.
   const remove = useMutation(trpc.stacks.removeTag.mutationOptions({ onSettled: refresh }));
   const sorted = Object.entries(tags).sort(([one], [other]) => (one < other ? -1 : 1));
   return (
-    <div className={styles['tags']}>
+    <div ref={place} className={styles['tags']}>
       {sorted.length === 0 && !isAdding ? <p className={styles['none']}>{stackTagTexts.none}</p> : null}
       <ul className={styles['list']}>
         {sorted.map(([name, value]) => (
@@ -45,7 +56,7 @@ export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
                 className={styles['remove']}
                 aria-label={stackTagTexts.remove(name)}
                 disabled={remove.isPending}
-                onClick={() => remove.mutate({ ...stack, name, value })}
+                onClick={() => remove.mutate({ ...stack, name, value }, { onSettled: focusAdd })}
               >
                 <X size={13} />
               </button>
@@ -59,12 +70,12 @@ export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
         </p>
       ) : null}
       {mayChange && !isAdding ? (
-        <Button size="small" kind="quiet" className={styles['add']} onClick={() => setIsAdding(true)}>
+        <Button size="small" kind="quiet" className={styles['add']} data-add onClick={() => setIsAdding(true)}>
           <Plus size={14} aria-hidden="true" />
           {stackTagTexts.add}
         </Button>
       ) : null}
-      {isAdding ? <TagForm stack={stack} tags={tags} onEnd={() => setIsAdding(false)} /> : null}
+      {isAdding ? <TagForm stack={stack} tags={tags} onEnd={endAdding} /> : null}
     </div>
   );
 }
@@ -83,7 +94,6 @@ function TagForm({ onEnd, stack, tags }: TagFormProps) {
   useEffect(() => first.current?.focus(), []);
   const add = useMutation(
     trpc.stacks.setTag.mutationOptions({
-      onSuccess: onEnd,
       // Also after a refusal: the note below then shows the value that another user has set.
       onSettled: () => queryClient.invalidateQueries({ queryKey: trpc.stacks.pathKey() }),
     }),
@@ -95,7 +105,7 @@ function TagForm({ onEnd, stack, tags }: TagFormProps) {
       data-draft={typed === '' && value === '' ? undefined : ''}
       onSubmit={(event) => {
         event.preventDefault();
-        if (isComplete) add.mutate({ ...stack, name, seen, value });
+        if (isComplete) add.mutate({ ...stack, name, seen, value }, { onSuccess: onEnd });
       }}
     >
       <TagNameField
@@ -133,7 +143,7 @@ function TagForm({ onEnd, stack, tags }: TagFormProps) {
         <Button size="small" kind="main" type="submit" disabled={add.isPending || !isComplete}>
           {seen === null ? stackTagTexts.addAction : stackTagTexts.replaceAction}
         </Button>
-        <Button size="small" onClick={onEnd}>
+        <Button size="small" disabled={add.isPending} onClick={onEnd}>
           {stackTagTexts.cancel}
         </Button>
       </div>

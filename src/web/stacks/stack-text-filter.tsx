@@ -49,6 +49,8 @@ export function StackTextFilter({ items }: { readonly items: readonly Suggesting
     setIsOpen(false);
   };
   const onKey = (event: React.KeyboardEvent<HTMLInputElement>): void => {
+    // The key is one of an input method.
+    if (event.nativeEvent.isComposing) return;
     const step = ({ ArrowDown: 1, ArrowUp: -1 } as const)[event.key];
     if (step !== undefined && shown.length > 0) {
       setChosen(stepFrom(values, at, step));

@@ -20,7 +20,7 @@ export function StackWebhooks({ search, stack }: { readonly stack: StackRef; rea
     return (
       <>
         <p>
-          <Link to="." search={{ tab }}>
+          <Link to="." search={{ tab }} activeOptions={{ exact: true }}>
             {stackWebhookTexts.all}
           </Link>
         </p>

@@ -106,7 +106,6 @@ function columns(organization: string): readonly Column<Project>[] {
     {
       name: deliveryTexts.changesColumn,
       align: 'right',
-      isMinor: true,
       cell: ({ changed }) => changed.toLocaleString(numberLocale),
     },
     { name: deliveryTexts.changeRate, align: 'right', cell: ({ changesPerDay }) => perDay(changesPerDay) },

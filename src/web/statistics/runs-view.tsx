@@ -140,7 +140,7 @@ function Projects({
       ),
     },
     { name: runsTexts.meanDuration, align: 'right', cell: (each) => duration(meanMs(each) / 1000) },
-    { name: runsTexts.longest, align: 'right', isMinor: true, cell: ({ longestMs }) => duration(longestMs / 1000) },
+    { name: runsTexts.longest, align: 'right', cell: ({ longestMs }) => duration(longestMs / 1000) },
     {
       name: runsTexts.waitedColumn,
       align: 'right',

@@ -87,8 +87,9 @@ export function MessageList({ live, search, update }: MessageListProps) {
         <>
           <search
             className={styles['search']}
-            onKeyDown={({ key, shiftKey, target }) => {
-              if (key === 'Enter' && target instanceof HTMLInputElement) go(shiftKey ? -1 : 1, target.value.trim());
+            onKeyDown={({ key, nativeEvent, shiftKey, target }) => {
+              if (key !== 'Enter' || nativeEvent.isComposing || !(target instanceof HTMLInputElement)) return;
+              go(shiftKey ? -1 : 1, target.value.trim());
             }}
           >
             <ListTextFilter

@@ -58,7 +58,6 @@ export function DeliveryTable({
     {
       name: deliveryTableTexts.duration,
       align: 'right',
-      isMinor: true,
       cell: ({ durationMs }) => (durationMs === null ? '' : deliveryTableTexts.milliseconds(durationMs)),
     },
     { name: deliveryTableTexts.sent, align: 'right', cell: ({ at }) => <Time at={at} /> },

@@ -30,8 +30,8 @@ export function WebhookList({
   const columns: Column<Webhook>[] = [
     { name: webhookListTexts.name, isTitle: true, cell: linkTo },
     { name: webhookListTexts.url, cell: ({ url }) => <span className={styles['url']}>{url}</span> },
-    { name: webhookListTexts.format, isMinor: true, cell: ({ format }) => nameOfFormat(format) },
-    { name: webhookListTexts.events, isMinor: true, cell: describeEvents },
+    { name: webhookListTexts.format, cell: ({ format }) => nameOfFormat(format) },
+    { name: webhookListTexts.events, cell: describeEvents },
     { name: webhookListTexts.state, cell: ({ isActive }) => <ActiveBadge isActive={isActive} /> },
   ];
   return (

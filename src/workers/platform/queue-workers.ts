@@ -3,13 +3,13 @@ import { DelayedError, type Job as QueuedJob, WaitingError, Worker } from 'bullm
 import { Value } from 'typebox/value';
 import { Job, JobHead, jobNames } from '../../shared/jobs/definitions.ts';
 import type { JobAdmission, JobAdmissionRepository } from '../../shared/jobs/job-admission-repository.ts';
-import type { JobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { type QueueName, queueNames } from '../../shared/jobs/queue-names.ts';
 import { type JobData, keptFailures, queuePrefix, redisQueueName } from '../../shared/jobs/queues.ts';
 import { type Outcome, toRejection } from '../../shared/platform/errors/outcome.ts';
 import { LimitedWarning } from '../../shared/platform/logger/limited-warning.ts';
 import { childOfProcess, type Logger } from '../../shared/platform/logger/logger.ts';
 import { forRequest } from '../../shared/platform/logger/request-lines.ts';
+import type { OutcomeRepository } from '../../shared/platform/outcomes/outcome-repository.ts';
 import { type BodyEncryption, PayloadTamperedError } from '../../shared/platform/payloads/payload-store.ts';
 import { disconnectRedis, type RedisConnection } from '../../shared/platform/redis/redis.ts';
 import { type Metrics, observeTraced } from '../../shared/platform/telemetry/metrics.ts';
@@ -43,7 +43,7 @@ export interface QueueWorkersOptions {
   readonly publisher: RedisConnection;
   readonly handlers: JobHandlers;
   readonly admissions: JobAdmissionRepository;
-  readonly jobResults: JobResultRepository;
+  readonly jobResults: OutcomeRepository;
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly concurrency: Readonly<Record<QueueName, number>>;

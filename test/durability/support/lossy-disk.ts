@@ -110,7 +110,7 @@ function killProcessesIn(directory: string): number {
 
 /**
  * Defines tests that need such a disk. Where it is not available they are skipped and the reason is printed; in CI that
- * is a failure where it should be available: on Linux, as root, with /dev/change limit.
+ * is a failure where it should be available: on Linux, as root, with /dev/fuse.
  */
 export async function describeOnLossyDisk(name: string, define: () => void): Promise<void> {
   const reason = await reasonToSkip();
@@ -124,7 +124,7 @@ export async function describeOnLossyDisk(name: string, define: () => void): Pro
 
 async function reasonToSkip(): Promise<string | null> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0 || !existsSync('/dev/fuse'))
-    return 'mounting needs Linux, root and /dev/change limit';
+    return 'mounting needs Linux, root and /dev/fuse';
   try {
     await (await LossyDisk.mount())[Symbol.asyncDispose]();
     return null;

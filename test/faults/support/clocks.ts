@@ -71,7 +71,7 @@ async function findLibrary(): Promise<string | null> {
   try {
     return process.platform === 'linux' ? (await ensureToolchain({ only: ['shifted-clock'] }))['shifted-clock'] : null;
   } catch (error) {
-    if (!(error instanceof ToolUnavailableError)) throw error;
+    if (!(error instanceof ToolUnavailableError) || process.env['CI']) throw error;
     process.stderr.write(`faults: the clock of Postgres is left alone: ${error.message}\n`);
     return null;
   }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,7 +24,10 @@ class Replica {
   probes = 0;
   /** Closes the connection of each call instead of responding. */
   breaks = false;
-  readonly #server = createServer((request, response) => void this.#serve(request, response));
+  readonly #server = createServer((request, response) => {
+    // The body may be cut off.
+    this.#serve(request, response).catch(() => response.destroy());
+  });
 
   async listen(): Promise<number> {
     await once(this.#server.listen(0, '127.0.0.1'), 'listening');
@@ -91,6 +94,21 @@ test('a call with a body waits while no replica is ready, and is sent once', asy
   expect(replicas.flatMap(({ received }) => received)).toEqual([]);
   for (const replica of replicas) replica.isReady = true;
   expect((await response).status).toBe(200);
+  expect(replicas.flatMap(({ received }) => received.splice(0))).toEqual(['{"stackName":"c"}']);
+});
+
+test('malformed bodies take out no replica', async () => {
+  // The connections stay open: a client that has left is no failure for the proxy.
+  const sockets = replicas.map(() => connect(Number(new URL(url).port), '127.0.0.1'));
+  const responses = sockets.map(async (socket) => {
+    socket.write('POST /api/stacks/a/b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n');
+    return String((await once(socket, 'data'))[0]);
+  });
+  for (const response of await Promise.all(responses)) expect(response).toMatch(/^HTTP\/1.1 (400|502) /);
+  const start = performance.now();
+  expect((await post()).status).toBe(200);
+  expect(performance.now() - start).toBeLessThan(300);
+  for (const socket of sockets) socket.destroy();
   expect(replicas.flatMap(({ received }) => received.splice(0))).toEqual(['{"stackName":"c"}']);
 });
 

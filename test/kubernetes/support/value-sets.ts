@@ -73,6 +73,7 @@ export const valueSets: Readonly<Record<string, Values>> = {
   'a gateway, with one process of each role': {
     s3: { bucket: 'holdfast' },
     trustedProxies: '10.0.0.0/8, fd00::/8',
+    ipv6: true,
     httpRoute: {
       enabled: true,
       parentRefs: [{ name: 'public', namespace: 'gateways', sectionName: 'https' }],

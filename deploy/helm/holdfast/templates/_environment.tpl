@@ -54,6 +54,10 @@
 {{- $_ := set $plain "HOLDFAST_S3_REGION" $values.s3.region -}}
 {{- with $values.s3.endpoint }}{{- $_ := set $plain "HOLDFAST_S3_ENDPOINT" . }}{{- end -}}
 {{- with $values.trustedProxies }}{{- $_ := set $plain "HOLDFAST_TRUSTED_PROXIES" . }}{{- end -}}
+{{- if and $serves $values.ipv6 -}}
+{{- $_ := set $plain "HOLDFAST_LISTEN" "[::]:9090" -}}
+{{- $_ := set $plain "HOLDFAST_MANAGEMENT_LISTEN" "[::]:9092" -}}
+{{- end -}}
 {{- if $serves }}{{- $_ := set $plain "HOLDFAST_SHUTDOWN_SECONDS" $values.shutdownSeconds }}{{- end -}}
 {{- if eq $role "api" -}}
 {{- $_ := set $plain "HOLDFAST_DRAIN_SECONDS" $values.api.drainSeconds -}}

@@ -64,6 +64,9 @@ spec:
       env:
         {{- if $isWeb }}
         - { name: WEB_PORT, value: '8080' }
+        {{- if .root.Values.ipv6 }}
+        - { name: WEB_BIND, value: '[::]' }
+        {{- end }}
         - { name: XDG_CONFIG_HOME, value: /tmp/config }
         - { name: XDG_DATA_HOME, value: /tmp/data }
         {{- else }}

@@ -1,32 +1,36 @@
 import cookie from '@fastify/cookie';
-import type { FastifyInstance, RouteOptions } from 'fastify';
-import type { Config } from '../../../shared/platform/config/config.ts';
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import { prepareError, sendError } from '../../platform/http/errors.ts';
 import type { Session } from '../../platform/http/request.ts';
-import { pageHeaders, renderErrorPage } from '../../platform/pages/page.ts';
+import { renderErrorPage } from '../../platform/pages/page.ts';
 import { wantsPage } from '../../platform/pages/wants-page.ts';
-import { assertSameOrigin, readSessionCookie } from '../sign-in/cookies.ts';
-import type { SessionService } from '../sign-in/session-service.ts';
+import { accountPageOf, type registerAccountRoutes } from '../sign-in/account.routes.ts';
+import { assertSameOrigin, readSessionCookie, safeNext } from '../sign-in/cookies.ts';
+import { sendPage } from '../sign-in/page-routes.ts';
 
-/** What the routes call. */
-export interface Services {
-  readonly config: Config;
-  readonly sessions: SessionService;
-}
+/** What the routes call, and what the account page shows. */
+export type Services = Parameters<typeof registerAccountRoutes>[1];
 
 /**
  * Access to the pages for users, by the session cookie. A changing request must come from one of our pages. A user who is not signed
  * in and requests a page is redirected to the sign-in page.
  */
-export async function registerSession(app: FastifyInstance, { config, sessions }: Services): Promise<void> {
+export async function registerSession(app: FastifyInstance, services: Services): Promise<void> {
+  const { config, sessions } = services;
   await app.register(cookie);
   app.decorateRequest('session', null as unknown as Session);
   app.addHook('onRoute', assertPageAccess);
-  app.setErrorHandler((error, request, reply) => {
+  app.setErrorHandler(async (error, request, reply) => {
     if (!wantsPage(request)) return sendError(error, request, reply);
     const { message, status } = prepareError(error, request, reply);
-    return reply.code(status).headers(pageHeaders()).type('text/html; charset=utf-8').send(renderErrorPage(message));
+    // Its session may have ended meanwhile. After a failure of the server, nothing more is asked for.
+    const session = request.session && status < 500 ? await sessions.find(readSessionCookie(request, config)) : null;
+    const isOfAccount = session !== null && request.method === 'POST' && request.url.startsWith('/account');
+    const page = isOfAccount
+      ? await accountPageOf(services, session, message)
+      : renderErrorPage(message, session === null ? signInLink(request, status) : null);
+    return sendPage(reply, page, { status });
   });
   app.addHook('onRequest', async (request, reply) => {
     if (request.is404) return undefined;
@@ -40,6 +44,12 @@ export async function registerSession(app: FastifyInstance, { config, sessions }
     else throw new UnauthenticatedError('You are not signed in, or your session has ended');
     return undefined;
   });
+}
+
+/** Where to sign in. From a form that needs it, of a page of ours, the way leads back to its page. */
+function signInLink({ headers: { referer = '' }, method }: FastifyRequest, status: number): string {
+  const from = method === 'POST' && status === 401 ? URL.parse(referer) : null;
+  return from === null ? '/sign-in' : `/sign-in?next=${encodeURIComponent(safeNext(from.pathname + from.search))}`;
 }
 
 function assertPageAccess({ config, method, url }: RouteOptions): void {

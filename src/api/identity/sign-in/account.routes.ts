@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import type { Config } from '../../../shared/platform/config/config.ts';
+import type { Session } from '../../platform/http/request.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import type { InvitationService } from '../invitation-service.ts';
 import type { MemberService } from '../member-service.ts';
@@ -21,32 +22,36 @@ export interface Services {
   readonly sessions: SessionService;
 }
 
+/** The account page of a user. `problem`: why one of its forms was refused. */
+export async function accountPageOf(
+  { invitations, members, passkeys, passwords, sessions }: Omit<Services, 'config'>,
+  session: Session,
+  problem: string | null = null,
+): Promise<string> {
+  return renderAccountPage({
+    session,
+    problem,
+    sessions: await sessions.list(session),
+    hasPassword: await passwords.hasPassword(session),
+    invitations: await invitations.listOf(session),
+    memberships: await members.listOf(session),
+    passkeys: passkeys.isAvailable ? await passkeys.list(session) : null,
+  });
+}
+
 const form = { access: { kind: 'session' }, rate: 'held', body: 'form', anyAccept: true } as const;
 const described = { tags: pageTags, security: sessionCookie, consumes: ['application/x-www-form-urlencoded'] };
 
 /** The page of the signed-in user: sessions, organizations, invitations and password. */
 export function registerAccountRoutes(app: RouteScope, services: Services): void {
-  const { config, invitations, members, passkeys, passwords, sessions } = services;
+  const { config, passwords, sessions } = services;
   app.get(
     '/account',
     {
       config: { access: { kind: 'session' }, rate: 'held', anyAccept: true, described: describedPage },
       schema: { tags: pageTags, summary: 'Show the user’s sessions', security: sessionCookie },
     },
-    async ({ session }, reply) => {
-      const [list, hasPassword] = [await sessions.list(session), await passwords.hasPassword(session)];
-      return sendPage(
-        reply,
-        renderAccountPage({
-          session,
-          sessions: list,
-          hasPassword,
-          invitations: await invitations.listOf(session),
-          memberships: await members.listOf(session),
-          passkeys: passkeys.isAvailable ? await passkeys.list(session) : null,
-        }),
-      );
-    },
+    async ({ session }, reply) => sendPage(reply, await accountPageOf(services, session)),
   );
 
   app.post(

@@ -1,6 +1,7 @@
-import type { FastifyInstance, preHandlerAsyncHookHandler, RouteOptions } from 'fastify';
+import type { FastifyInstance, FastifyRequest, preHandlerAsyncHookHandler, RouteOptions } from 'fastify';
 import { Compile } from 'typebox/compile';
 import { InvalidRequestError, UnsupportedMediaTypeError } from '../../../shared/platform/errors/errors.ts';
+import { isPulumiProvider } from './pulumi-provider.ts';
 import type { Dialect } from './request.ts';
 import { describeIssues } from './schema-issues.ts';
 
@@ -10,16 +11,16 @@ const mediaTypeMessage = 'The Accept header must name application/vnd.pulumi+8 (
 
 /**
  * Reads the protocol version from the Accept header. The CLI adds its own value to that of the call, so there may be several; each
- * is compared as a whole, without its parameters.
+ * is compared as a whole, without its parameters. Pulumi's provider may ask for JSON, as its module `api` does.
  */
-function dialectOf(accept: string | undefined): Dialect | null {
-  for (const value of (accept ?? '').split(',')) {
-    const mediaType = value.split(';', 1)[0] ?? '';
-    const [, family, version] = mediaTypePattern.exec(mediaType.trim()) ?? [];
+function dialectOf(request: FastifyRequest): Dialect | null {
+  const mediaTypes = (request.headers.accept ?? '').split(',').map((value) => (value.split(';', 1)[0] ?? '').trim());
+  for (const mediaType of mediaTypes) {
+    const [, family, version] = mediaTypePattern.exec(mediaType) ?? [];
     if (family?.toLowerCase() === 'pulumi' && Number(version) >= oldestPulumiVersion) return 'pulumi';
     if (family?.toLowerCase() === 'service' && version === '8') return 'contract';
   }
-  return null;
+  return isPulumiProvider(request) && mediaTypes.includes('application/json') ? 'pulumi' : null;
 }
 
 /**
@@ -30,7 +31,7 @@ export function registerDialect(app: FastifyInstance): void {
   app.addHook('onRoute', addContractCheck);
   app.decorateRequest('dialect', 'pulumi');
   app.addHook('onRequest', (request, _reply, done) => {
-    const dialect = dialectOf(request.headers.accept);
+    const dialect = dialectOf(request);
     if (dialect) request.dialect = dialect;
     const isKnown = dialect !== null || request.is404 === true || request.routeOptions.config.anyAccept === true;
     done(isKnown ? undefined : new UnsupportedMediaTypeError(mediaTypeMessage));

@@ -164,6 +164,7 @@ const operationIds: Readonly<Record<string, string>> = {
     'POST /rename': 'RenameStack',
     'PATCH /tags': 'UpdateStackTags',
     'POST /tags': 'AddStackTag',
+    'PATCH /tags/{tag}': 'UpdateStackTag',
     'DELETE /tags/{tag}': 'DeleteStackTag',
     'GET /policypacks': 'ListStackPolicyPacks',
     'GET /teams': 'ListStackTeams',

@@ -111,7 +111,6 @@ const products: readonly Product[] = [
     'Stacks are created and listed elsewhere: POST /api/stacks/ORG/PROJECT, GET /api/user/stacks?organization=ORG.',
     true,
   ),
-  product(`${stack}/tags/[^/]+`, 'This server sets a tag by another call: POST …/tags, with its name and value.'),
   product(`${stack}/config`, `Nothing was changed: ${noRemoteConfig}.`),
 ];
 

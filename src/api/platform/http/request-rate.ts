@@ -3,13 +3,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { StackParams } from '../protocol/core.ts';
 import type { OrganizationRates } from '../rates/organization-rates.ts';
 import type { Delay, RequestRates } from '../rates/request-rates.ts';
-import type { RateClass } from './request.ts';
+import type { Caller, RateClass } from './request.ts';
 
 /** What the routes call. */
 export interface Services {
   readonly organizationRates: OrganizationRates;
   readonly rates: RequestRates;
-  readonly stacks: { isBusy(ref: StackParams): Promise<boolean> };
+  readonly stacks: { isBusy(ref: StackParams, caller: Caller): Promise<boolean> };
 }
 
 /** How long a call may be delayed, in ms. Calls that the CLI repeats, or that are only refused between updates, do not wait. */
@@ -48,7 +48,7 @@ export function registerCallerRate(app: FastifyInstance, services: Services): vo
     const late = overAddress.get(request) ?? rates.takeForCaller(request.caller, maxWaitMs[rate]);
     const tooFast = await quota.take(request.caller, (request.params as Partial<StackParams>).organization);
     if (!late && !tooFast) return;
-    if (rate === 'needed' && (await services.stacks.isBusy(request.params as StackParams))) {
+    if (rate === 'needed' && (await services.stacks.isBusy(request.params as StackParams, request.caller))) {
       late?.note('allowed');
       return;
     }

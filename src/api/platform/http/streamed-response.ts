@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
-import type { FastifyReply } from 'fastify';
+import { TLSSocket } from 'node:tls';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Slices } from '../../../shared/platform/slices/slices.ts';
 import { JsonBytes } from './json-bytes.ts';
 
@@ -10,6 +11,20 @@ const minWriteBytes = 64 * 1024;
 
 /** How long a client may leave a chunk unread, in ms. Its data takes up memory meanwhile. */
 const defaultStallMs = 60_000;
+
+/**
+ * Ends streams that nobody reads: the response to a HEAD request has none of them. Fastify would read them to their end, as fast as the database
+ * answers, whether the client is there or not.
+ */
+export function registerHeads(app: FastifyInstance): void {
+  app.addHook('onSend', (request, _reply, payload, done) => {
+    if (request.method !== 'HEAD' || !(payload instanceof Readable)) return done();
+    // What fails while it ends concerns no client.
+    payload.on('error', () => {}).destroy();
+    // Still a stream: Fastify would send the length of anything else.
+    done(null, Readable.from([]));
+  });
+}
 
 /**
  * Responds with text, by default JSON, that is generated while it is sent, one chunk in memory at a time, no faster than the client reads. A failure
@@ -25,7 +40,10 @@ export async function sendChunks(
 ): Promise<FastifyReply> {
   const writes = joinChunks(chunks);
   const first = await writes.next();
-  const abort = (): void => void reply.raw.destroy(new Error('The client does not read the response'));
+  const abort = (): void => {
+    reset(reply);
+    reply.raw.destroy(new Error('The client does not read the response'));
+  };
   const bytes = async function* (): AsyncGenerator<Buffer> {
     const slices = new Slices();
     try {
@@ -45,8 +63,15 @@ export async function sendChunks(
   const body = bytes();
   // A generator that never started does not run its `finally`, and the response may be aborted before its first byte is read.
   const stream = Readable.from(body, { objectMode: false });
+  stream.once('error', () => reset(reply));
   stream.once('close', () => void writes.return(undefined).catch(() => {}));
   return reply.type(contentType).send(stream);
+}
+
+/** Over HTTP/1.0, only the end of its connection ends a response without a length: one that is cut off must not look complete. */
+function reset({ raw, request }: FastifyReply): void {
+  // TLS marks the end of a connection itself.
+  if (request.raw.httpVersion === '1.0' && !(raw.socket instanceof TLSSocket)) raw.socket?.resetAndDestroy();
 }
 
 async function* joinChunks(chunks: AsyncGenerator<string | Buffer>): AsyncGenerator<Buffer> {

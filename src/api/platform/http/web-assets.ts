@@ -44,7 +44,7 @@ export async function registerWebAssets(app: FastifyInstance, folder: string): P
   await app.register(fastifyStatic, { root: folder, serve: false, preCompressed: true, suppressWarning: true });
   app.addHook('onRequest', async (request, reply) => {
     if (!request.is404 || (request.method !== 'GET' && request.method !== 'HEAD')) return undefined;
-    const url = request.url.split('?')[0] ?? '';
+    const url = request.url.split(/[?#]/)[0] ?? '';
     const isHashed = hashed.test(url);
     if (isHashed || named.test(url)) {
       if (!(await exists(folder, url))) return undefined;

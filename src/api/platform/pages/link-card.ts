@@ -4,7 +4,7 @@ import { html, type Markup } from './html.ts';
 const readers =
   /slackbot|slack-imgproxy|discordbot|twitterbot|facebookexternalhit|linkedinbot|whatsapp|telegrambot|skypeuripreview|mattermost|rocket\.chat|zulip|iframely|embedly/i;
 const paths =
-  /^\/(?<organization>[^/~]+)\/(?<project>[^/~]+)\/(?<stack>[^/~]+)(?:\/(?<part>updates|previews)\/(?<id>[\w-]{1,36}))?\/?$/;
+  /^\/(?<organization>[^/~#]+)\/(?<project>[^/~#]+)\/(?<stack>[^/~#]+)(?:\/(?<part>updates|previews)\/(?<id>[\w-]{1,36}))?\/?$/;
 const maxTitle = 300;
 
 /** Whether the caller shows previews of links in a chat. */
@@ -19,7 +19,7 @@ export function isLinkPreview(userAgent: string | undefined): boolean {
 export function linkCard(path: string): Markup | null {
   const { id, organization, part, project, stack } = paths.exec(path)?.groups ?? {};
   if (organization === undefined || project === undefined || stack === undefined) return null;
-  // Routing has decoded the address before.
+  // Routing has decoded the address before, up to `#`.
   const name = [organization, project, stack].map(decodeURIComponent).join('/');
   const title = part === 'updates' ? `${name}: update ${id}` : part === 'previews' ? `${name}: preview` : name;
   return html`<meta property="og:site_name" content="Holdfast">

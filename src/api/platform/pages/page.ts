@@ -43,15 +43,15 @@ export function pageHeaders(formTarget: string | null = null): Record<string, st
 /** The name mark, as in src/web/platform/ui/mark.tsx. */
 const mark = html`<svg width="24" height="24" viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" aria-hidden="true"><path d="M12 3v17.5M12 8.5c0 6-7 4.5-7 12M12 8.5c0 6 7 4.5 7 12M2.5 20.5h19"/></svg>`;
 
-/** A whole page. */
-export function renderPage(title: string, body: Markup): string {
+/** A whole page. `tabTitle`: that of the browser's tab, which screen readers say first. */
+export function renderPage(title: string, body: Markup, tabTitle = title): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${title} - Holdfast</title>
+<title>${tabTitle} - Holdfast</title>
 <link rel="stylesheet" href="${styleAsset.link}">
 <script src="${scriptAsset.link}" defer></script>
 </head>
@@ -71,10 +71,11 @@ export function renderProblem(message: string | null): Markup {
   return message === null ? html`` : html`<p class="problem" role="alert">${message}</p>`;
 }
 
-/** The page of an error. */
-export function renderErrorPage(message: string): string {
-  return renderPage(
-    'This did not work',
-    html`${renderProblem(message)}<p><a href="/sign-in">Go to the sign-in page</a></p>`,
-  );
+/** The page of an error. `signIn`: where to sign in; null: the user is signed in. */
+export function renderErrorPage(message: string, signIn: string | null): string {
+  const way =
+    signIn === null
+      ? html`<a href="/account">Go to your account</a>`
+      : html`<a href="${signIn}">Go to the sign-in page</a>`;
+  return renderPage('This did not work', html`${renderProblem(message)}<p>${way}</p>`);
 }

@@ -26,8 +26,10 @@ async function post(path, body) {
     method: 'POST',
     headers: { accept: 'application/json', ...(body ? { 'content-type': 'application/json' } : {}) },
     body: body ? JSON.stringify(body) : undefined,
-  });
-  const answer = await response.json();
+  }).catch(() => null);
+  // Of a proxy, if it is no JSON.
+  const answer = await response?.json().catch(() => null);
+  if (!answer) throw new Error('The server does not answer. Try again.');
   if (!response.ok) throw new Error(answer.message);
   return answer;
 }

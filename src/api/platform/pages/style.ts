@@ -33,7 +33,7 @@ a { color: var(--accent); text-underline-offset: 3px; }
 a:hover { color: var(--strong); }
 label { display: block; margin: 0 0 1rem; font-size: .8125rem; font-weight: 550; color: var(--quiet); }
 input { display: block; width: 100%; height: 2.5rem; margin-top: .35rem; padding: 0 .75rem; font: inherit; font-size: .875rem; font-weight: 400; color: var(--text); background: var(--card); border: 1px solid var(--edge); border-radius: 8px; }
-button, .button { display: flex; align-items: center; justify-content: center; width: 100%; min-height: 2.5rem; margin: 0 0 .75rem; padding: .3rem 1rem; font: inherit; font-weight: 550; text-align: center; text-decoration: none; white-space: nowrap; cursor: pointer; color: var(--text); background: var(--card); border: 1px solid var(--edge); border-radius: 8px; }
+button, .button { display: flex; align-items: center; justify-content: center; width: 100%; min-height: 2.5rem; margin: 0 0 .75rem; padding: .3rem 1rem; font: inherit; font-weight: 550; text-align: center; text-decoration: none; overflow-wrap: anywhere; cursor: pointer; color: var(--text); background: var(--card); border: 1px solid var(--edge); border-radius: 8px; }
 button:hover, .button:hover { background: var(--hover); color: var(--text); }
 button.main { color: var(--on-accent); background: var(--accent); border-color: transparent; }
 button.main:hover { color: var(--on-accent); background: var(--strong); }

@@ -3,7 +3,7 @@ import { InvalidRequestError, UnavailableError } from '../../../shared/platform/
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { DeferredError } from '../../../shared/updates/deferred.ts';
 import { FrozenError } from '../../../shared/updates/rules/freeze.ts';
-import { StackBusyError } from '../../../shared/updates/state-edits.ts';
+import { StackBusyError } from '../../../shared/updates/update-errors.ts';
 import {
   createUpdateQueueRepository,
   type UpdateQueueRepository,

@@ -74,6 +74,9 @@ export function createQuotaRepository(db: Queryable) {
       db.query(sql.nothing`
         /* quotas.lockOrganization */ select id from organizations where id = ${organizationId} for no key update`),
 
+    /** The transaction waits two seconds at most for each further lock. */
+    limitLockWait: () => db.query(sql.nothing`/* quotas.limitLockWait */ set local lock_timeout = '2s'`),
+
     countStacks: async (organizationId: string): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* quotas.countStacks */ select ${stackCount} as used from organizations o where o.id = ${organizationId}`);

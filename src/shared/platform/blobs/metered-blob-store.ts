@@ -4,18 +4,20 @@ import { type BlobPage, type BlobRange, type BlobStore, BlobStoreUnavailableErro
 
 type Operation = 'put' | 'open' | 'read' | 'stat' | 'delete' | 'list' | 'sweep' | 'check';
 
-/** Measures another store. Missing blobs and errors from the caller's own body or signal do not count as faults. */
+/** Measures another store, and asks `beforeWrite`, which throws, before it changes something there. Missing blobs and errors from the caller's own body or signal do not count as faults. */
 export class MeteredBlobStore implements BlobStore {
   readonly #store: BlobStore;
   readonly #metrics: Metrics;
+  readonly #beforeWrite: () => void;
 
-  constructor(store: BlobStore, metrics: Metrics) {
+  constructor(store: BlobStore, metrics: Metrics, beforeWrite: () => void = () => {}) {
     this.#store = store;
     this.#metrics = metrics;
+    this.#beforeWrite = beforeWrite;
   }
 
   put(key: string, body: AsyncIterable<Buffer>, options?: { signal?: AbortSignal }): Promise<{ storedBytes: number }> {
-    return this.#measure('put', () => this.#store.put(key, body, options));
+    return this.#change('put', () => this.#store.put(key, body, options));
   }
 
   async open(key: string, options?: { signal?: AbortSignal; range?: BlobRange }): Promise<AsyncIterable<Buffer>> {
@@ -27,7 +29,7 @@ export class MeteredBlobStore implements BlobStore {
   }
 
   delete(key: string): Promise<void> {
-    return this.#measure('delete', () => this.#store.delete(key));
+    return this.#change('delete', () => this.#store.delete(key));
   }
 
   list(prefix: string, after?: string): Promise<BlobPage> {
@@ -39,7 +41,7 @@ export class MeteredBlobStore implements BlobStore {
   }
 
   sweepUnfinished(olderThanMs: number, prefixes: readonly string[]): Promise<number> {
-    return this.#measure('sweep', () => this.#store.sweepUnfinished(olderThanMs, prefixes));
+    return this.#change('sweep', () => this.#store.sweepUnfinished(olderThanMs, prefixes));
   }
 
   check(timeoutMs: number): Promise<void> {
@@ -48,6 +50,13 @@ export class MeteredBlobStore implements BlobStore {
 
   close(): Promise<void> {
     return this.#store.close();
+  }
+
+  #change<T>(operation: Operation, work: () => Promise<T>): Promise<T> {
+    return this.#measure(operation, async () => {
+      this.#beforeWrite();
+      return work();
+    });
   }
 
   async #measure<T>(operation: Operation, work: () => Promise<T>): Promise<T> {

@@ -48,17 +48,18 @@ export async function openBlobs({
   return located;
 }
 
-/** Opens the blob store with the second one, if there is one: reads come from there while the main one is away. */
+/** Opens the blob store with the second one, if there is one: reads come from there while the main one is away. `main` is closed with `both`. */
 export async function openBothBlobs(parts: {
   readonly config: Config;
   readonly db: Database;
   readonly logger: Logger;
-}): Promise<BlobStore> {
+}): Promise<{ readonly both: BlobStore; readonly main: LocatedBlobStore }> {
   const second = await openSecondStore(parts.config);
   try {
     const main = await openBlobs({ ...parts, second });
-    if (second === null) return main;
-    return new MirroredBlobStore({ main, second: second.store, queue: createCopyQueueRepository(parts.db) });
+    if (second === null) return { both: main, main };
+    const queue = createCopyQueueRepository(parts.db);
+    return { both: new MirroredBlobStore({ main, second: second.store, queue }), main };
   } catch (error) {
     await second?.store.close();
     throw error;

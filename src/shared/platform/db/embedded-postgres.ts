@@ -11,7 +11,7 @@ import { createFileDurably, makeFolderDurably, syncPath } from '../files/durable
 import type { Logger } from '../logger/logger.ts';
 import { findSystemUser } from '../processes/system-user.ts';
 import { EmbeddedPostgresError, findPostgresBinaries, type PostgresBinaries } from './postgres-binaries.ts';
-import { assertSameMajor } from './postgres-major.ts';
+import { assertNoneBeside, assertSameMajor } from './postgres-major.ts';
 import { killWithChildren, stopOrphan } from './postgres-processes.ts';
 
 /** A Postgres process that this process started. */
@@ -198,6 +198,7 @@ async function initialize(
     throw new Error(`${dataDir} is not a database cluster (PG_VERSION is missing); move it away`);
   // A cluster beside another one has the same password.
   if (path.basename(dataDir) === clusterFolder) {
+    assertNoneBeside(dataDir);
     rmSync(passwordFile, { force: true });
     createFileDurably(passwordFile, `${randomBytes(24).toString('hex')}\n`, {
       mode: 0o600,

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { EmbeddedPostgresError, linkLibraries, type PostgresBinaries } from './postgres-binaries.ts';
 
@@ -15,6 +15,15 @@ export function majorOfBinaries({ postgres }: PostgresBinaries): number {
   const major = Number(/ (\d+)(?:\.|\D)/.exec(stdout ?? '')?.[1]);
   if (!(major > 0)) throw new EmbeddedPostgresError(`${postgres} does not run here`, { cause: error });
   return major;
+}
+
+/** Throws EmbeddedPostgresError if an upgrade has moved or made a cluster beside the missing one: the password is theirs. */
+export function assertNoneBeside(dataDir: string): void {
+  const other = readdirSync(path.dirname(dataDir)).find((name) => /^cluster(-\d+|\.upgrade)$/.test(name));
+  if (other !== undefined)
+    throw new EmbeddedPostgresError(
+      `There is no database in ${dataDir}, but ${other} is beside it: rename that to ${path.basename(dataDir)}, or move it away`,
+    );
 }
 
 /** Throws EmbeddedPostgresError if the programs cannot run on the cluster, with what to do. */

@@ -5,6 +5,8 @@ export function codeOf(error: unknown): string | undefined {
 }
 
 export function messageOf(error: unknown): string {
+  // No connection to any address of a host.
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join('; ');
   return error instanceof Error ? error.message : String(error);
 }
 

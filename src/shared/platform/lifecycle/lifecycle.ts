@@ -34,6 +34,11 @@ export class Lifecycle implements AsyncDisposable {
     this.#limits = limits;
   }
 
+  /** From the beginning of the first phase on. */
+  get isClosing(): boolean {
+    return this.#closing !== undefined;
+  }
+
   onClose(phase: Phase, name: string, close: () => Promise<void>): void {
     this.#closers.push({ phase, name, close });
   }

@@ -8,7 +8,10 @@ function allow(text = ''): AllowList {
 }
 
 describe('addresses that may be called', () => {
-  test.each(['93.184.215.14', '2606:2800:21f:cb07:6820:80da:af6b:8b2c', '1.1.1.1'])('%s is public', (address) => {
+  test.each([
+    ...['93.184.215.14', '2606:2800:21f:cb07:6820:80da:af6b:8b2c', '1.1.1.1'],
+    ...['64:ff9b::8.8.8.8', '64:ff9b::5db8:d70e'],
+  ])('%s is public', (address) => {
     expect(isAllowedAddress(address, allow())).toBe(true);
   });
 
@@ -32,7 +35,12 @@ describe('addresses that may be called', () => {
       'fec0::1',
       'ff02::1',
       '64:ff9b::7f00:1',
+      '64:ff9b::a00:1',
+      '64:ff9b::a9fe:a9fe',
+      '64:ff9b::168.63.129.16',
+      '64:ff9b::1:0808:0808',
       '64:ff9b:1::1',
+      '64:ff9b:1::808:808',
       '2002:7f00:1::',
       '2001::1',
     ],
@@ -44,9 +52,9 @@ describe('addresses that may be called', () => {
 
   test('networks of the setting are allowed, and nothing next to them', () => {
     const list = allow('10.1.0.0/16, fd12::/16 192.168.7.7');
-    for (const address of ['10.1.2.3', 'fd12::1', '192.168.7.7', '::ffff:10.1.2.3'])
+    for (const address of ['10.1.2.3', 'fd12::1', '192.168.7.7', '::ffff:10.1.2.3', '64:ff9b::10.1.2.3'])
       expect({ address, allowed: isAllowedAddress(address, list) }).toEqual({ address, allowed: true });
-    for (const address of ['10.2.0.1', 'fd13::1', '192.168.7.8', '127.0.0.1', '::ffff:10.2.0.1'])
+    for (const address of ['10.2.0.1', 'fd13::1', '192.168.7.8', '127.0.0.1', '::ffff:10.2.0.1', '64:ff9b::10.2.0.1'])
       expect({ address, allowed: isAllowedAddress(address, list) }).toEqual({ address, allowed: false });
   });
 });

@@ -12,8 +12,10 @@ export interface AllowList {
   readonly plainOrigins: ReadonlySet<string>;
 }
 
-/** All other IPv6 addresses are private, local, translated from IPv4, or unassigned. */
+/** All other IPv6 addresses are private, local, translated from IPv4 by a private prefix, or unassigned. */
 const globalUnicast = ipaddr.parseCIDR('2000::/3');
+/** What DNS64 returns for a host that has only IPv4 addresses: the last 32 bits are one of them (RFC 6052). */
+const translated = ipaddr.parseCIDR('64:ff9b::/96');
 /** The host agent of Azure, which responds to each of its machines, has a public address. */
 const knownMetadata = ['168.63.129.16'];
 
@@ -53,14 +55,18 @@ export function isTrustedHost(url: URL, { hosts, plainOrigins }: AllowList): boo
 }
 
 /** Whether the address is public, or in one of the allowed networks. */
-export function isAllowedAddress(text: string, { networks }: AllowList): boolean {
-  if (!isAddress(text)) return false;
-  const address = ipaddr.parse(text);
+export function isAllowedAddress(text: string, list: AllowList): boolean {
+  return isAddress(text) && isAllowed(ipaddr.parse(text), list);
+}
+
+function isAllowed(address: Address, list: AllowList): boolean {
+  const { networks } = list;
   const isInside = (each: Address) =>
     networks.some(([network, bits]) => network.kind() === each.kind() && each.match(network, bits));
   if (isInside(address)) return true;
   if (address instanceof ipaddr.IPv6) {
-    // An IPv4-mapped or translated address is judged as IPv6 and is never public: DNS never returns one by mistake.
+    if (address.match(translated)) return isAllowed(new ipaddr.IPv4(address.toByteArray().slice(12)), list);
+    // An IPv4-mapped address is never public: DNS never returns one by mistake.
     if (address.isIPv4MappedAddress()) return isInside(address.toIPv4Address());
     return address.range() === 'unicast' && address.match(globalUnicast);
   }

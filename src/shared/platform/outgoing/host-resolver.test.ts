@@ -1,6 +1,6 @@
 import dns from 'node:dns';
 import { expect, jest, test } from '@jest/globals';
-import { createHostResolver, listedIn, type ResolvedAddress } from './host-resolver.ts';
+import { bothKinds, createHostResolver, listedIn, type ResolvedAddress } from './host-resolver.ts';
 
 const found: readonly ResolvedAddress[] = [{ address: '192.0.2.1', family: 4 }];
 const unknown = Object.assign(new Error('no such name'), { code: dns.NOTFOUND });
@@ -94,4 +94,32 @@ none ci.internal`;
     { address: '2001:db8::1', family: 6 },
   ]);
   for (const name of ['ci.other', 'internal', '#', '10.0.0.1']) expect(listedIn(text, name)).toEqual([]);
+});
+
+test('addresses of one kind wait a second for the other', async () => {
+  jest.useFakeTimers();
+  try {
+    const answer = bothKinds(Promise.resolve(['192.0.2.1']), never);
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(await answer).toEqual(found);
+    const late = bothKinds(never, new Promise((resolve) => setTimeout(resolve, 5_000, ['2001:db8::1'])));
+    await jest.advanceTimersByTimeAsync(6_000);
+    expect(await late).toEqual([{ address: '2001:db8::1', family: 6 }]);
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
+test('without addresses of one kind, the other is waited for', async () => {
+  const both = [...found, { address: '2001:db8::1', family: 6 }];
+  expect(await bothKinds(Promise.resolve(['192.0.2.1']), Promise.resolve(['2001:db8::1']))).toEqual(both);
+  for (const none of [Promise.reject(unknown), Promise.resolve([])]) {
+    jest.useFakeTimers();
+    const answer = bothKinds(none, new Promise((resolve) => setTimeout(resolve, 5_000, ['2001:db8::1'])));
+    await jest.advanceTimersByTimeAsync(5_000);
+    jest.useRealTimers();
+    expect(await answer).toEqual(both.slice(1));
+  }
+  await expect(bothKinds(Promise.reject(unknown), Promise.reject(refused))).rejects.toBe(unknown);
+  await expect(bothKinds(Promise.reject(unknown), Promise.reject(new Error('failed')))).rejects.toThrow('failed');
 });

@@ -79,6 +79,8 @@ async function readHosts(hostname: string): Promise<readonly ResolvedAddress[]> 
 
 const queryTimeoutMs = 2_500;
 const queryTries = 2;
+/** How long addresses of one kind wait for those of the other one: some name servers never answer questions for IPv6. */
+const otherKindMs = 1_000;
 
 async function queryServers(hostname: string, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
   signal.throwIfAborted();
@@ -86,18 +88,41 @@ async function queryServers(hostname: string, signal: AbortSignal): Promise<read
   const cancel = (): void => resolver.cancel();
   signal.addEventListener('abort', cancel, { once: true });
   try {
-    const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
-    const found = answers.flatMap((answer, index) =>
-      answer.status === 'fulfilled' ? answer.value.map((address) => ({ address, family: index === 0 ? 4 : 6 })) : [],
-    );
-    const failures = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as Error] : []));
-    // A failure other than a missing kind of address says more.
-    failures.sort((a, b) => Number(isUnknown(a)) - Number(isUnknown(b)));
-    if (found.length === 0 && failures[0]) throw failures[0];
-    return found;
+    return await bothKinds(resolver.resolve4(hostname), resolver.resolve6(hostname));
   } finally {
     signal.removeEventListener('abort', cancel);
+    // The question that nobody waits for.
+    cancel();
   }
+}
+
+/** The addresses of both kinds, or of the one that was found first. */
+export async function bothKinds(
+  v4: Promise<readonly string[]>,
+  v6: Promise<readonly string[]>,
+): Promise<readonly ResolvedAddress[]> {
+  const found: ResolvedAddress[] = [];
+  const one = Promise.withResolvers<void>();
+  const add = async (addresses: Promise<readonly string[]>, family: number): Promise<void> => {
+    for (const address of await addresses) found.push({ address, family });
+    if (found.length > 0) one.resolve();
+  };
+  const answers = Promise.allSettled([add(v4, 4), add(v6, 6)]);
+  let timer: NodeJS.Timeout | undefined;
+  const late = one.promise.then(
+    () =>
+      new Promise<null>((resolve) => {
+        timer = setTimeout(resolve, otherKindMs, null);
+      }),
+  );
+  const settled = await Promise.race([answers, late]);
+  clearTimeout(timer);
+  if (found.length > 0) return found.toSorted((a, b) => a.family - b.family);
+  const failures = settled?.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as Error] : [])) ?? [];
+  // A failure other than a missing kind of address says more.
+  failures.sort((a, b) => Number(isUnknown(a)) - Number(isUnknown(b)));
+  if (failures[0]) throw failures[0];
+  return found;
 }
 
 function isUnknown(error: NodeJS.ErrnoException): boolean {

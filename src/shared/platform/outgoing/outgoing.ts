@@ -2,6 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { holdfastVersion } from '../config/config.ts';
+import { messageOf } from '../errors/causes.ts';
 import { type AllowList, isAllowedAddress, isAllowedUrl, isTrustedHost } from './address-rules.ts';
 import { onFailure } from './failed-request.ts';
 import { createHostResolver, type ResolvedAddress, type ResolveHost } from './host-resolver.ts';
@@ -100,7 +101,7 @@ export class Outgoing {
       return await this.#send(url, target, request, signal);
     } catch (error) {
       if (error instanceof OutgoingError) throw error;
-      throw new OutgoingError('failed', `${url.origin} could not be called: ${(error as Error).message}`, {
+      throw new OutgoingError('failed', `${url.origin} could not be called: ${messageOf(error)}`, {
         cause: error,
       });
     }
@@ -127,7 +128,7 @@ export class Outgoing {
       if (found.length === 0) throw new Error('no addresses');
       return found;
     } catch (error) {
-      throw new OutgoingError('failed', `${host} could not be resolved: ${(error as Error).message}`, { cause: error });
+      throw new OutgoingError('failed', `${host} could not be resolved: ${messageOf(error)}`, { cause: error });
     }
   }
 

@@ -46,6 +46,8 @@ export interface ReconcileParts {
 
 const checkpointPrefix = 'checkpoints/';
 const markerPrefix = 'installations/';
+/** The object that says which installation uses the store. */
+export const markerKey = (installation: string): string => `${markerPrefix}${installation}`;
 const rowsPerPage = 1000;
 /** A healthy bucket has only a few orphans per fault. */
 const maxAdopted = 10_000;
@@ -59,7 +61,7 @@ export async function beginReconcile(
   { blobs, blobRows, isDry = false, logger }: ReconcileParts,
   options: { adoptAll?: boolean } = {},
 ): Promise<ReconcilePosition> {
-  const own = `${markerPrefix}${await blobRows.installationId()}`;
+  const own = markerKey(await blobRows.installationId());
   if (!isDry && !(await blobs.stat(own))) await blobs.put(own, bytesOf(Buffer.from(`${own}\n`))());
   const others = await findOtherInstallations({ blobs, blobRows });
   if (others.length > 0) {
@@ -79,7 +81,7 @@ export async function findOtherInstallations({
   blobs,
   blobRows,
 }: Pick<ReconcileParts, 'blobs' | 'blobRows'>): Promise<string[]> {
-  const own = `${markerPrefix}${await blobRows.installationId()}`;
+  const own = markerKey(await blobRows.installationId());
   return (await blobs.list(markerPrefix)).blobs.map(({ key }) => key).filter((key) => key !== own);
 }
 

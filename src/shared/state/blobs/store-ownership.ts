@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { BlobNotFoundError, type BlobStore, BlobStoreUnavailableError } from '../../platform/blobs/blob-store.ts';
+import type { LocatedBlobStore } from '../../platform/blobs/locations/located-blob-store.ts';
+import { formatLocation } from '../../platform/blobs/locations/location-url.ts';
+import type { Config } from '../../platform/config/config.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
 import { OperatorError } from '../../platform/errors/errors.ts';
 import { createHeldOutgoingRepository } from '../../platform/outgoing/held-outgoing-repository.ts';
@@ -67,7 +70,7 @@ export async function findLackingOwner({ blobs, db }: Parts): Promise<string | n
 }
 
 /** Throws OtherStoreError if this database owns another store. One that is away may be that of the database. */
-export async function assertOwnStore(parts: Parts, url: string): Promise<void> {
+async function assertOwnStore(parts: Parts, url: string): Promise<void> {
   const lacking = await findLackingOwner(parts).catch((error: unknown) => {
     if (error instanceof BlobStoreUnavailableError) return null;
     throw error;
@@ -76,6 +79,18 @@ export async function assertOwnStore(parts: Parts, url: string): Promise<void> {
     throw new OtherStoreError(
       `${url} is not the blob store of this database: it lacks the object ${lacking}. Correct the settings. If all blobs were copied there, copy this object, too, or run \`holdfast admin take-over\``,
     );
+}
+
+/**
+ * The same for the store that `located` opens by the settings. An embedded server has database and blobs in one folder, and after a move each
+ * location has a mark.
+ */
+export async function assertConfiguredStore(
+  config: Pick<Config, 'blobs' | 'database'>,
+  { blobs, db }: { readonly blobs: LocatedBlobStore; readonly db: Queryable },
+): Promise<void> {
+  const isApart = config.blobs.kind === 's3' || config.database.url !== null;
+  if (isApart && (await blobs.read()) === null) await assertOwnStore({ blobs, db }, formatLocation(config.blobs));
 }
 
 /** Makes this database the owner of the blob store. */

@@ -1,6 +1,7 @@
 import { type TSchema, Type } from 'typebox';
 import { isPool, plannedOnce, type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Bytes, Nullable } from '../../platform/schema/standard-schema.ts';
+import { onLockedStack } from '../../stacks/on-locked-stack.ts';
 import { fenceHolds } from '../../updates/fence.ts';
 import type { LeaseFence } from '../../updates/lease.ts';
 import { isNoPreview } from '../../updates/preview-fragments.ts';
@@ -141,8 +142,7 @@ export function createCheckpointRepository(db: Queryable) {
 
     /**
      * Commits the compaction of an update's journal: this checkpoint includes the first `compactedEntries` entries. Requires
-     * that the update still has the checkpoint that the compaction started from. Works for ended updates too, as their journal
-     * was accepted before. Moves the stack's head if it was this update's state and there is no newer version, and releases the claim on the
+     * that the update still has the checkpoint that the compaction started from, and still runs unless the outcome is new. Moves the stack's head if it was this update's state and there is no newer version, and releases the claim on the
      * compaction. Keeps the previous checkpoint as long as other updates of the stack refer to it.
      * Unless the outcome is new, the commit does not wait for the disk. It acknowledges nothing: the commits that do, such as the end of the
      * update, are later in the log, and after a crash of Postgres before them the journal still has the entries.
@@ -160,9 +160,10 @@ export function createCheckpointRepository(db: Queryable) {
       const { hasBlob, statement, withBlob } = named('checkpoints_commit_compaction', checkpoint, IdRow);
       // In a transaction, the setting would outlast the statement.
       const isLazy = !compaction.outcome.isNew && isPool(db);
-      const row = await db.maybeOne(statement`
+      const commit = (on: Queryable) =>
+        on.maybeOne(statement`
         /* checkpoints.commitCompaction */
-        with ${plannedOnce(db)},
+        with ${plannedOnce(on)},
         quick as materialized (
           select set_config('synchronous_commit', case when ${isLazy}::boolean then 'off' else current_setting('synchronous_commit') end, true)
         ),
@@ -172,7 +173,9 @@ export function createCheckpointRepository(db: Queryable) {
           select u.id, u.stack_id, u.checkpoint_id, u.stack_version, u.missing_entries
           from planned_once, quick, updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
           where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
-            and case when ${compaction.outcome.isNew} then ${noneRuns} else j.compacted_entries < ${compaction.compactedEntries} end ${hasBlob}
+            and case when ${compaction.outcome.isNew} then ${noneRuns}
+              -- While it runs, no other update starts from its state.
+              else u.status = 'running' and j.compacted_entries < ${compaction.compactedEntries} end ${hasBlob}
           for update of u, j
         ),
         written as (
@@ -203,6 +206,7 @@ export function createCheckpointRepository(db: Queryable) {
             )
         )
         select id from written`);
+      const row = await (compaction.outcome.isNew ? onLockedStack(db, compaction.stackId, commit) : commit(db));
       return row?.id ?? null;
     },
 
@@ -214,14 +218,13 @@ export function createCheckpointRepository(db: Queryable) {
       damaged: { updateId: string; stackId: string; foundCheckpointId: string },
       checkpoint: NewCheckpoint,
     ): Promise<string | null> => {
-      const row = await db.maybeOne(sql.rows(IdRow)`
+      const statement = sql.rows(IdRow)`
         /* checkpoints.replace */
-        with stack as (select id from stacks where id = ${damaged.stackId} for update),
-        blob as ${liveBlob(checkpoint.document.blobKey)},
+        with blob as ${liveBlob(checkpoint.document.blobKey)},
         fenced as (
           select u.id, u.stack_id, u.checkpoint_id
-          from updates u join stack on stack.id = u.stack_id join checkpoints c on c.id = u.checkpoint_id and c.update_id = u.id
-          where u.id = ${damaged.updateId} and u.checkpoint_id = ${damaged.foundCheckpointId}::uuid
+          from updates u join checkpoints c on c.id = u.checkpoint_id and c.update_id = u.id
+          where u.id = ${damaged.updateId} and u.stack_id = ${damaged.stackId} and u.checkpoint_id = ${damaged.foundCheckpointId}::uuid
             and (${checkpoint.document.blobKey}::text is null or exists (select 1 from blob))
           for update of u
         ),
@@ -250,7 +253,8 @@ export function createCheckpointRepository(db: Queryable) {
           where b.stack_id = f.stack_id and b.checkpoint_id = f.checkpoint_id
         ),
         superseded as (delete from checkpoints c using fenced f, written w where c.id = f.checkpoint_id)
-        select id from written`);
+        select id from written`;
+      const row = await onLockedStack(db, damaged.stackId, (tx) => tx.maybeOne(statement));
       return row?.id ?? null;
     },
 

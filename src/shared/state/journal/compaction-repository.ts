@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
+import { onLockedStack } from '../../stacks/on-locked-stack.ts';
 import { environmentColumn, UpdateRow, updateColumns } from '../../updates/update-repository.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
@@ -96,7 +97,7 @@ export function createCompactionRepository(db: Queryable) {
       foundCheckpointId: string | null;
       error: string;
     }): Promise<boolean> => {
-      const row = await db.maybeOne(sql.rows(IdRow)`
+      const statement = sql.rows(IdRow)`
         /* journals.revertToBase */
         with stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
         fenced as (
@@ -125,7 +126,8 @@ export function createCompactionRepository(db: Queryable) {
         )
         update journals j set compacted_entries = 0, compaction_error = ${compaction.error},
           compaction_warning = describe_missing_entries(f.missing_entries), compacted_at = null, compaction_claim = null, compaction_claimed_until = null
-        from fenced f where j.update_id = f.id returning f.id`);
+        from fenced f where j.update_id = f.id returning f.id`;
+      const row = await onLockedStack(db, compaction.stackId, (tx) => tx.maybeOne(statement));
       return row !== null;
     },
 
@@ -144,11 +146,14 @@ export function createCompactionRepository(db: Queryable) {
     markCompacted: async (updateId: string, checkpointId: string | null): Promise<boolean> => {
       const row = await db.maybeOne(sql.prepared('journals_mark_compacted', IdRow)`
         /* journals.markCompacted */
-        with marked as (
-          update journals j set compacted_at = clock_timestamp(), compaction_claim = null, compaction_claimed_until = null from updates u
-          where j.update_id = ${updateId} and u.id = j.update_id and u.status not in ('not started', 'running')
-            and u.checkpoint_id is not distinct from ${checkpointId}::uuid and j.compacted_at is null
-            and (j.entry_count <= j.compacted_entries or j.compaction_error is not null)
+        with fenced as (
+          select u.id from updates u
+          where u.id = ${updateId} and u.status not in ('not started', 'running') and u.checkpoint_id is not distinct from ${checkpointId}::uuid
+          for no key update
+        ),
+        marked as (
+          update journals j set compacted_at = clock_timestamp(), compaction_claim = null, compaction_claimed_until = null from fenced f
+          where j.update_id = f.id and j.compacted_at is null and (j.entry_count <= j.compacted_entries or j.compaction_error is not null)
           returning j.update_id
         ),
         dropped as (delete from journal_snapshots p using marked m where p.update_id = m.update_id)

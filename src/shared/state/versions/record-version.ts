@@ -2,7 +2,7 @@ import type { Queryable } from '../../platform/db/sql.ts';
 import { UnavailableError } from '../../platform/errors/errors.ts';
 import { assertImported } from '../../stacks/stack-errors.ts';
 import { createStackRepository, type StackRow } from '../../stacks/stack-repository.ts';
-import { StackBusyError } from '../../updates/state-edits.ts';
+import { StackBusyError } from '../../updates/update-errors.ts';
 import { createUpdateRepository } from '../../updates/update-repository.ts';
 import { createCheckpointRepository, type NewCheckpoint } from '../checkpoints/checkpoint-repository.ts';
 import { assertNoFault } from '../journal/journal-fault.ts';

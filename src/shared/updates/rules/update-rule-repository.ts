@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import type { StackRef } from '../../stacks/names.ts';
-import { StackRow, stackColumns, stackJoins, stackNamed } from '../../stacks/stack-repository.ts';
+import { lockedWherever, StackRow, stackColumns, stackJoins, stackNamed } from '../../stacks/stack-repository.ts';
 import { type NewRule, type RuleScope, UpdateRules } from './update-rules.ts';
 
 const Text = Nullable(Type.String());
@@ -98,9 +98,10 @@ export function createUpdateRuleRepository(db: Queryable) {
      * transaction, if it has begun with `lockAccess`.
      */
     lockStack: async (stackId: string): Promise<StackWithRules | null> => {
-      const row = await db.maybeOne(sql.prepared('update_rules_lock_stack', StackWithRulesRow)`
+      const statement = sql.prepared('update_rules_lock_stack', StackWithRulesRow)`
         /* updateRules.lockStack */
-        select ${stackColumns}, ${applicableRules} from ${stackJoins} where s.id = ${stackId} and s.deleted_at is null for update of s`);
+        select ${stackColumns}, ${applicableRules} from ${stackJoins} where s.id = ${stackId} and s.deleted_at is null for update of s`;
+      const row = await lockedWherever(() => db.maybeOne(statement));
       return row && toStack(row);
     },
 

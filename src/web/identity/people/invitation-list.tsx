@@ -48,7 +48,7 @@ function columnsOf(withdraw: (login: string) => void): Column<InvitationItem>[] 
       name: invitationTexts.role,
       cell: ({ role }) => <Badge tone={role === 'admin' ? 'accent' : 'neutral'}>{role}</Badge>,
     },
-    { name: invitationTexts.invitedBy, isMinor: true, cell: ({ invitedBy }) => invitedBy },
+    { name: invitationTexts.invitedBy, cell: ({ invitedBy }) => invitedBy },
     { name: invitationTexts.expires, align: 'right', cell: ({ until }) => <Time at={until} /> },
     {
       name: invitationTexts.actions,

@@ -123,7 +123,6 @@ function shown(organization: string): Column<MemberItem>[] {
     },
     {
       name: memberTexts.teams,
-      isMinor: true,
       cell: ({ teamCount, teams }) =>
         teamCount === 0 ? (
           <span className={styles['quiet']}>{memberTexts.noTeams}</span>

@@ -103,7 +103,6 @@ function columnsOf(organization: string): readonly Column<TeamItem>[] {
     },
     {
       name: teamsTexts.description,
-      isMinor: true,
       cell: ({ description }) => <span className={styles['second']}>{description}</span>,
     },
     { name: teamsTexts.members, align: 'right', cell: ({ members }) => members.toLocaleString(numberLocale) },

@@ -160,7 +160,6 @@ const columnsOfAll: readonly Column<TokenItem>[] = [
   {
     name: tokenTexts.created,
     align: 'right',
-    isMinor: true,
     cell: ({ createdAt, createdBy }) => (
       <>
         <Time at={createdAt} />

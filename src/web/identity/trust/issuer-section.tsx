@@ -143,7 +143,6 @@ const columnsOfAll: readonly Column<Policy>[] = [
   {
     name: issuerTexts.lifetime,
     align: 'right',
-    isMinor: true,
     cell: ({ maxSeconds }) => (maxSeconds === null ? issuerTexts.sameAsIssuer : duration(maxSeconds)),
   },
 ];

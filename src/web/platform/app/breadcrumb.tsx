@@ -1,9 +1,12 @@
 import { Link, useMatches, useParams } from '@tanstack/react-router';
-import { Fragment, type ReactNode } from 'react';
+import { cloneElement, Fragment, type ReactElement } from 'react';
 import { breadcrumbTexts, pageTexts } from '../texts.tsx';
 import { CutName } from '../ui/cut-name.tsx';
 import styles from './breadcrumb.module.css';
 import { useMe } from './me.ts';
+
+/** Otherwise each part of the page's path would be the current page. */
+const exact = { activeOptions: { exact: true } } as const;
 
 /** The parts of the page's path, each a link. The page's own title repeats the last part. */
 export function Breadcrumb() {
@@ -14,23 +17,29 @@ export function Breadcrumb() {
   const crumb = matches.findLast(({ staticData }) => staticData.crumb !== undefined)?.staticData.crumb;
   const isOperator = useMe()?.isOperator === true;
   const isOfOperator = isOperator && matches.some(({ routeId }) => routeId === '/~/operator');
-  const parts: ReactNode[] = [
-    <Link key="root" to={isOfOperator ? '/~/operator' : '/'}>
+  const parts: ReactElement<{ 'aria-current'?: 'page' }>[] = [
+    <Link key="root" {...exact} to={isOfOperator ? '/~/operator' : '/'}>
       {isOfOperator ? pageTexts.operations : pageTexts.stacks}
     </Link>,
   ];
   if (organization !== undefined && organization !== '~')
     parts.push(
-      <Link key="organization" to="/$organization" params={{ organization }} title={organization}>
+      <Link key="organization" {...exact} to="/$organization" params={{ organization }} title={organization}>
         <CutName text={organization} />
       </Link>,
     );
   if (!isPage && organization !== undefined && project !== undefined && stack !== undefined) {
     parts.push(
-      <Link key="project" to="/$organization" params={{ organization }} search={{ project }} title={project}>
+      <Link key="project" {...exact} to="/$organization" params={{ organization }} search={{ project }} title={project}>
         <CutName text={project} />
       </Link>,
-      <Link key="stack" to="/$organization/$project/$stack" params={{ organization, project, stack }} title={stack}>
+      <Link
+        key="stack"
+        {...exact}
+        to="/$organization/$project/$stack"
+        params={{ organization, project, stack }}
+        title={stack}
+      >
         <CutName text={stack} />
       </Link>,
     );
@@ -42,13 +51,13 @@ export function Breadcrumb() {
   const list = team !== undefined ? 'teams' : webhook !== undefined ? 'webhooks' : run !== undefined ? 'imports' : null;
   if (organization !== undefined && list !== null)
     parts.push(
-      <Link key="list" to={`/$organization/~/${list}`} params={{ organization }}>
+      <Link key="list" {...exact} to={`/$organization/~/${list}`} params={{ organization }}>
         {pageTexts[list]}
       </Link>,
     );
   if (organization !== undefined && team !== undefined)
     parts.push(
-      <Link key="team" to="/$organization/~/teams/$team" params={{ organization, team }} title={team}>
+      <Link key="team" {...exact} to="/$organization/~/teams/$team" params={{ organization, team }} title={team}>
         <CutName text={team} />
       </Link>,
     );
@@ -63,7 +72,7 @@ export function Breadcrumb() {
               /
             </span>
           )}
-          {part}
+          {at === parts.length - 1 ? cloneElement(part, { 'aria-current': 'page' }) : part}
         </Fragment>
       ))}
     </nav>

@@ -11,8 +11,13 @@ import { noteReached } from './reachability.ts';
 const retryMs = 3_000;
 const answerMs = 5_000;
 
+/** Some browsers keep that a file could not be loaded, and do not ask for it again before the page is loaded anew. */
+const maxRetries = 3;
+
 /** What the server says about its build of the web UI. */
 type Server = 'away' | 'same-build' | 'other-build';
+/** `stuck`: the server has the part, and retries do not get it. */
+type Cause = Server | 'stuck';
 
 /** Says that a page or a part of it could not be loaded. What is shown stays, and is never loaded anew without need. */
 export function ChunkNotice({ router }: { readonly router: AnyRouter }) {
@@ -25,7 +30,7 @@ export function ChunkNotice({ router }: { readonly router: AnyRouter }) {
 }
 
 function Missing({ awaited, isFirst }: { readonly awaited: readonly MissingChunk[]; readonly isFirst: boolean }) {
-  const [server, setServer] = useState<Server | null>(null);
+  const [cause, setCause] = useState<Cause | null>(null);
   const isPage = awaited.some((chunk) => chunk.isPage);
   const retry = (): void => {
     for (const chunk of awaited) chunk.retry();
@@ -38,38 +43,41 @@ function Missing({ awaited, isFirst }: { readonly awaited: readonly MissingChunk
   }, [awaited]);
   useEffect(() => {
     let isOver = false;
+    let retries = -1;
     const stop = (): void => {
       isOver = true;
       clearInterval(timer);
     };
     const ask = async (): Promise<void> => {
-      const found = await askServer();
+      const server = await askServer();
       if (isOver) return;
-      if (found === 'away') noteReached(false);
+      if (server === 'away') noteReached(false);
+      retries = server === 'same-build' ? retries + 1 : -1;
+      const found: Cause = retries < maxRetries ? server : 'stuck';
       // After a release, the parts of this page have other names. The address is already that of the new page; a page that was
       // just loaded gains nothing from being loaded again, and a part is not worth what has been typed.
-      if (found === 'other-build' && isPage && !isFirst) {
+      if ((found === 'other-build' || found === 'stuck') && isPage && !isFirst) {
         stop();
         location.reload();
       }
-      setServer(found);
+      setCause(found);
     };
     const timer = setInterval(() => void ask(), retryMs);
     void ask();
     return stop;
   }, [isPage, isFirst]);
-  if (server === null) return null;
+  if (cause === null) return null;
   return (
     <div className={styles['place']} role="alert">
       <Notice
         tone="warning"
-        {...messageOf(server, isPage)}
+        {...messageOf(cause, isPage)}
         action={
           <>
             <Button size="small" onClick={retry}>
               {problemTexts.tryAgain}
             </Button>
-            {server === 'away' ? null : (
+            {cause === 'away' ? null : (
               <Button size="small" onClick={() => location.reload()}>
                 {chunkTexts.reload}
               </Button>
@@ -81,8 +89,8 @@ function Missing({ awaited, isFirst }: { readonly awaited: readonly MissingChunk
   );
 }
 
-function messageOf(server: Server, isPage: boolean) {
-  if (server === 'away') {
+function messageOf(cause: Cause, isPage: boolean) {
+  if (cause === 'away') {
     const title = problemTexts.noAnswer;
     return {
       title,
@@ -90,16 +98,13 @@ function messageOf(server: Server, isPage: boolean) {
       children: <p>{isPage ? chunkTexts.pageOpens : chunkTexts.partAppears}</p>,
     };
   }
-  if (server === 'other-build') {
+  if (cause === 'other-build') {
     const title = chunkTexts.newVersion;
     return { title, icon: <RefreshCw size={18} />, children: <p>{chunkTexts.reloadToGoOn}</p> };
   }
   const title = isPage ? chunkTexts.notLoaded : chunkTexts.partNotLoaded;
-  return {
-    title,
-    icon: <CircleAlert size={18} />,
-    children: <p>{isPage ? chunkTexts.opens : chunkTexts.appears}</p>,
-  };
+  const next = cause === 'stuck' ? chunkTexts.reloadToGoOn : isPage ? chunkTexts.opens : chunkTexts.appears;
+  return { title, icon: <CircleAlert size={18} />, children: <p>{next}</p> };
 }
 
 const ownScript = document.querySelector('script[type="module"][src]')?.getAttribute('src');

@@ -1,5 +1,5 @@
 import { type RefObject, useEffect, useRef, useState } from 'react';
-import { isTyping } from './is-typing.ts';
+import { hasPopup, isTyping } from './is-typing.ts';
 
 /**
  * Text of a field that is applied once the user pauses, in milliseconds. `value`: the trimmed text in the URL. The field
@@ -39,7 +39,8 @@ export function useDebouncedText(
 export function useSlashKey(field: RefObject<HTMLInputElement | null>): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
-      if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      const { altKey, ctrlKey, key, metaKey, target } = event;
+      if (key !== '/' || ctrlKey || metaKey || altKey || isTyping(target) || hasPopup()) return;
       event.preventDefault();
       field.current?.select();
     };

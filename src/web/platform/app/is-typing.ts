@@ -4,3 +4,8 @@ export function isTyping(target: EventTarget | null): boolean {
     target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
   );
 }
+
+/** Whether a dialog or a menu is open: then keys do not act on the page behind it. */
+export function hasPopup(): boolean {
+  return document.querySelector('[role=dialog],[role=menu]') !== null;
+}

@@ -13,10 +13,14 @@ export function OfflineBanner() {
   const isAway = !useIsReached();
   const error = useSyncExternalStore(subscribe, findError);
   useEffect(watchServer, []);
-  if (!isAway && error === null) return null;
+  // The element is always there: most screen readers announce only what changes in it.
+  return <div role="status">{isAway || error !== null ? <Away isAway={isAway} error={error} /> : null}</div>;
+}
+
+function Away({ error, isAway }: { readonly isAway: boolean; readonly error: Error | null }) {
   const goesOn = isAway || repeatAfter(error) !== false;
   return (
-    <div className={styles['away']} role="status">
+    <div className={styles['away']}>
       <Notice
         tone="warning"
         icon={<CloudOff size={18} />}

@@ -1,13 +1,20 @@
 import { type ErrorComponentProps, Link } from '@tanstack/react-router';
 import { CircleAlert, Compass, Hourglass, Lock } from 'lucide-react';
-import { type ReactNode, useRef, useState } from 'react';
-import { problemTexts } from '../texts.tsx';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { pageTexts, problemTexts } from '../texts.tsx';
 import { Button, buttonClass } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { errorCode, isDeletedByRule, isGone, isUnreached, proxyAnswer, repeatAfter } from './api-error.ts';
 
 /** There is nothing at this path, or nothing that the user may see. */
 export function NotFoundPage() {
+  useEffect(() => {
+    const before = document.title;
+    document.title = pageTexts.tabTitle(problemTexts.notFound);
+    return () => {
+      document.title = before;
+    };
+  }, []);
   return (
     <Empty title={problemTexts.notFound} isPage icon={<Compass size={20} />}>
       <p>{problemTexts.notFoundWhy}</p>

@@ -70,7 +70,7 @@ export function ActionDialog({
             onChange={({ target }) => setText(target.value)}
           />
         )}
-        {note === null ? null : <p role="status">{note}</p>}
+        <p role="status">{note}</p>
         {halt !== null ? (
           <p className={styles['error']} role="alert">
             {halt}

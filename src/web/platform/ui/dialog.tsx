@@ -1,9 +1,42 @@
 import { Dialog as Base } from '@base-ui/react/dialog';
 import { X } from 'lucide-react';
-import { type ReactNode, useMemo, useRef } from 'react';
+import { type ReactNode, useEffect, useMemo, useRef } from 'react';
 import { buttonClass } from './button.tsx';
 import styles from './dialog.module.css';
 import { dialogTexts } from './texts.tsx';
+
+/** What had the focus before each dialog opened: the newest first. */
+const openers = new WeakMap<Element, readonly Element[]>();
+
+/** What has the focus, and what had it before the dialog or the menu in which that is: they may be gone before the new dialog. */
+function findOpeners(): readonly Element[] {
+  const { activeElement, body } = document;
+  const focused = activeElement === null || activeElement === body ? [] : [activeElement];
+  // A button that is disabled while its call is sent has lost the focus.
+  const popup = focused[0]?.closest('[role=dialog], [role=menu]') ?? document.querySelector('[role=dialog]');
+  const trigger = document.querySelector('[aria-haspopup=menu][aria-expanded=true]');
+  const before = popup?.getAttribute('role') === 'menu' ? [trigger ?? popup] : popup ? openers.get(popup) : undefined;
+  return [...focused, ...(before ?? [])];
+}
+
+/** Then the keyboard goes on from the content. */
+function focusContent(): void {
+  if (document.activeElement === document.body) document.getElementById('content')?.focus({ preventScroll: true });
+}
+
+/** Lists are read anew around the end of a dialog. */
+const patienceMs = 30_000;
+
+/** A row that was deleted takes its button along, which has the focus. */
+function watch(opener: HTMLElement): void {
+  const observer = new MutationObserver(() => {
+    if (opener.isConnected) return;
+    observer.disconnect();
+    focusContent();
+  });
+  observer.observe(document.body, { childList: true, subtree: true });
+  setTimeout(() => observer.disconnect(), patienceMs);
+}
 
 /**
  * A window above the page. `position`: in the middle, near the top (for search), or along the left side. `isKept`: only its buttons
@@ -28,9 +61,20 @@ export function Dialog({
 }) {
   const popup = useRef<HTMLDivElement>(null);
   // Remembered before a field in it takes the focus: it returns there.
-  const opener = useMemo(() => (isOpen ? document.activeElement : null), [isOpen]);
-  const returnFocus = () =>
-    opener instanceof HTMLElement && opener.isConnected && opener !== document.body ? opener : true;
+  const before = useMemo(() => (isOpen ? findOpeners() : []), [isOpen]);
+  useEffect(() => {
+    if (popup.current) openers.set(popup.current, before);
+  }, [before]);
+  const returnFocus = () => {
+    const opener = before.find(({ isConnected }) => isConnected);
+    if (opener instanceof HTMLElement) {
+      watch(opener);
+      return opener;
+    }
+    // Once the dialog is gone.
+    queueMicrotask(focusContent);
+    return false;
+  };
   // The first field, not the button that closes; on a touch screen, that would open the keyboard above the text.
   const focusField = (by: string) =>
     by === 'touch' || (popup.current?.querySelector<HTMLElement>('input, select, textarea') ?? true);

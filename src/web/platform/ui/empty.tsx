@@ -18,7 +18,11 @@ export function Empty({
   readonly isProblem?: boolean;
 }) {
   return (
-    <div className={`${styles['empty']} ${isPage ? styles['page'] : ''}`} role={isProblem ? 'alert' : undefined}>
+    <div
+      className={`${styles['empty']} ${isPage ? styles['page'] : ''}`}
+      role={isProblem ? 'alert' : undefined}
+      data-problem-page={isPage && isProblem ? '' : undefined}
+    >
       {icon === undefined ? null : <div className={styles['icon']}>{icon}</div>}
       {isPage ? <h1>{title}</h1> : <h2>{title}</h2>}
       <div className={styles['body']}>{children}</div>

@@ -13,8 +13,6 @@ export interface Column<Item> {
   readonly isTitle?: boolean;
   /** Buttons of a row. The name is for screen readers only. */
   readonly isActions?: boolean;
-  /** Left out on phones. */
-  readonly isMinor?: boolean;
 }
 
 const skeletonRows = [38, 52, 44, 60, 41];
@@ -113,11 +111,10 @@ function Row<Item>({
   );
 }
 
-function classOf({ align, isActions, isMinor, isTitle }: Omit<Column<never>, 'cell' | 'name'>): string | undefined {
+function classOf({ align, isActions, isTitle }: Omit<Column<never>, 'cell' | 'name'>): string | undefined {
   const names = [
     align === 'right' && styles['right'],
     isActions && styles['actions'],
-    isMinor && styles['minor'],
     isTitle && styles['title'],
   ].filter(Boolean);
   return names.length === 0 ? undefined : names.join(' ');

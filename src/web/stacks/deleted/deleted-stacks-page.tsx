@@ -48,7 +48,7 @@ export function DeletedStacksPage() {
       name: deletedStackTexts.deletedForGood,
       cell: ({ isHeld, restorableUntil }) => (isHeld ? deletedStackTexts.legalHold : <Time at={restorableUntil} />),
     },
-    { name: deletedStackTexts.resources, isMinor: true, cell: ({ resourceCount }) => resourceCount },
+    { name: deletedStackTexts.resources, cell: ({ resourceCount }) => resourceCount },
     {
       name: deletedStackTexts.actions,
       isActions: true,

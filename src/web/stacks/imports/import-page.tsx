@@ -117,7 +117,7 @@ function columnsOf(organization: string, { kind }: ImportRun): Column<ImportedSt
       cell: ({ previews, versions }) =>
         importTexts.versions(versions) + (previews > 0 ? `, ${importTexts.previews(previews)}` : ''),
     },
-    ...(kind === 'import' ? [{ name: importPageTexts.secrets, isMinor: true, cell: secretsOf }] : []),
+    ...(kind === 'import' ? [{ name: importPageTexts.secrets, cell: secretsOf }] : []),
     {
       name: noteNames[kind] ?? importPageTexts.notes,
       cell: ({ notes, quarantine }) =>

@@ -42,7 +42,7 @@ export function ImportsPage() {
     { name: importsTexts.source, cell: ({ source }) => <span className={styles['source']}>{source}</span> },
     { name: importsTexts.content, cell: countsOf },
     { name: importsTexts.result, cell: (run) => <RunBadges run={run} /> },
-    { name: importsTexts.by, isMinor: true, cell: ({ by }) => by },
+    { name: importsTexts.by, cell: ({ by }) => by },
   ];
   return (
     <Page title={importsTexts.imports} lead={importsTexts.lead}>

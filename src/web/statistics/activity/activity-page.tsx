@@ -189,7 +189,6 @@ function columnsOf(organization: string, seen: string | null): Column<ActivityIt
     },
     {
       name: activityTexts.commit,
-      isMinor: true,
       cell: ({ update }) =>
         update === null ? null : (
           <span className={styles['badges']}>

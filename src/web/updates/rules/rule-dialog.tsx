@@ -97,7 +97,7 @@ export function RuleDialog({
         onChange={({ target }) => change({ note: target.value })}
       />
       <Preview {...preview} />
-      {replaces === null ? null : <p role="status">{ruleDialogTexts.replaces}</p>}
+      <p role="status">{replaces === null ? null : ruleDialogTexts.replaces}</p>
       {isOfRetention(draft.kind) ? <Estimate organization={organization} rule={rule} ruleId={base?.id} /> : null}
     </ManagedDialog>
   );

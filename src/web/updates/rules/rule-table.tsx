@@ -122,7 +122,7 @@ function EditableRules({
       ),
     },
     ...columns,
-    { name: ruleTableTexts.setBy, isMinor: true, cell: (rule) => <SetBy rule={rule} /> },
+    { name: ruleTableTexts.setBy, cell: (rule) => <SetBy rule={rule} /> },
     {
       name: ruleTableTexts.actions,
       isActions: true,

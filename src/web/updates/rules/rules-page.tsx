@@ -62,7 +62,7 @@ export function RulesPage() {
   if (problem) return <Problem {...problem} />;
   return (
     <Page title={rulesTexts.title} lead={rulesTexts.lead}>
-      {isMissing ? <p role="status">{rulesTexts.linkedRuleIsGone}</p> : null}
+      <p role="status">{isMissing ? rulesTexts.linkedRuleIsGone : null}</p>
       <Section
         title={rulesTexts.freezes}
         lead={rulesTexts.freezesLead(<code className={styles['command']}>pulumi up -m "break-glass: why"</code>)}

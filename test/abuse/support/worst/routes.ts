@@ -199,6 +199,7 @@ const samples: Readonly<Record<string, Samples>> = {
     body: Object.fromEntries(Array.from({ length: 199 }, (_, at) => [`t${at}`, '*'.repeat(256)])),
   },
   [`POST ${S}/tags`]: { body: { name: 't0', value: '*'.repeat(256) } },
+  [`PATCH ${S}/tags/:tag`]: { body: { value: '*'.repeat(256) } },
   [`DELETE ${S}/tags/:tag`]: {},
   [`POST ${S}/update`]: { body: program },
   [`POST ${S}/preview`]: { body: program },

@@ -48,7 +48,7 @@ ${memberships.length === 0 ? null : renderMemberships(memberships)}
 ${sessions.length < 2 ? null : html`<form method="post" action="/account/end-session"><input type="hidden" name="session" value="others"><button>Sign out all other browsers</button></form>`}
 <form method="post" action="/account/sign-out-everywhere"><button>Sign out everywhere</button></form>
 <p class="quiet">This does not end access tokens, such as that of the CLI.</p>
-${passkeys === null ? null : renderPasskeys(passkeys)}
+${passkeys === null ? null : renderPasskeys(passkeys, hasPassword)}
 ${hasPassword ? renderPasswordForm() : null}`,
   );
 }
@@ -74,8 +74,8 @@ function renderInvitations(invitations: AccountView['invitations']): Markup {
       organization,
       role,
     }) => html`<li><span>${organization}, as ${role}<br><span class="quiet">from ${invitedBy}, until ${day(expiresAt)}</span></span>
-<span><form method="post" action="/account/invitations/accept"><input type="hidden" name="organization" value="${organization}"><button class="small">Accept</button></form>
-<form method="post" action="/account/invitations/decline"><input type="hidden" name="organization" value="${organization}"><button class="small">Decline</button></form></span></li>`,
+<span><form method="post" action="/account/invitations/accept"><input type="hidden" name="organization" value="${organization}"><button class="small" aria-label="Accept ${organization}">Accept</button></form>
+<form method="post" action="/account/invitations/decline"><input type="hidden" name="organization" value="${organization}"><button class="small" aria-label="Decline ${organization}">Decline</button></form></span></li>`,
   )}</ul>`;
 }
 
@@ -83,7 +83,7 @@ function renderMemberships(memberships: readonly Membership[]): Markup {
   return html`<h2>Organizations</h2>
 <ul>${memberships.map(
     ({ mappedRole, organization, role }) => html`<li><span>${organization}<br><span class="quiet">${role}</span></span>
-<details><summary>Leave…</summary>
+<details><summary aria-label="Leave ${organization}">Leave…</summary>
 <p class="quiet">You lose access to its stacks, your teams and grants there, and your running updates. ${mappedRole === null ? 'You need a new invitation to return.' : 'Your groups at the identity provider add you again when you sign in with it.'}</p>
 <form method="post" action="/account/leave"><input type="hidden" name="organization" value="${organization}"><button class="small">Leave ${organization}</button></form></details></li>`,
   )}</ul>`;
@@ -91,10 +91,11 @@ function renderMemberships(memberships: readonly Membership[]): Markup {
 
 function renderSession({ address, id, lastSeenAt, method, userAgent }: ListedSessionRow, isThis: boolean): Markup {
   return html`<li><span title="${userAgent}">${programName(userAgent)}<br><span class="quiet">${address}, by ${method}, last used <time datetime="${lastSeenAt.toISOString()}">${minute.format(lastSeenAt)} UTC</time></span></span>
-${isThis ? html`<span class="quiet">this browser</span>` : html`<form method="post" action="/account/end-session"><input type="hidden" name="session" value="${id}"><button class="small">End</button></form>`}</li>`;
+${isThis ? html`<span class="quiet">this browser</span>` : html`<form method="post" action="/account/end-session"><input type="hidden" name="session" value="${id}"><button class="small" aria-label="End ${programName(userAgent)}, ${address}">End</button></form>`}</li>`;
 }
 
-function renderPasskeys(passkeys: readonly ListedPasskeyRow[]): Markup {
+function renderPasskeys(passkeys: readonly ListedPasskeyRow[], hasPassword: boolean): Markup {
+  const isLastWay = passkeys.length === 1 && !hasPassword;
   const rows = passkeys.map(
     ({
       createdAt,
@@ -102,7 +103,9 @@ function renderPasskeys(passkeys: readonly ListedPasskeyRow[]): Markup {
       lastUsedAt,
       name,
     }) => html`<li><span>${name}<br><span class="quiet">added ${day(createdAt)}, ${lastUsedAt === null ? 'not used yet' : `last used ${day(lastUsedAt)}`}</span></span>
-<form method="post" action="/account/passkeys/remove"><input type="hidden" name="passkey" value="${credentialId}"><button class="small">Remove</button></form></li>`,
+<details><summary aria-label="Remove ${name}">Remove…</summary>
+<p class="quiet">${isLastWay ? 'It is your only passkey, and you have no password. Unless you sign in with an identity provider, you then need a sign-in link of an operator.' : 'You cannot sign in with it again.'}</p>
+<form method="post" action="/account/passkeys/remove"><input type="hidden" name="passkey" value="${credentialId}"><button class="small">Remove ${name}</button></form></details></li>`,
   );
   return html`<h2>Passkeys</h2>
 <ul>${rows}</ul>

@@ -38,9 +38,13 @@ export const approvalColumns = ({ tokenId, userId }: ApprovalViewer) => sql.frag
   coalesce(a.asked_token_id = ${tokenId}::uuid, false)
     or people_behind(a.asked_token_id, a.asked_user_id) && (select people_behind(${tokenId}::uuid, ${userId}::uuid)) as "isOwn"`;
 
-/** Maximum number of open requests of a stack; further ones replace the oldest. */
+/** Maximum number of open requests of a stack; further ones replace the oldest, but those of stopped runs last. */
 const maxRequests = 1_000;
+/** Of these, the requests of one user, or of one token of no user, ahead of runs. */
+const maxOwnAhead = 100;
 const droppedAtOnce = 10;
+/** Of a request to which texts are added. */
+const maxRequestChars = 1_000;
 
 const IdRow = Type.Object({ id: Type.String() });
 
@@ -60,28 +64,40 @@ export interface ApprovalActor {
 
 /** Approvals of runs that delete or replace more than the rules of their stack allow. All times are by the database's clock. */
 export function createApprovalRepository(db: Queryable) {
+  // The open request of a stopped run stays as the server has recorded it: a request ahead of runs only adds its text, with its author.
+  const staysOfRun = sql.fragment`excluded.update_id is null and a.update_id is not null and a.approved_at is null`;
   // An expired approval is requested anew; one in force stays.
   const asked = sql.fragment`
-    on conflict (stack_id, kind, commit_id) do update set asked_at = clock_timestamp(), asked_by = excluded.asked_by,
-      asked_user_id = excluded.asked_user_id, asked_token_id = excluded.asked_token_id, update_id = excluded.update_id,
-      request = excluded.request,
+    on conflict (stack_id, kind, commit_id) do update set asked_at = clock_timestamp(),
+      (asked_by, asked_user_id, asked_token_id, update_id, request) = (
+        select a.asked_by, a.asked_user_id, a.asked_token_id, a.update_id,
+          left(a.request || format(' – %s: %s', excluded.asked_by, to_json(excluded.request)), greatest(length(a.request), ${maxRequestChars}))
+        where ${staysOfRun}
+        union all
+        select excluded.asked_by, excluded.asked_user_id, excluded.asked_token_id, excluded.update_id, excluded.request
+        where not (${staysOfRun})),
       approved_at = case when a.expires_at > clock_timestamp() then a.approved_at end,
       approved_by = case when a.expires_at > clock_timestamp() then a.approved_by end,
       approved_user_id = case when a.expires_at > clock_timestamp() then a.approved_user_id end,
       approved_token_id = case when a.expires_at > clock_timestamp() then a.approved_token_id end,
       reason = case when a.expires_at > clock_timestamp() then a.reason end,
       expires_at = case when a.expires_at > clock_timestamp() then a.expires_at end`;
-  /** Drops the oldest requests of the stack if there are too many. Locked ones stay for the next time. */
-  const dropOldest = (stackId: string) =>
-    db.query(sql.nothing`
+  /** Drops the oldest requests of the stack, and of the requester of the approval `id`, if there are too many. Locked ones stay for the next time. */
+  const dropOldest = (stackId: string, id: string | null = null) => {
+    const open = sql.fragment`update_approvals o where o.stack_id = ${stackId} and o.approved_at is null`;
+    return db.query(sql.nothing`
       /* approvals.dropOldest */
       delete from update_approvals where id in (
-        select o.id from (
-          select id from update_approvals where stack_id = ${stackId} and approved_at is null
-          order by asked_at desc, id desc offset ${maxRequests} limit ${droppedAtOnce}) o
+        select a.id from (
+          (select o.id from ${open} order by o.update_id is null, o.asked_at desc, o.id desc offset ${maxRequests} limit ${droppedAtOnce})
+          union
+          (select o.id from ${open} and o.update_id is null and coalesce(o.asked_user_id, o.asked_token_id) =
+             (select coalesce(n.asked_user_id, n.asked_token_id) from update_approvals n where n.id = ${id}::uuid)
+           order by o.asked_at desc, o.id desc offset ${maxOwnAhead} limit ${droppedAtOnce})) o
         join update_approvals a on a.id = o.id for update of a skip locked)`);
+  };
   return {
-    /** Requests an approval in the name of the user or token that runs the update. */
+    /** Requests an approval in the name of the user or token that runs the update; the name of a token is no login, whatever its holder chose. */
     askForUpdate: async (
       updateId: string,
       { stackId, kind, commit, request }: ApprovalSubject & { readonly request: string },
@@ -89,8 +105,10 @@ export function createApprovalRepository(db: Queryable) {
       await db.query(sql.nothing`
         /* approvals.askForUpdate */
         insert into update_approvals as a (stack_id, kind, commit_id, asked_by, asked_user_id, asked_token_id, update_id, request)
-        select ${stackId}, ${kind}, ${commit}, coalesce(p.login, nullif(t.name, ''), 'a token'), u.requested_by, u.token_id, u.id, ${request}
-        from updates u left join users p on p.id = u.requested_by left join api_tokens t on t.id = u.token_id
+        select ${stackId}, ${kind}, ${commit}, coalesce(p.login, l.label, 'a token'), u.requested_by, u.token_id, u.id, ${request}
+        from updates u left join users p on p.id = u.requested_by left join api_tokens t on t.id = u.token_id left join teams e on e.id = t.team_id
+        cross join lateral (
+          select case t.kind when 'team' then 'team:' || e.name || '/' || t.name else t.kind || ':' || t.name end as label) l
         where u.id = ${updateId}
         ${asked}`);
       await dropOldest(stackId);
@@ -108,7 +126,7 @@ export function createApprovalRepository(db: Queryable) {
         values (${stackId}, ${kind}, ${commit}, ${login}, ${userId}, ${tokenId}, ${request})
         ${asked}
         returning id`);
-      await dropOldest(stackId);
+      await dropOldest(stackId, row.id);
       return row.id;
     },
 

@@ -24,7 +24,10 @@ export function GraphSearch({
     onPick(thing);
   };
   return (
-    <search className={styles['search']} onKeyDown={({ key }) => (key === 'Escape' ? setText('') : undefined)}>
+    <search
+      className={styles['search']}
+      onKeyDown={({ key, nativeEvent }) => (key === 'Escape' && !nativeEvent.isComposing ? setText('') : undefined)}
+    >
       <ListSearch label={label} placeholder={graphSearchTexts.field} value={text} onText={setText} />
       {found === null || data === undefined ? null : (
         <div className={styles['found']}>

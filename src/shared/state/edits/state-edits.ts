@@ -1,15 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, Type } from 'typebox';
-import type { Database } from '../platform/db/database.ts';
-import type { Queryable } from '../platform/db/sql.ts';
-import { ConflictError, ForbiddenError, NotFoundError, UnavailableError } from '../platform/errors/errors.ts';
-import { fromRejection, JobPendingError, type Outcome, toRejection } from '../platform/errors/outcome.ts';
-import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
-import { readTags } from '../stacks/tags.ts';
-import { createEditOutcomeRepository, type EditOutcomeRepository } from './edit-outcome-repository.ts';
-import { assertThawed } from './rules/freeze.ts';
-import { assertSameRules, otherGrants, type RuledStack } from './rules/rule-selection.ts';
-import { createUpdateRuleRepository, type StackWithRules } from './rules/update-rule-repository.ts';
+import { type LockedRights, lockRights } from '../../identity/locked-rights.ts';
+import { isPast, timeIn } from '../../platform/db/clock.ts';
+import type { Database } from '../../platform/db/database.ts';
+import type { Queryable } from '../../platform/db/sql.ts';
+import { ConflictError, ForbiddenError, NotFoundError, UnavailableError } from '../../platform/errors/errors.ts';
+import { fromRejection, JobPendingError, type Outcome, toRejection } from '../../platform/errors/outcome.ts';
+import { createOutcomeRepository } from '../../platform/outcomes/outcome-repository.ts';
+import { createStackRepository, type StackRow } from '../../stacks/stack-repository.ts';
+import { readTags } from '../../stacks/tags.ts';
+import { assertThawed } from '../../updates/rules/freeze.ts';
+import { assertSameRules, otherGrants, type RuledStack } from '../../updates/rules/rule-selection.ts';
+import { createUpdateRuleRepository, type StackWithRules } from '../../updates/rules/update-rule-repository.ts';
+import { StackBusyError } from '../../updates/update-errors.ts';
 
 /** Maximum time that a caller waits for Postgres to report the outcome of its change, in ms. */
 const outcomeWaitMs = 5_000;
@@ -37,28 +40,11 @@ export interface StateEdit {
   readonly tokenId: string | null;
 }
 
-/** The rights of a caller on stacks of an organization; see lockRights. */
-interface Rights {
-  mayWrite(stack: RuledStack): boolean;
-  mayManage(stack: RuledStack): boolean;
-  mayBecome(organizationId: string, stack: RuledStack, next: RuledStack): Promise<boolean>;
-}
-type LockRights = (tx: Queryable, tokenId: string, organization: string) => Promise<Rights>;
-
 /**
  * Throws ForbiddenError unless the stack may get these names and tags: without the permission to manage it, no rule or grant may begin or cease to
  * apply to it. `before` is the stack as it is, unless another one is given, of which it takes the place.
  */
 export type AssertMayBecome = (next: RuledStack, before?: RuledStack) => Promise<void>;
-
-/** Another update holds the stack. The SDKs match the first sentence literally (sdk/go/auto/errors.go). */
-export class StackBusyError extends ConflictError {
-  override readonly name = 'StackBusyError';
-  override readonly code = 'stack-busy';
-  constructor(details = 'Wait until it ends, or end it with `pulumi cancel`') {
-    super(`Conflict: Another update is currently in progress. ${details}`);
-  }
-}
 
 /** The stack has changed since the change was admitted. */
 export class StackChangedError extends ConflictError {
@@ -93,12 +79,10 @@ const givenUp: Outcome = {
 export class StateEdits {
   readonly #db: Database;
   readonly #waitSeconds: number;
-  readonly #lockRightsOf: LockRights;
 
-  constructor(db: Database, waitSeconds: number, lockRights: LockRights) {
+  constructor(db: Database, waitSeconds: number) {
     this.#db = db;
     this.#waitSeconds = waitSeconds;
-    this.#lockRightsOf = lockRights;
   }
 
   /** The head that a new change would replace. Throws NotFoundError, StackBusyError. */
@@ -111,7 +95,7 @@ export class StateEdits {
 
   /** Admits a change of that head, for as long as its caller waits. */
   async admit({ stackVersion, checkpointId }: StackHead): Promise<Admission> {
-    const deadline = await createEditOutcomeRepository(this.#db).timeIn(this.#waitSeconds);
+    const deadline = await timeIn(this.#db, this.#waitSeconds);
     return { stackVersion, checkpointId, deadline: deadline.toISOString() };
   }
 
@@ -120,14 +104,13 @@ export class StateEdits {
    * that would be wasted in these cases.
    */
   async isCommitted(change: StateEdit): Promise<boolean> {
-    const outcomes = createEditOutcomeRepository(this.#db);
-    if (await wasCommitted(outcomes, change)) return true;
+    if (await wasCommitted(this.#db, change)) return true;
     try {
       assertUnchanged(await createStackRepository(this.#db).findById(change.stackId), change.admission);
       return false;
     } catch (error) {
       // The other run may have changed the head between the two queries.
-      if (await wasCommitted(outcomes, change)) return true;
+      if (await wasCommitted(this.#db, change)) return true;
       throw error;
     }
   }
@@ -142,11 +125,10 @@ export class StateEdits {
     work: (tx: Queryable, stack: StackWithRules, assertMayBecome: AssertMayBecome) => Promise<void>,
   ): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
-      const rights = await this.#lockRights(tx, change);
+      const rights = await lockRightsOf(tx, change);
       const stack = assertFound(await createUpdateRuleRepository(tx).lockStack(change.stackId));
-      const outcomes = createEditOutcomeRepository(tx);
       // Reliable here: another run of the same change would hold the lock on the stack's row.
-      if (await wasCommitted(outcomes, change)) return;
+      if (await wasCommitted(tx, change)) return;
       assertUnchanged(stack, change.admission);
       const present = { project: stack.project, stack: stack.stack, tags: readTags(stack.tags) };
       if (rights && !rights.mayWrite(present)) throw rightsLost();
@@ -159,7 +141,9 @@ export class StateEdits {
         if (!(await rights.mayBecome(stack.organizationId, before, next))) throw otherGrants(named);
       });
       // Last, so that giving up the change does not wait for the work, and the deadline is checked as late as possible.
-      if (!(await outcomes.claim(change.updateId, committed, change.admission.deadline))) throw new EditTimedOutError();
+      const { admission, updateId } = change;
+      if (!(await createOutcomeRepository(tx).claim(updateId, committed, admission.deadline)))
+        throw new EditTimedOutError();
     });
   }
 
@@ -189,16 +173,9 @@ export class StateEdits {
     throw error;
   }
 
-  /** Null: an operator. Before the stack is locked, as everywhere. */
-  async #lockRights(tx: Queryable, { stackId, tokenId }: StateEdit): Promise<Rights | null> {
-    if (tokenId === null) return null;
-    const { organization } = assertFound(await createStackRepository(tx).findById(stackId));
-    return this.#lockRightsOf(tx, tokenId, organization);
-  }
-
   /** Prevents the change from being committed, unless it already was. */
   async #giveUp(updateId: string): Promise<'committed' | 'given up' | 'unknown'> {
-    const outcomes = createEditOutcomeRepository(this.#db);
+    const outcomes = createOutcomeRepository(this.#db);
     const deadline = performance.now() + outcomeWaitMs;
     for (;;) {
       try {
@@ -213,12 +190,19 @@ export class StateEdits {
   }
 }
 
+/** Null: an operator. Before the stack is locked, as everywhere. */
+async function lockRightsOf(tx: Queryable, { stackId, tokenId }: StateEdit): Promise<LockedRights | null> {
+  if (tokenId === null) return null;
+  const { organization } = assertFound(await createStackRepository(tx).findById(stackId));
+  return lockRights(tx, tokenId, organization);
+}
+
 /** Throws EditTimedOutError. */
-async function wasCommitted(outcomes: EditOutcomeRepository, { updateId, admission }: StateEdit): Promise<boolean> {
-  const outcome = await outcomes.find(updateId);
+async function wasCommitted(db: Queryable, { updateId, admission }: StateEdit): Promise<boolean> {
+  const outcome = await createOutcomeRepository(db).find(updateId);
   if (outcome?.result === 'committed') return true;
   if (outcome) throw fromRejection(outcome.rejection);
-  if (await outcomes.isPast(admission.deadline)) throw new EditTimedOutError();
+  if (await isPast(db, admission.deadline)) throw new EditTimedOutError();
   return false;
 }
 

@@ -1,0 +1,223 @@
+import { beforeAll, beforeEach, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import type { TestBrowser } from '../testkit/chromium.ts';
+import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
+import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { until } from '../testkit/until.ts';
+import { fileWebServer } from '../testkit/web-server.ts';
+import { signIn, untilAsWide } from '../testkit/web-session.ts';
+
+const organization = 'dev-org';
+
+await suite('what the web UI tells keyboards and screen readers', { ownServer: true, tools: ['chromium'] }, () => {
+  const web = fileWebServer();
+  let server: OwnHoldfastServer;
+  let browser: TestBrowser;
+  let page: Page;
+
+  async function call(path: string, body: object) {
+    const headers = { accept: 'application/vnd.pulumi+8', 'content-type': 'application/json' };
+    const response = await fetch(`${server.url}/api/${path}`, {
+      ...{ method: 'POST', body: JSON.stringify(body) },
+      headers: { ...headers, authorization: `token ${server.token}` },
+    });
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as { readonly ciphertext?: string };
+  }
+
+  beforeAll(async () => {
+    ({ browser, server } = await web());
+    const stack = `stacks/${organization}/web/prod`;
+    await call(`stacks/${organization}/web`, { stackName: 'prod', tags: { team: 'red' } });
+    for (const name of ['first', 'second']) await call(`orgs/${organization}/tokens`, { name, description: name });
+    const plaintext = Buffer.from(JSON.stringify('hidden word')).toString('base64');
+    const { ciphertext } = await call(`${stack}/encrypt`, { plaintext });
+    const password = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270', ciphertext };
+    const type = 'pulumi:pulumi:Stack';
+    const resources = [{ urn: `urn:pulumi:prod::web::${type}::web-prod`, custom: false, type, outputs: { password } }];
+    const state = { url: server.url, owner: organization, project: 'web', stack: 'prod' };
+    const manifest = { time: '2026-01-01T00:00:00Z', magic: '', version: '' };
+    const deployment = { manifest, secrets_providers: { type: 'service', state }, resources };
+    await call(`${stack}/import`, { version: 3, deployment });
+    ({ page } = await signIn(browser, server.url, 'ada'));
+  }, scenarioTimeoutMs);
+
+  beforeEach(async () => {
+    await page.unrouteAll();
+  });
+  const open = (path: string) => page.goto(`${server.url}/${organization}${path}`);
+  const press = (key: string) => page.keyboard.press(key);
+  const row = (name: string) => page.getByRole('row').filter({ hasText: name });
+  const button = (name: string) => page.getByRole('button', { name, exact: true });
+  const untilFocused = (condition: string, what: string) =>
+    until(
+      () => page.evaluate(`((element) => ${condition})(document.activeElement)`) as Promise<boolean>,
+      `${what} has the focus`,
+    );
+
+  test(
+    'after a deletion, the focus is in the content',
+    async () => {
+      await open('/~/tokens');
+      await row('second').waitFor();
+      // A menu that was used before, far from the list.
+      await page.getByRole('button', { name: /^Theme/ }).focus();
+      await press('Enter');
+      await page.getByRole('menu').waitFor();
+      await press('Escape');
+      await page.getByRole('menu').waitFor({ state: 'detached' });
+      await button('Actions for first').focus();
+      await press('Enter');
+      await page.getByRole('menuitem', { name: 'Revoke' }).waitFor();
+      await page.getByRole('menuitem', { name: 'Revoke' }).focus();
+      await press('Enter');
+      await page.getByRole('dialog').getByRole('button', { name: 'Revoke the token' }).focus();
+      await press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+      await untilFocused(`element.ariaLabel === 'Actions for first'`, 'the button of the menu');
+      await press('Enter');
+      await page.getByRole('menuitem', { name: 'Revoke' }).focus();
+      await press('Enter');
+      await page.getByRole('dialog').getByRole('button', { name: 'Revoke the token' }).focus();
+      await press('Enter');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+      await row('first').waitFor({ state: 'detached' });
+      await untilFocused(`element.closest('main') !== null`, 'the content');
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a value that is revealed has the focus, and its button once it is hidden again',
+    async () => {
+      await open('/web/prod');
+      await button('Reveal password').focus();
+      await press('Enter');
+      await page.getByText('hidden word').waitFor();
+      await untilFocused(`element.textContent === 'hidden word'`, 'the value');
+      await button('Hide password').focus();
+      await press('Enter');
+      await page.getByText('hidden word').waitFor({ state: 'detached' });
+      await untilFocused(`element.ariaLabel === 'Reveal password'`, 'the button');
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'the form of a tag returns the focus, and is not cancelled once it is sent',
+    async () => {
+      await open('/web/prod');
+      await button('Add a tag').focus();
+      await press('Enter');
+      await page.getByLabel('Name of the tag').fill('owner');
+      await button('Cancel').focus();
+      await press('Enter');
+      await untilFocused(`element.textContent === 'Add a tag'`, 'the button that opens the form');
+      await press('Enter');
+      await page.getByLabel('Name of the tag').fill('owner');
+      const { promise: isSeen, resolve: goOn } = Promise.withResolvers<void>();
+      await page.route('**/trpc/stacks.setTag*', async (route) => {
+        await isSeen;
+        await route.continue();
+      });
+      await page.getByLabel('Name of the tag').press('Enter');
+      await until(async () => !(await button('Cancel').isEnabled()), 'the form is being sent');
+      goOn();
+      await button('Remove the tag owner').waitFor();
+      await untilFocused(`element.textContent === 'Add a tag'`, 'the button that opens the form');
+      await button('Remove the tag owner').focus();
+      await press('Enter');
+      await button('Remove the tag owner').waitFor({ state: 'detached' });
+      await untilFocused(`element.closest('main') !== null`, 'the content');
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'each page that is gone to is announced, and is the only one that is current',
+    async () => {
+      await open('/web/prod');
+      await page.getByRole('heading', { name: 'web/prod' }).waitFor();
+      const crumbs = page.getByRole('navigation', { name: 'Where you are' });
+      const current = () => crumbs.locator('[aria-current=page]').allTextContents();
+      expect(await current()).toEqual(['prod']);
+      const announced = (title: string) => page.getByRole('status').filter({ hasText: `${title} - Holdfast` });
+      await page.getByRole('link', { name: 'Organization', exact: true }).press('Enter');
+      await announced(`Members of ${organization}`).waitFor({ state: 'attached' });
+      expect(await current()).toEqual(['Members']);
+      await page.evaluate(`history.pushState(null, '', '/${organization}/~/nowhere')`);
+      await page.evaluate(`dispatchEvent(new PopStateEvent('popstate'))`);
+      await announced('Page not found').waitFor({ state: 'attached' });
+      await open('/web/prod/updates/1');
+      await crumbs.getByText('Update 1').waitFor();
+      expect(await current()).toEqual(['Update 1']);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a small problem on a page does not hide that the page may be out of date',
+    async () => {
+      await open('/web/prod');
+      await button('Reveal password').waitFor();
+      await page.evaluate(`document.querySelector('main').insertAdjacentHTML('beforeend', '<p role="alert">No</p>')`);
+      await page.route('**/healthz', (route) => route.abort());
+      await page.route('**/trpc/**', (route) => route.abort());
+      await page.evaluate("dispatchEvent(new Event('visibilitychange'))");
+      await page.getByRole('status').filter({ hasText: 'The server does not answer' }).waitFor();
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a key of the page leaves the focus in what is open above it',
+    async () => {
+      await open('');
+      await row('web/prod').waitFor();
+      await press('?');
+      await untilFocused(`element.closest('[role=dialog]') !== null`, 'the list of keys');
+      await press('/');
+      expect(await page.evaluate(`document.activeElement.closest('[role=dialog]') !== null`)).toBe(true);
+      await press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a narrow window shows all of a table',
+    async () => {
+      await call(`orgs/${organization}/update-rules`, { kind: 'freeze', settings: {}, note: 'Sale' });
+      await page.setViewportSize({ width: 640, height: 480 });
+      await open('/~/rules');
+      await page.getByText('Sale').waitFor();
+      expect(await page.locator('td[data-name="Set by"]').first().isVisible()).toBe(true);
+      await untilAsWide(page, 640);
+      await page.setViewportSize({ width: 1280, height: 720 });
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'keys that belong to an input method do nothing else',
+    async () => {
+      await open('');
+      await row('web/prod').waitFor();
+      const compose = (key: string) =>
+        page.evaluate(
+          `document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: '${key}', bubbles: true, cancelable: true, isComposing: true }))`,
+        ) as Promise<boolean>;
+      await press('/');
+      await untilFocused(`element.type === 'search'`, 'the filter');
+      await page.keyboard.type('web');
+      // Nothing has prevented what the browser does.
+      for (const key of ['ArrowDown', 'Enter', 'Escape']) expect([key, await compose(key)]).toEqual([key, true]);
+      await press('Control+k');
+      const field = page.getByRole('combobox', { name: 'Stack, page or command' });
+      await field.and(page.locator(':focus')).waitFor();
+      for (const key of ['ArrowDown', 'Enter']) expect([key, await compose(key)]).toEqual([key, true]);
+      expect(await field.isVisible()).toBe(true);
+    },
+    scenarioTimeoutMs,
+  );
+});

@@ -1,0 +1,16 @@
+import { exitCodeOf, onEndSignal } from '../shared/platform/lifecycle/end-signals.ts';
+
+/**
+ * Ends the process after `work` on SIGINT and SIGTERM, and at once on a second signal. Returns a function that undoes that, and does not
+ * return after such a signal: what fails because of `work` must not end the process with another code.
+ */
+export function endAfter(work: () => Promise<void>): () => Promise<void> {
+  let ending: Promise<void> | null = null;
+  const forget = onEndSignal((signal) => {
+    ending = work().finally(() => process.exit(exitCodeOf(signal)));
+  });
+  return async () => {
+    if (ending === null) forget();
+    await ending;
+  };
+}
