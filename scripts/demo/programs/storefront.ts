@@ -74,7 +74,7 @@ export const storefront: DemoProgram = {
     for (const part of ['web', 'cart', 'search', 'checkout', 'images'].slice(0, 1 + stack.scale)) {
       const image = `${account}.dkr.ecr.${stack.region}.amazonaws.com/${part}:1.${40 + number}.${part.length % 4}`;
       const definition = list.add(
-        'aws:ecs/taskDefinition:JobDefinition',
+        'aws:ecs/taskDefinition:TaskDefinition',
         part,
         {
           family: part,
