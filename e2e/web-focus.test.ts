@@ -88,6 +88,23 @@ await suite('what the web UI tells keyboards and screen readers', { ownServer: t
   );
 
   test(
+    'a dialog that follows another one returns the focus to what opened the first',
+    async () => {
+      await open('/~/tokens');
+      await button('Create a token').focus();
+      await press('Enter');
+      const dialog = page.getByRole('dialog');
+      await dialog.getByRole('textbox', { name: /^Name/ }).fill('third');
+      await press('Enter');
+      await dialog.getByRole('button', { name: 'I have stored it' }).focus();
+      await press('Enter');
+      await dialog.waitFor({ state: 'detached' });
+      await untilFocused(`element.textContent === 'Create a token'`, 'the button that opened the first');
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
     'a value that is revealed has the focus, and its button once it is hidden again',
     async () => {
       await open('/web/prod');
