@@ -104,6 +104,36 @@ await suite('parts of the web UI that cannot be loaded', { ownServer: true, tool
   );
 
   test(
+    'a page that is slow to arrive is waited for, however often its server answers meanwhile',
+    async () => {
+      let probed = 0;
+      page.on('request', (request) => {
+        if (request.url() === `${server.url}/` && !request.isNavigationRequest()) probed++;
+      });
+      await fail(/assets\/stack-page-.*\.js/);
+      await link().click();
+      await notice('The page could not be loaded').waitFor();
+      const { promise: isThere, resolve: arrive } = Promise.withResolvers<void>();
+      let isComing = false;
+      await page.unrouteAll();
+      await page.route(/assets\/stack-page-.*\.js/, async (route) => {
+        isComing = true;
+        await isThere;
+        await route.continue();
+      });
+      await until(async () => isComing, 'it was asked for again');
+      const before = probed;
+      await until(async () => opened > 0 || probed > before + 4, 'the server has answered several times');
+      await expectKept();
+      arrive();
+      await heading().waitFor();
+      expect(await page.evaluate('window.isSamePage')).toBe(true);
+      expect(opened).toBe(0);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
     'a page whose styles were refused ahead is never shown without them',
     async () => {
       const refused = await fail(/assets\/stack-page-.*\.css/);

@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { callApiOk } from '../testkit/api-call.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -88,6 +89,23 @@ await suite('what the web UI tells keyboards and screen readers', { ownServer: t
   );
 
   test(
+    'a dialog that follows another one returns the focus to what opened the first',
+    async () => {
+      await open('/~/tokens');
+      await button('Create a token').focus();
+      await press('Enter');
+      const dialog = page.getByRole('dialog');
+      await dialog.getByRole('textbox', { name: /^Name/ }).fill('third');
+      await press('Enter');
+      await dialog.getByRole('button', { name: 'I have stored it' }).focus();
+      await press('Enter');
+      await dialog.waitFor({ state: 'detached' });
+      await untilFocused(`element.textContent === 'Create a token'`, 'the button that opened the first');
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
     'a value that is revealed has the focus, and its button once it is hidden again',
     async () => {
       await open('/web/prod');
@@ -128,7 +146,71 @@ await suite('what the web UI tells keyboards and screen readers', { ownServer: t
       await button('Remove the tag owner').focus();
       await press('Enter');
       await button('Remove the tag owner').waitFor({ state: 'detached' });
-      await untilFocused(`element.closest('main') !== null`, 'the content');
+      await untilFocused(`element.textContent === 'Add a tag'`, 'the button that opens the form');
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'the form of a tag ends with its answer, before the page is read again',
+    async () => {
+      await open('/web/prod');
+      await button('Add a tag').click();
+      const name = page.getByLabel('Name of the tag');
+      await name.fill('tier');
+      const { promise: isOver, resolve: goOn } = Promise.withResolvers<void>();
+      const { promise: isRead, resolve: noteRead } = Promise.withResolvers<void>();
+      await page.route('**/trpc/stacks.*', async (route) => {
+        if (!route.request().url().includes('stacks.setTag')) {
+          noteRead();
+          await isOver;
+        }
+        await route.continue();
+      });
+      await name.press('Enter');
+      await isRead;
+      await name.waitFor({ state: 'detached' });
+      goOn();
+      await button('Remove the tag tier').waitFor();
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a tag whose removal is refused keeps the focus, and one that is removed leaves it where it is',
+    async () => {
+      const setZone = (value: string) =>
+        callApiOk(server, 'POST', `stacks/${organization}/web/prod/tags`, { name: 'zone', value });
+      await setZone('north');
+      await open('/web/prod');
+      const remove = button('Remove the tag zone');
+      const other = button('Remove the tag team');
+      await remove.waitFor();
+      const holdReads = async (): Promise<() => void> => {
+        const { promise: isOver, resolve } = Promise.withResolvers<void>();
+        await page.route('**/trpc/stacks.get*', async (route) => {
+          await isOver;
+          await route.continue();
+        });
+        return resolve;
+      };
+      const showChange = await holdReads();
+      // Another user changes it.
+      await setZone('south');
+      await remove.focus();
+      await press('Enter');
+      showChange();
+      await page.getByRole('alert').waitFor();
+      await page.getByTitle('south').waitFor();
+      await untilFocused(`element.ariaLabel === 'Remove the tag zone'`, 'the button of the tag');
+      const showRemoval = await holdReads();
+      await press('Enter');
+      await page.getByRole('alert').waitFor({ state: 'detached' });
+      await until(() => other.isEnabled(), 'the tag is removed');
+      await other.focus();
+      showRemoval();
+      await remove.waitFor({ state: 'detached' });
+      await untilFocused(`element.ariaLabel === 'Remove the tag team'`, 'the button of the other tag');
     },
     scenarioTimeoutMs,
   );

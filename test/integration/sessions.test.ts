@@ -313,6 +313,11 @@ describe('a password', () => {
     const ended = await new PageBrowser(app).post('/cli-login', {}, headers);
     expect(ended.status).toBe(401);
     expect(ended.text).toContain('href="/sign-in?next=%2Fcli-login%3FcliSessionPort%3D1"');
+    // A refused form has left the account page at its own address, where a browser finds nothing after the sign-in.
+    const refusedForm = { referer: 'http://localhost:9090/account/password' };
+    const endedThere = await new PageBrowser(app).post('/account/leave', {}, refusedForm);
+    expect(endedThere.status).toBe(401);
+    expect(endedThere.text).toContain('href="/sign-in?next=%2Faccount"');
     expect((await change(goodPassword, 'short')).status).toBe(400);
     expect((await change(goodPassword, next)).status).toBe(303);
     expect(await browser.isSignedIn()).toBe(true);

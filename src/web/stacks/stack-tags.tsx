@@ -15,6 +15,14 @@ import styles from './stack-tags.module.css';
 const ownPrefixes = ['pulumi:', 'gitHub:', 'vcs:'];
 const isOwn = (name: string): boolean => ownPrefixes.some((prefix) => name.startsWith(prefix));
 
+/**
+ * Reads stacks again, also after a refusal: another user has changed the value, and the new value is then shown. Nobody waits for
+ * it: one slow read would keep the form open.
+ */
+function readStacks(): void {
+  void queryClient.invalidateQueries({ queryKey: trpc.stacks.pathKey() });
+}
+
 interface StackTagsProps {
   readonly stack: StackRef;
   readonly tags: Readonly<Record<string, string>>;
@@ -25,18 +33,25 @@ interface StackTagsProps {
 export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
   const [isAdding, setIsAdding] = useState(false);
   const place = useRef<HTMLDivElement>(null);
-  /** The button that adds a tag gets the focus of what is gone. */
-  const focusAdd = (): void => {
-    if (!place.current?.contains(document.activeElement) && document.activeElement !== document.body) return;
-    place.current?.querySelector<HTMLElement>('[data-add]')?.focus();
+  /** The button of the tag that is being removed. */
+  const removing = useRef<HTMLElement>(null);
+  /** Gives the focus to what is in the place of an element that had it. */
+  const passFocus = (next: HTMLElement | null | undefined): void => {
+    if (document.activeElement === document.body) next?.focus({ preventScroll: true });
   };
+  const findAdd = () => place.current?.querySelector<HTMLElement>('[data-add]');
   const endAdding = (): void => {
     flushSync(() => setIsAdding(false));
-    focusAdd();
+    passFocus(findAdd());
   };
-  const refresh = (): Promise<void> => queryClient.invalidateQueries({ queryKey: trpc.stacks.pathKey() });
-  // Also after a refusal: another user has changed the value, and the new value is then shown.
-  const remove = useMutation(trpc.stacks.removeTag.mutationOptions({ onSettled: refresh }));
+  const remove = useMutation(trpc.stacks.removeTag.mutationOptions({ onSettled: readStacks }));
+  useEffect(() => {
+    const button = removing.current;
+    // Once its tag is removed, the button stays until the tags are read again.
+    if (button === null || remove.isPending || (remove.isSuccess && button.isConnected)) return;
+    removing.current = null;
+    passFocus(button.isConnected ? button : findAdd());
+  });
   const sorted = Object.entries(tags).sort(([one], [other]) => (one < other ? -1 : 1));
   return (
     <div ref={place} className={styles['tags']}>
@@ -56,7 +71,10 @@ export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
                 className={styles['remove']}
                 aria-label={stackTagTexts.remove(name)}
                 disabled={remove.isPending}
-                onClick={() => remove.mutate({ ...stack, name, value }, { onSettled: focusAdd })}
+                onClick={({ currentTarget }) => {
+                  removing.current = currentTarget;
+                  remove.mutate({ ...stack, name, value });
+                }}
               >
                 <X size={13} />
               </button>
@@ -92,12 +110,7 @@ function TagForm({ onEnd, stack, tags }: TagFormProps) {
   const [value, setValue] = useState('');
   const first = useRef<HTMLInputElement>(null);
   useEffect(() => first.current?.focus(), []);
-  const add = useMutation(
-    trpc.stacks.setTag.mutationOptions({
-      // Also after a refusal: the note below then shows the value that another user has set.
-      onSettled: () => queryClient.invalidateQueries({ queryKey: trpc.stacks.pathKey() }),
-    }),
-  );
+  const add = useMutation(trpc.stacks.setTag.mutationOptions({ onSettled: readStacks }));
   const isComplete = name !== '' && !isOwn(name);
   return (
     <form

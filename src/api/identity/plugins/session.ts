@@ -49,7 +49,10 @@ export async function registerSession(app: FastifyInstance, services: Services):
 /** Where to sign in. From a form that needs it, of a page of ours, the way leads back to its page. */
 function signInLink({ headers: { referer = '' }, method }: FastifyRequest, status: number): string {
   const from = method === 'POST' && status === 401 ? URL.parse(referer) : null;
-  return from === null ? '/sign-in' : `/sign-in?next=${encodeURIComponent(safeNext(from.pathname + from.search))}`;
+  if (from === null) return '/sign-in';
+  // The account page is also shown at the addresses of its forms, which only take forms, once one was refused.
+  const next = from.pathname.startsWith('/account/') ? '/account' : from.pathname + from.search;
+  return `/sign-in?next=${encodeURIComponent(safeNext(next))}`;
 }
 
 function assertPageAccess({ config, method, url }: RouteOptions): void {

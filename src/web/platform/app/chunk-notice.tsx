@@ -1,6 +1,6 @@
 import { type AnyRouter, useRouterState } from '@tanstack/react-router';
 import { CircleAlert, CloudOff, RefreshCw } from 'lucide-react';
-import { useEffect, useState } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import { chunkTexts, problemTexts } from '../texts.tsx';
 import { Button } from '../ui/button.tsx';
 import { forgetMissingPages, type MissingChunk, useMissingChunks } from '../ui/chunks.tsx';
@@ -24,7 +24,7 @@ export function ChunkNotice({ router }: { readonly router: AnyRouter }) {
   const missing = useMissingChunks();
   const isNavigating = useRouterState({ router, select: ({ status }) => status === 'pending' });
   useEffect(() => router.subscribe('onBeforeNavigate', forgetMissingPages), [router]);
-  const awaited = missing.filter(({ isPage }) => isNavigating || !isPage);
+  const awaited = useMemo(() => missing.filter(({ isPage }) => isNavigating || !isPage), [missing, isNavigating]);
   if (awaited.length === 0) return null;
   return <Missing awaited={awaited} isFirst={router.state.resolvedLocation === undefined} />;
 }
@@ -53,7 +53,10 @@ function Missing({ awaited, isFirst }: { readonly awaited: readonly MissingChunk
       if (isOver) return;
       if (server === 'away') noteReached(false);
       retries = server === 'same-build' ? retries + 1 : -1;
-      const found: Cause = retries < maxRetries ? server : 'stuck';
+      if (retries < 0) for (const chunk of awaited) chunk.forgive();
+      // A large part that is on its way over a slow line has not failed.
+      const isStuck = retries >= maxRetries && awaited.some(({ failures }) => failures() > maxRetries);
+      const found: Cause = isStuck ? 'stuck' : server;
       // After a release, the parts of this page have other names. The address is already that of the new page; a page that was
       // just loaded gains nothing from being loaded again, and a part is not worth what has been typed.
       if ((found === 'other-build' || found === 'stuck') && isPage && !isFirst) {
@@ -65,7 +68,7 @@ function Missing({ awaited, isFirst }: { readonly awaited: readonly MissingChunk
     const timer = setInterval(() => void ask(), retryMs);
     void ask();
     return stop;
-  }, [isPage, isFirst]);
+  }, [awaited, isPage, isFirst]);
   if (cause === null) return null;
   return (
     <div className={styles['place']} role="alert">

@@ -8,6 +8,9 @@ export interface MissingChunk {
   /** A page waits for it only while the router goes there; a part is waited for as long as it is on the page. */
   readonly isPage: boolean;
   readonly retry: () => void;
+  /** How many attempts have failed since `forgive` was called. */
+  readonly failures: () => number;
+  readonly forgive: () => void;
 }
 
 interface Chunk<Content> extends MissingChunk {
@@ -40,13 +43,18 @@ export function useMissingChunks(): readonly MissingChunk[] {
 
 /** Forgets pages that could not be loaded when a pointer was over their link, and that nobody has opened. */
 export function forgetMissingPages(): void {
-  for (const chunk of missing) if (chunk.isPage) setMissing(chunk, false);
+  for (const chunk of missing) {
+    if (!chunk.isPage) continue;
+    chunk.forgive();
+    setMissing(chunk, false);
+  }
 }
 
 function createChunk<Content>(importer: () => Promise<Content>, isPage: boolean): Chunk<Content> {
   let content: Content | null = null;
   let isLoading = false;
   let wants = 0;
+  let failures = 0;
   let finish = (): void => {};
   const done = new Promise<void>((resolve) => {
     finish = resolve;
@@ -61,6 +69,7 @@ function createChunk<Content>(importer: () => Promise<Content>, isPage: boolean)
       finish();
       for (const listener of listeners) listener();
     } catch {
+      failures++;
       setMissing(chunk, isPage || wants > 0);
     }
     isLoading = false;
@@ -71,6 +80,10 @@ function createChunk<Content>(importer: () => Promise<Content>, isPage: boolean)
   };
   const chunk: Chunk<Content> = {
     isPage,
+    failures: () => failures,
+    forgive: () => {
+      failures = 0;
+    },
     load,
     read: () => content,
     retry: () => void load(),

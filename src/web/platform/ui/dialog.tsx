@@ -1,6 +1,6 @@
 import { Dialog as Base } from '@base-ui/react/dialog';
 import { X } from 'lucide-react';
-import { type ReactNode, useEffect, useMemo, useRef } from 'react';
+import { type ReactNode, useCallback, useMemo, useRef } from 'react';
 import { buttonClass } from './button.tsx';
 import styles from './dialog.module.css';
 import { dialogTexts } from './texts.tsx';
@@ -62,9 +62,14 @@ export function Dialog({
   const popup = useRef<HTMLDivElement>(null);
   // Remembered before a field in it takes the focus: it returns there.
   const before = useMemo(() => (isOpen ? findOpeners() : []), [isOpen]);
-  useEffect(() => {
-    if (popup.current) openers.set(popup.current, before);
-  }, [before]);
+  // Not in an effect: the popup is rendered later than the dialog.
+  const keepPopup = useCallback(
+    (element: HTMLDivElement | null) => {
+      popup.current = element;
+      if (element) openers.set(element, before);
+    },
+    [before],
+  );
   const returnFocus = () => {
     const opener = before.find(({ isConnected }) => isConnected);
     if (opener instanceof HTMLElement) {
@@ -86,7 +91,7 @@ export function Dialog({
       <Base.Portal>
         <Base.Backdrop className={styles['backdrop']} />
         <Base.Popup
-          ref={popup}
+          ref={keepPopup}
           className={`${styles['popup']} ${styles[position]}`}
           finalFocus={returnFocus}
           {...(position === 'middle' ? { initialFocus: focusField } : {})}
