@@ -78,7 +78,7 @@ describe('docker-compose.yml', () => {
 
   test('is reached through the proxy only', () => {
     expect(service('server').ports).toBeUndefined();
-    expect(service('single-proxy').ports).toEqual(['80:80', '443:443', '127.0.0.1:9090:9090']);
+    expect(service('single-proxy').ports).toEqual(['0.0.0.0:80:80', '0.0.0.0:443:443', '127.0.0.1:9090:9090']);
     expect(service('s3').ports).toEqual(['127.0.0.1:9000:9000', '127.0.0.1:9001:9001']);
   });
 
@@ -161,7 +161,7 @@ describe('docker-compose.yml', () => {
     });
 
     test('is reached through the proxy only, with the checked-in configuration', () => {
-      const published = Object.entries(cluster).filter(([, { ports }]) => ports?.includes('443:443'));
+      const published = Object.entries(cluster).filter(([, { ports }]) => ports?.includes('0.0.0.0:443:443'));
       expect(published.map(([name]) => name)).toEqual(['proxy']);
       expect(cluster['proxy']?.environment['PROXY_API_UPSTREAMS']?.split(' ')).toEqual(
         apis.map(([name]) => `${name}:9090`),
