@@ -177,7 +177,7 @@ test('a move goes on after its command was killed in each phase', async () => {
   expect(countFiles(here)).toBe(0);
   here = there;
   expect(await withStore(here, (store) => store.findAbsent(keys))).toEqual([]);
-}, 180_000);
+}, 600_000);
 
 test('missing and different blobs are listed, prevent the switch, and are repaired by another copy', async () => {
   await copy();

@@ -1,16 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
-import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
 import { createDueIndexRepository } from '../../src/shared/search/due-index-repository.ts';
-import { indexDue } from '../../src/workers/search/index-states.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
 import { create, environment, run } from '../support/output-events.ts';
 import { ask } from '../support/procedures.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { indexedRows, stackId, stateOf } from '../support/state-index.ts';
+import { indexAll, indexedRows, stackId, stateOf } from '../support/state-index.ts';
 import { type TestResponse, testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { complete } from '../support/update-calls.ts';
@@ -32,14 +30,7 @@ async function write(stack: TestStack, resources: Parameters<typeof stateOf>[1])
   const update = await startUpdate(app, stack);
   await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: stateOf(stack, resources) }));
   await ok(complete(app, update));
-  await indexAll();
-}
-
-/** Also what earlier tests have left, which may be due again meanwhile, before the stacks of this one. */
-async function indexAll(): Promise<void> {
-  const due = 'select 1 from state_index_due where claimed_until is null or claimed_until < clock_timestamp() limit 1';
-  do await indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(1e9) });
-  while ((await query(app, due)).length > 0);
+  await indexAll(app);
 }
 
 const remove = ({ auth, path }: TestStack) => app.call('DELETE', `${path}?force=false`, { auth });
@@ -96,7 +87,7 @@ test('a rule refuses a rename that another session held up while a consumer appe
 
 test('while a state is not indexed, a rule refuses, or warns, and the search says so', async () => {
   const stack = await createStack(app);
-  await indexAll();
+  await indexAll(app);
   const { auth, organization } = stack;
   await ok(app.call('POST', `/api/stacks/${organization}/apps`, { auth, body: { stackName: 'shop' } }));
   const consumer = { ...stack, project: 'apps', stack: 'shop', path: `/api/stacks/${organization}/apps/shop` };
@@ -120,7 +111,7 @@ test('while a state is not indexed, a rule refuses, or warns, and the search say
   await ok(app.call('POST', `${stack.path}/update/${warned.updateID}/cancel`, { auth }));
   await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
   const waiting = remove(stack);
-  await indexAll();
+  await indexAll(app);
   expect((await waiting).json.message).toContain(`is read by ${organization}/apps/shop: `);
   expect(await search()).toBeNull();
 });
@@ -169,7 +160,7 @@ test('a rebuilt index is due no more, and wrong rows of it are right', async () 
     () => app.context.indexer.rebuild(id, { allVersions: false }),
     async () => {
       await runAdminCommand(app, 'index', 'rebuild', '--all');
-      await indexAll();
+      await indexAll(app);
     },
   ];
   for (const rebuild of rebuilds) {

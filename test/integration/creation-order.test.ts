@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
-import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
-import { indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from '../support/database.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { stateOf } from '../support/state-index.ts';
+import { indexAll, stateOf } from '../support/state-index.ts';
 import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
 import { cancel, complete } from '../support/update-calls.ts';
 import { keepQueueProcesses } from '../support/update-queue.ts';
@@ -70,7 +68,7 @@ async function consumed(stack: TestStack): Promise<() => Promise<Reason>> {
   const body = stateOf(consumer, [{ name: 'network', type: 'pulumi:pulumi:StackReference', inputs }]);
   await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body }));
   await ok(complete(app, update));
-  await indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(1e9) });
+  await indexAll(app);
   return () => ruled(stack, /^409 .*its outputs will be gone/, { kind: 'consumers', settings: { mode: 'refuse' } });
 }
 

@@ -68,7 +68,7 @@ const runningHere = [
     (name) => `admin ${name}`,
   ),
   ...['after-restore', 'take-over', 'site status', 'site promote', 'site demote'].map((name) => `admin ${name}`),
-  ...['backup create', 'backup list', 'backup verify', 'backup restore', 'backup prune', 'blobs status'],
+  ...['backup create', 'backup list', 'backup verify', 'backup restore', 'blobs status'],
   ...['bundle status', 'bundle return'],
 ];
 

@@ -548,6 +548,7 @@ describe('generated calls are answered as the API description says', () => {
       'GET /api/orgs/:organization/update-rules/estimate',
       `PUT ${stackPath}/versions/:stackVersion/pin`,
       `DELETE ${stackPath}/versions/:stackVersion/pin`,
+      `PATCH ${stackPath}/tags/:tag`,
       `POST ${stackPath}/approvals`,
       'POST /api/orgs/:organization/hooks',
       `POST ${stackPath}/hooks`,

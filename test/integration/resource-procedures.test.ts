@@ -1,4 +1,6 @@
 import { beforeEach, expect, test } from '@jest/globals';
+import { createResourceRepository } from '../../src/api/search/resource-repository.ts';
+import { sql } from '../../src/shared/platform/db/sql.ts';
 import { person } from '../support/grants.ts';
 import { ask } from '../support/procedures.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
@@ -103,6 +105,24 @@ test('the commit of a change is shown however large the environment of its updat
   expect((await read('updates.list')).items).toMatchObject([expected, { commit: null, branch: null, ciUrl: null }]);
   const stacks = await read('stacks.list');
   expect(stacks.items).toMatchObject([{ lastUpdate: { commit: 'abcdef0123456789' } }]);
+});
+
+test('a page of a graph has few dependencies, however many each resource has', async () => {
+  const names = Array.from({ length: 1_500 }, (_, at) => `d${at}`);
+  await up([{ name: 'c', dependencies: names }, ...['a', 'b'].map((name) => ({ name }))]);
+  await index();
+  const id = await stackId(app, stack);
+  const rows = createResourceRepository(app.context.db);
+  const addRows = (count: number) =>
+    app.context.db.query(sql.nothing`
+      insert into stack_resources
+      select (jsonb_populate_record(r, jsonb_build_object('key', 'more' || n, 'place', 'z' || n))).*
+      from stack_resources r, generate_series(1, ${count}::integer) n where r.stack_id = ${id} and r.name = 'c'`);
+  await addRows(30);
+  const page = await rows.listEdges(id, null, 5_000);
+  expect(page.length).toBeGreaterThan(10);
+  expect(page.reduce((sum, { dependencies }) => sum + dependencies.length, 0)).toBeLessThan(22_000);
+  expect((await read('resources.graph')).names).toHaveLength(33);
 });
 
 test('a graph finds resources many pages away', async () => {

@@ -8,13 +8,11 @@ import { exportStacks } from '../../src/api/stacks/stack-export.ts';
 import { StackQueries } from '../../src/api/stacks/stack-queries.ts';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
-import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
-import { indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
 import { ask, command } from '../support/procedures.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { stackId, stateOf, type TestResource } from '../support/state-index.ts';
+import { indexAll, stackId, stateOf, type TestResource } from '../support/state-index.ts';
 import { testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { complete } from '../support/update-calls.ts';
@@ -32,7 +30,7 @@ async function addStack(of: TestStack, project: string, stack: string, tags: obj
 
 async function write(stack: TestStack, resources: readonly TestResource[]): Promise<void> {
   await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: stateOf(stack, resources) }));
-  await indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(1e9) });
+  await indexAll(app);
 }
 
 const provider = (version: string) => ({
@@ -446,7 +444,7 @@ test('an index that is behind for long is in the header that the CLI prints', as
   const id = await stackId(app, stack);
   await query(app, `update state_index_due set noted_at = now() - interval '2 minutes' where stack_id = $1`, [id]);
   expect(await warning()).toMatch(/^The index is 1\d\d s behind: it lacks the newest state of 1 stack\(s\)$/);
-  await indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(1e9) });
+  await indexAll(app);
   expect(await warning()).toBeUndefined();
 });
 
@@ -486,7 +484,7 @@ test('who may not read all stacks does not learn from the lag of the index when 
   );
   expect(await lags(reader.auth)).toEqual([1_000, 1_000, 1_000]);
   await query(app, `delete from state_index_due where stack_id = any ($1)`, [added.map(({ id }) => id)]);
-  await indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(1e9) });
+  await indexAll(app);
 });
 
 test('a resource older than the index says so, in a form that the CLI can print', async () => {

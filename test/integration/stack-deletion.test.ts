@@ -33,6 +33,7 @@ const finished = (on: TestApp): Promise<number> => createStackDeletion(on.contex
 /** Bodies that the routes would accept; `{}` for the others. */
 const bodies: Readonly<Record<string, object>> = {
   tags: { name: 'a', value: 'b' },
+  ':tag': { value: 'b' },
   rename: { newName: 'other' },
   config: { environment: 'e' },
   encrypt: { plaintext: 'QQ==' },

@@ -1,3 +1,5 @@
+import { BytePace } from '../../src/shared/platform/slices/byte-pace.ts';
+import { indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from './database.ts';
 import type { TestStack } from './state.ts';
 import type { TestApp } from './test-app.ts';
@@ -68,4 +70,11 @@ export async function indexedChanges(app: TestApp, stack: TestStack) {
   return rows
     .map(({ change, paths, urn, version }) => ({ version, name: urn.split('::').at(-1) as string, change, paths }))
     .sort((a, b) => a.version - b.version || (a.name < b.name ? -1 : 1));
+}
+
+/** Indexes what is due, also what earlier tests have left, which may come before the stacks of this one. */
+export async function indexAll(app: TestApp): Promise<void> {
+  const due = 'select 1 from state_index_due where claimed_until is null or claimed_until < clock_timestamp() limit 1';
+  do await indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(1e9) });
+  while ((await query(app, due)).length > 0);
 }

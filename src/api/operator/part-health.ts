@@ -1,3 +1,5 @@
+import { cutText } from '../../shared/platform/text/cut-text.ts';
+
 /** Health of a service that the server needs. */
 export interface PartHealth {
   readonly isUp: boolean;
@@ -34,7 +36,7 @@ export class PartProbe {
       await this.#check(this.#limitMs);
       return { isUp: true, latencyMs: performance.now() - startedAt, lastFailure: this.#lastFailure };
     } catch (error) {
-      const message = error instanceof Error ? error.message.slice(0, maxMessage) : 'no answer';
+      const message = error instanceof Error ? cutText(error.message, maxMessage) : 'no answer';
       this.#lastFailure = { at: new Date().toISOString(), message };
       return { isUp: false, latencyMs: null, lastFailure: this.#lastFailure };
     }

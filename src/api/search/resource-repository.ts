@@ -65,6 +65,9 @@ const AuthorRow = Type.Object({
   branch: Text,
   ciUrl: Text,
 });
+/** A resource has up to 2,000: a page of rows alone could have millions. */
+const maxPageDependencies = 20_000;
+
 /** Who made a version. */
 export type VersionAuthorRow = Row<typeof AuthorRow>;
 
@@ -179,7 +182,7 @@ export function createResourceRepository(db: Queryable) {
       return rows.map(({ urn }) => urn);
     },
 
-    /** Dependencies of resources, in the order of lists. */
+    /** Dependencies of resources, in the order of lists: of at most `limit` of them, and about `maxPageDependencies`. Empty after the last. */
     listEdges: async (
       stackId: string,
       after: ResourcePosition | null,
@@ -188,9 +191,13 @@ export function createResourceRepository(db: Queryable) {
       const rows = await db.any(sql.rows(EdgeRow)`
         /* resources.listEdges */
         select place, key, urn, name, parent, array_to_json(dependencies)::text as dependencies
-        from stack_resources where stack_id = ${stackId} and not is_deleted
-          and ${after === null ? sql.fragment`true` : sql.fragment`(place, key) > (${after.place}, ${after.key})`}
-        order by place, key limit ${limit}`);
+        from (
+          select place, key, urn, name, parent, dependencies,
+            sum(cardinality(dependencies)) over (order by place, key) - cardinality(dependencies) as before
+          from stack_resources where stack_id = ${stackId} and not is_deleted
+            and ${after === null ? sql.fragment`true` : sql.fragment`(place, key) > (${after.place}, ${after.key})`}
+          order by place, key limit ${limit}) r
+        where before < ${maxPageDependencies} order by place, key`);
       return rows.map((row) => ({ ...row, dependencies: JSON.parse(row.dependencies) as string[] }));
     },
 

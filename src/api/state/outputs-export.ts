@@ -1,5 +1,5 @@
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import { scanMembers, scanMembersInSlices, sliceOf } from '../../shared/platform/json/json-text.ts';
+import { scanMembersInSlices, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { joinParts, nameText, replaceRanges } from '../../shared/platform/json/member-edits.ts';
 import { Slices } from '../../shared/platform/slices/slices.ts';
 import { listSecretsInSlices } from './resources/redacted-json.ts';
@@ -20,6 +20,7 @@ export interface OutputsExport {
 
 /** The fixed cost of an output, in bytes. */
 const memberBytes = 2_048;
+const maxTypeBytes = 256;
 
 /** The manifest without time and CLI version, which are not outputs. */
 const manifest = Buffer.from('"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}');
@@ -34,7 +35,7 @@ export async function exportOutputs(
   decrypt: DecryptSecret | null,
 ): Promise<OutputsExport> {
   const { features, outputs, secretsProviders, urn, version } = await readRootOutputs(state);
-  const isService = typeOf(secretsProviders) === 'service';
+  const isService = (await typeOf(secretsProviders)) === 'service';
   const members: Buffer[] = [];
   const secret: string[] = [];
   const leftOut: string[] = [];
@@ -90,7 +91,9 @@ async function showSecrets(
   return { value: replaceRanges(value, replacements), isSecret: true };
 }
 
-function typeOf(secretsProviders: Buffer | null): unknown {
-  const span = secretsProviders && scanMembers(secretsProviders)?.get('type');
-  return span ? JSON.parse(sliceOf(secretsProviders, span).toString('utf8')) : null;
+/** Empty if it is absent, or longer than any. */
+async function typeOf(secretsProviders: Buffer | null): Promise<string> {
+  const span = secretsProviders && (await scanMembersInSlices(secretsProviders))?.get('type');
+  if (span?.kind !== 'string' || span.end - span.start > maxTypeBytes) return '';
+  return JSON.parse(sliceOf(secretsProviders as Buffer, span).toString('utf8')) as string;
 }

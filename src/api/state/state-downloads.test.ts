@@ -89,6 +89,28 @@ test('states in rows and small ones do not wait', async () => {
   await start(downloads, stateOf(mib).reader, 'slow').opened;
 });
 
+test('large outputs wait until clients have earlier ones', async () => {
+  const downloads = new StateDownloads();
+  const send = (who: string, bytes = mib) => {
+    const raw = Object.assign(new EventEmitter(), { closed: false });
+    const reply = { raw } as unknown as FastifyReply;
+    const call = { caller: { userId: who, tokenId: who }, organization: 'org', reply };
+    return { raw, admitted: downloads.admitOutputs(call, bytes).then(() => who) };
+  };
+  const slow = Array.from({ length: 8 }, (_, at) => send(`slow${at}`));
+  await Promise.all(slow.map(({ admitted }) => admitted));
+  const next = send('next').admitted;
+  expect(await Promise.race([next, send('small', 1_000).admitted])).toBe('small');
+  // Few wait: they are in memory, too.
+  const waiting = ['a', 'b', 'c'].map((who) => send(who));
+  await expect(send('one more').admitted).rejects.toThrow(UnavailableError);
+  slow[0]?.raw.emit('finish');
+  slow[0]?.raw.emit('close');
+  expect(await next).toBe('next');
+  for (const { raw } of waiting) raw.emit('close');
+  await Promise.all(waiting.map(({ admitted }) => expect(admitted).rejects.toThrow('The client is gone')));
+});
+
 test('a download that waits too long fails', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick'] });
   try {

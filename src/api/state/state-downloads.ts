@@ -13,6 +13,13 @@ const limits: SemaphoreLimits = {
   ...{ waiting: 512, waitingPerCaller: 512, waitMs: 20_000 },
 };
 
+/** Outputs are in memory as a whole, up to 8 MiB and more, until their client has them, and while they wait. Small ones do not count. */
+const outputLimits: SemaphoreLimits = {
+  ...{ atOnce: 16, atOncePerCaller: 8, atOncePerOrganization: 8 },
+  ...{ waiting: 4, waitingPerCaller: 2, waitMs: 20_000 },
+};
+const smallBytes = 64 * 1024;
+
 /** The call of a client that gets a state. */
 interface Download {
   readonly caller: Pick<Caller, 'tokenId' | 'userId'>;
@@ -23,11 +30,21 @@ interface Download {
 /** Keeps connections to the blob store free while states are sent as streams. */
 export class StateDownloads {
   readonly #downloads = new FairSemaphore(limits);
+  readonly #outputs = new FairSemaphore(outputLimits);
 
   /** What admits the blob of this download. It throws UnavailableError if too many are open, or once the client is gone. */
   of({ caller, organization, reply }: Download): AdmitBlob {
     const gone = clientGone(reply);
     return () => this.#downloads.take({ ...caller, organization }, gone);
+  }
+
+  /** Waits until outputs of this size may be sent. Throws OwnQueueError, UnavailableError. */
+  async admitOutputs({ caller, organization, reply }: Download, bytes: number): Promise<void> {
+    if (bytes <= smallBytes) return;
+    const { raw } = reply;
+    const end = await this.#outputs.take({ ...caller, organization }, clientGone(reply));
+    if (raw.closed) end();
+    else raw.once('finish', end).once('close', end);
   }
 }
 

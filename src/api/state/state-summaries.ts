@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type JsonSpan, scanMembersInSlices, sliceOf } from '../../shared/platform/json/json-text.ts';
-import { inSlices, Slices } from '../../shared/platform/slices/slices.ts';
+import { denseSliceBytes, inSlices, Slices } from '../../shared/platform/slices/slices.ts';
+import { cutText } from '../../shared/platform/text/cut-text.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import { PendingStepScanner } from './resources/pending-operations.ts';
 import { listSecretsInSlices } from './resources/redacted-json.ts';
@@ -51,12 +52,8 @@ interface Reading {
 
 /** Outputs and pending operations of versions of stacks. A state is scanned once for all concurrent viewers of a version. */
 export class StateSummaries {
-  readonly #recent = new LRUCache<string, Reading>({ max: 1_000 });
-  readonly #sizes = new LRUCache<string, number>({
-    maxSize: maxKept,
-    sizeCalculation: (size) => Math.max(size, 1),
-    dispose: (_size, key) => this.#recent.delete(key),
-  });
+  /** A summary that is larger than all of them may be is not kept. */
+  readonly #recent = new LRUCache<string, Reading>({ max: 1_000, maxSize: maxKept });
 
   /** Of the state that `key` identifies, and that `open` opens; null: there is none. Throws also what `scan` throws. */
   async read(scan: StateScan, key: string, open: () => Promise<AsyncIterable<Buffer> | null>): Promise<StateSummary> {
@@ -81,32 +78,40 @@ export class StateSummaries {
       return state === null ? empty : scanState(state);
     })();
     const reading: Reading = { summary, isDone: false };
-    this.#recent.set(key, reading);
+    // Until its size is known.
+    this.#recent.set(key, reading, { size: 1 });
+    const isKept = (): boolean => this.#recent.peek(key) === reading;
     summary.then(
-      ({ outputs, pending }) => {
+      (found) => {
         reading.isDone = true;
-        this.#sizes.set(
-          key,
-          outputs.reduce((sum, { name, value }) => sum + name.length + (value?.length ?? 0), 100) +
-            pending.reduce((sum, { id, type, urn }) => sum + urn.length + type.length + (id?.length ?? 0), 0),
-        );
+        if (!isKept()) return;
+        // The cache does not measure the same value again.
+        this.#recent.delete(key);
+        this.#recent.set(key, reading, { size: sizeOf(found) });
       },
-      () => this.#recent.delete(key),
+      () => isKept() && this.#recent.delete(key),
     );
     return reading;
   }
 }
 
+function sizeOf({ outputs, pending }: StateSummary): number {
+  return (
+    outputs.reduce((sum, { name, value }) => sum + name.length + (value?.length ?? 0), 100) +
+    pending.reduce((sum, { id, type, urn }) => sum + urn.length + type.length + (id?.length ?? 0), 0)
+  );
+}
+
 async function scanState(state: AsyncIterable<Buffer>): Promise<StateSummary> {
   const scanner = new PendingStepScanner();
   const both = async function* (): AsyncGenerator<Buffer> {
-    for await (const chunk of inSlices(state)) {
+    for await (const chunk of inSlices(state, denseSliceBytes)) {
       scanner.write(chunk);
       yield chunk;
     }
   };
   const { outputs } = await readRootOutputs(both());
-  const { isCut, steps } = scanner.end();
+  const { isCut, steps } = await scanner.end();
   const pending = steps.map(({ id, isCustom, operation, type, urn }) => ({
     ...{ operation, urn, type, id: id || null },
     isImportable: operation === 'creating' && isCustom,
@@ -128,7 +133,7 @@ async function redactedOutputs(outputs: Buffer): Promise<OutputView[]> {
     }
     const text = textOf(json);
     const maxChars = name === readmeName ? maxReadmeChars : maxValueChars;
-    views.push({ name, value: text.slice(0, maxChars), isSecret: false, isCut: text.length > maxChars });
+    views.push({ name, value: cutText(text, maxChars), isSecret: false, isCut: text.length > maxChars });
   }
   return views;
 }

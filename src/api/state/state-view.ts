@@ -1,3 +1,4 @@
+import { cutText } from '../../shared/platform/text/cut-text.ts';
 import { viewResource } from '../../shared/search/resource-facts.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -39,9 +40,15 @@ export class StateView {
       if (passed < offset) passed++;
       else if (items.length === limit) hasMore = true;
       else {
-        const urn = view.urn.slice(0, maxNameChars);
+        const urn = cutText(view.urn, maxNameChars);
         const name = urn.slice(urn.lastIndexOf('::') + 2);
-        items.push({ urn, type: view.string('type'), name, bytes: json.length, isDeleted: view.isDeleted });
+        items.push({
+          urn,
+          type: cutText(view.string('type'), maxNameChars),
+          name,
+          bytes: json.length,
+          isDeleted: view.isDeleted,
+        });
       }
     });
     return {

@@ -64,12 +64,10 @@ function exportState(app: RouteScope, { downloads, scans, states }: Services): v
         signal: clientGone(reply),
         reserveMemory: () => Promise.resolve(),
       });
-      try {
-        const state = await states.readOutputs(scan, params, hasPermission(held, 'decrypt'), audit);
-        return sendState(request, reply, state);
-      } finally {
-        scan.end();
-      }
+      const mayDecrypt = hasPermission(held, 'decrypt');
+      const state = await states.readOutputs(scan, params, mayDecrypt, audit).finally(() => scan.end());
+      await downloads.admitOutputs({ caller, organization, reply }, state.sizeBytes);
+      return sendState(request, reply, state);
     },
   );
 }

@@ -1,3 +1,4 @@
+import { copyOf, cutText } from '../../shared/platform/text/cut-text.ts';
 import { redactedJsonInSlices } from './resources/redacted-json.ts';
 
 /** Larger values are not shown, in bytes. */
@@ -35,8 +36,8 @@ const maxNameChars = 2_000;
 
 export function nameViews(urn: string, type: string) {
   return {
-    urn: urn.slice(0, maxNameChars),
-    type: type.slice(0, maxNameChars),
-    name: urn.slice(urn.lastIndexOf('::') + 2).slice(0, maxNameChars),
+    urn: cutText(urn, maxNameChars),
+    type: cutText(type, maxNameChars),
+    name: cutText(copyOf(urn.slice(urn.lastIndexOf('::') + 2)), maxNameChars),
   };
 }

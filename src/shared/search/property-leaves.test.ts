@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { heapGrowth } from '../../../test/support/heap.ts';
 import { diffProperties, listLeafPathsInSlices } from './property-leaves.ts';
 
 const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
@@ -26,4 +27,16 @@ test('of too many, none are compared', async () => {
   expect(await pathsOf({ k1: 1 }, many)).toEqual(['']);
   expect(await diffProperties(null, json(many))).toMatchObject([{ path: '', before: null }]);
   expect(await pathsOf(many, many)).toEqual([]);
+});
+
+test('a long name is read and kept only as far as it is shown, for each of its properties', async () => {
+  const name = 'n'.repeat(1_000_000);
+  const text = json({ [name]: members(100, 1) });
+  let paths: string[] = [];
+  const growth = await heapGrowth(async () => {
+    paths = await listLeafPathsInSlices(text);
+    return paths;
+  });
+  expect(growth).toBeLessThan(10 * 1024 * 1024);
+  expect(paths).toEqual(Array.from({ length: 100 }, () => `${'n'.repeat(199)}…`));
 });

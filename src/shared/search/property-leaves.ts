@@ -1,5 +1,6 @@
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { denseSliceBytes, Slices, scanInSlices } from '../platform/slices/slices.ts';
+import { cutText } from '../platform/text/cut-text.ts';
 
 /** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
 const signatureKey = '4dabf18193072939515e22adb298388d';
@@ -134,9 +135,12 @@ function leafScanner(text: Buffer, depth: number): { readonly scanner: JsonScann
 function pathText(path: readonly (string | number)[]): string {
   let text = '';
   for (const part of path) {
-    if (typeof part === 'number') text += `[${part}]`;
-    else if (/^[\p{L}\p{N}_$/:@-]+$/u.test(part)) text += text === '' ? part : `.${part}`;
-    else text += `[${JSON.stringify(part)}]`;
+    if (text.length > maxPathLength) break;
+    // Of a long name, each of its leaves would otherwise read and keep all.
+    const name = typeof part === 'number' ? part : cutText(part, maxPathLength + 1);
+    if (typeof name === 'number') text += `[${name}]`;
+    else if (/^[\p{L}\p{N}_$/:@-]+$/u.test(name)) text += text === '' ? name : `.${name}`;
+    else text += `[${JSON.stringify(name)}]`;
   }
-  return text.length > maxPathLength ? `${text.slice(0, maxPathLength - 1)}…` : text;
+  return text.length > maxPathLength ? `${cutText(text, maxPathLength - 1)}…` : text;
 }

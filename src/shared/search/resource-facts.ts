@@ -6,6 +6,7 @@ import {
   sliceOf,
 } from '../platform/json/json-text.ts';
 import { denseSliceBytes, nextSlice, Slices } from '../platform/slices/slices.ts';
+import { copyOf, cutText } from '../platform/text/cut-text.ts';
 import { parseQualifiedName, type StackRef } from '../stacks/names.ts';
 import { diffProperties } from './property-leaves.ts';
 import { deletedKey, providerKey, resourceKey, shortHash, withoutStack } from './resource-key.ts';
@@ -135,7 +136,7 @@ export async function readFacts(view: ResourceView, digest: string, stack: Stack
     digest,
     urn: storable(urn, maxTextLength),
     type: storable(type, maxTextLength),
-    name: storable(urn.slice(urn.lastIndexOf('::') + (urn.includes('::') ? 2 : 1)), maxTextLength),
+    name: storable(copyOf(urn.slice(urn.lastIndexOf('::') + (urn.includes('::') ? 2 : 1))), maxTextLength),
     place: storable(tail, maxPlaceLength),
     parent: parent === '' ? null : resourceKey(parent),
     provider: providerKey(view.string('provider')),
@@ -211,7 +212,7 @@ function hashOf(text: Buffer | null): string | null {
 /** Postgres stores no NUL. */
 function storable(text: string, maxLength: number): string {
   const whole = text.replaceAll('\0', '\uFFFD').toWellFormed();
-  return whole.length > maxLength ? whole.slice(0, maxLength).toWellFormed() : whole;
+  return cutText(whole, maxLength);
 }
 
 /** An input that is a string and no secret; null if there is none. */

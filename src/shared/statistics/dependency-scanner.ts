@@ -1,17 +1,18 @@
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
+import { denseSliceBytes, inSlices } from '../platform/slices/slices.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 
 /** Maximum size of the raw text of a URN. */
 const maxUrnBytes = 64 * 1024;
 const maxEdges = 200_000;
 
-/** Dependencies among resources, by the keys of their URNs. */
+/** Dependencies among resources, by the keys of their URNs: each one once, however often a state names it. */
 export interface Dependencies {
   /** The resources on which a resource depends. */
-  readonly before: ReadonlyMap<string, readonly string[]>;
+  readonly before: ReadonlyMap<string, ReadonlySet<string>>;
   /** The resources that depend on a resource. */
-  readonly after: ReadonlyMap<string, readonly string[]>;
+  readonly after: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
 /**
@@ -20,8 +21,8 @@ export interface Dependencies {
  */
 export class DependencyScanner {
   readonly #among: ReadonlySet<string>;
-  readonly #before = new Map<string, string[]>();
-  readonly #after = new Map<string, string[]>();
+  readonly #before = new Map<string, Set<string>>();
+  readonly #after = new Map<string, Set<string>>();
   #edges = 0;
 
   constructor(among: ReadonlySet<string>) {
@@ -32,28 +33,34 @@ export class DependencyScanner {
     return { before: this.#before, after: this.#after };
   }
 
-  /** Reads one document. Throws JsonSyntaxError. */
+  /** Reads one document, in time slices. Throws JsonSyntaxError. */
   async scan(document: AsyncIterable<Buffer>): Promise<void> {
     const texts = new RecentText(maxUrnBytes);
     let urn: string | null = null;
-    let needs: string[] = [];
+    let needs = new Set<string>();
+    const add = (start: number, end: number, isReference = false): void => {
+      // The CLI writes the URN first: most resources have no step.
+      if (urn !== null && !this.#among.has(urn)) return;
+      const key = keyOf(texts.textOf(start, end), isReference);
+      if (this.#among.has(key)) needs.add(key);
+    };
     const scanner = new JsonScanner({
       reportDepth: 5,
       onValue: (path, kind, start, end) => {
         if (path[0] === 'deployment' && path[1] === 'resources' && kind === 'string') {
           const [, , , member] = path;
           if (path.length === 4 && member === 'urn') urn = keyOf(texts.textOf(start, end));
-          else if (path.length === 4 && member === 'provider') needs.push(keyOf(texts.textOf(start, end), true));
-          else if (path.length === 5 && member === 'dependencies') needs.push(keyOf(texts.textOf(start, end)));
+          else if (path.length === 4 && member === 'provider') add(start, end, true);
+          else if (path.length === 5 && member === 'dependencies') add(start, end);
         } else if (path.length === 3 && path[1] === 'resources') {
           if (urn !== null) this.#add(urn, needs);
           urn = null;
-          needs = [];
+          needs = new Set();
         }
         texts.pass(end);
       },
     });
-    for await (const chunk of document) {
+    for await (const chunk of inSlices(document, denseSliceBytes)) {
       texts.beginChunk(chunk);
       scanner.write(chunk);
       texts.endChunk();
@@ -61,21 +68,22 @@ export class DependencyScanner {
     scanner.end();
   }
 
-  #add(urn: string, needs: readonly string[]): void {
+  #add(urn: string, needs: ReadonlySet<string>): void {
     if (!this.#among.has(urn)) return;
     for (const other of needs) {
-      if (!this.#among.has(other) || this.#edges >= maxEdges) continue;
+      if (this.#edges >= maxEdges) return;
+      if (this.#before.get(urn)?.has(other)) continue;
       this.#edges++;
-      push(this.#before, urn, other);
-      push(this.#after, other, urn);
+      add(this.#before, urn, other);
+      add(this.#after, other, urn);
     }
   }
 }
 
-function push(map: Map<string, string[]>, key: string, value: string): void {
-  const list = map.get(key);
-  if (list) list.push(value);
-  else map.set(key, [value]);
+function add(map: Map<string, Set<string>>, key: string, value: string): void {
+  const known = map.get(key);
+  if (known) known.add(value);
+  else map.set(key, new Set([value]));
 }
 
 /** The key of a URN in JSON text; for a provider reference, without the id at its end. */

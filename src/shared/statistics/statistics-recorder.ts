@@ -1,7 +1,6 @@
 import type { EventReader } from '../events/event-reader.ts';
 import { textOf } from '../events/event-text.ts';
 import type { Database } from '../platform/db/database.ts';
-import { inSlices } from '../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
 import { DocumentDamagedError, type DocumentVerifier } from '../state/checkpoints/document-verifier.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
@@ -43,7 +42,7 @@ export class StatisticsRecorder {
     if (!update) return;
     const { retries, times } = await this.#readSteps(updateId);
     const dependencies = await this.#dependencies(update, times);
-    const steps = { ...statisticsOf(times.steps, times.isCut, dependencies), retries: retries.found };
+    const steps = { ...(await statisticsOf(times.steps, times.isCut, dependencies)), retries: retries.found };
     const environment = update.environment === null ? {} : (JSON.parse(update.environment) as object);
     await statistics.insert(update, {
       commit: commitOf(environment),
@@ -77,7 +76,7 @@ export class StatisticsRecorder {
     for (const id of new Set([update.checkpointId, ...before])) {
       const checkpoint = id === null ? null : await this.#checkpoints.find(id);
       try {
-        if (checkpoint) await scanner.scan(inSlices(this.#verifier.open(checkpoint)));
+        if (checkpoint) await scanner.scan(this.#verifier.open(checkpoint));
       } catch (error) {
         if (error instanceof DocumentDamagedError) return null;
         throw error;

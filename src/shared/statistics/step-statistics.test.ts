@@ -1,5 +1,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
+import { heapGrowth } from '../../../test/support/heap.ts';
+import { slicesOf } from '../../../test/support/slices-of.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 import { type Dependencies, DependencyScanner } from './dependency-scanner.ts';
 import { RetrySigns } from './retry-signs.ts';
@@ -7,29 +9,30 @@ import { statisticsOf } from './step-statistics.ts';
 import { type Step, StepTimes } from './step-times.ts';
 import { countsOf, describeUnusual, findUnusual } from './update-counts.ts';
 
+const mib = 1024 * 1024;
 const step = (urn: string, startedAt: number, endedAt: number, operation = 'create'): Step => ({
   ...{ urn, type: 't', operation, startedAt, endedAt, isFailed: false },
 });
 
 /** As in `{ app: ['db'] }`: the app depends on the database. */
 function dependencies(needs: Readonly<Record<string, readonly string[]>>): Dependencies {
-  const before = new Map<string, string[]>();
-  const after = new Map<string, string[]>();
+  const before = new Map<string, Set<string>>();
+  const after = new Map<string, Set<string>>();
   for (const [urn, others] of Object.entries(needs))
     for (const other of others) {
-      before.set(urnKey(urn), [...(before.get(urnKey(urn)) ?? []), urnKey(other)]);
-      after.set(urnKey(other), [...(after.get(urnKey(other)) ?? []), urnKey(urn)]);
+      before.set(urnKey(urn), new Set([...(before.get(urnKey(urn)) ?? []), urnKey(other)]));
+      after.set(urnKey(other), new Set([...(after.get(urnKey(other)) ?? []), urnKey(urn)]));
     }
   return { before, after };
 }
 
-const pathOf = (steps: readonly Step[], needs: Readonly<Record<string, readonly string[]>>) => {
-  const path = statisticsOf(steps, false, dependencies(needs)).criticalPath;
+const pathOf = async (steps: readonly Step[], needs: Readonly<Record<string, readonly string[]>>) => {
+  const path = (await statisticsOf(steps, false, dependencies(needs))).criticalPath;
   return path && [path.seconds, ...path.steps.map(({ operation, urn }) => `${operation} ${urn}`)];
 };
 
 describe('the critical path', () => {
-  test('goes back from the last step to the steps that each waited for', () => {
+  test('goes back from the last step to the steps that each waited for', async () => {
     const steps = [
       step('net', 0, 5),
       step('bucket', 0, 40),
@@ -37,36 +40,52 @@ describe('the critical path', () => {
       step('cache', 5, 20),
       step('app', 60, 70),
     ];
-    expect(pathOf(steps, { db: ['net'], cache: ['net'], app: ['db', 'cache', 'bucket'] })).toEqual([
+    expect(await pathOf(steps, { db: ['net'], cache: ['net'], app: ['db', 'cache', 'bucket'] })).toEqual([
       ...[70, 'create net', 'create db', 'create app'],
     ]);
   });
 
-  test('of deletes goes the other way', () => {
+  test('of deletes goes the other way', async () => {
     const steps = [step('app', 0, 10, 'delete'), step('db', 10, 90, 'delete'), step('net', 90, 95, 'delete')];
-    expect(pathOf(steps, { db: ['net'], app: ['db'] })).toEqual([95, 'delete app', 'delete db', 'delete net']);
+    expect(await pathOf(steps, { db: ['net'], app: ['db'] })).toEqual([95, 'delete app', 'delete db', 'delete net']);
   });
 
-  test('has all steps of a replacement', () => {
+  test('has all steps of a replacement', async () => {
     const steps = [
       step('db', 0, 30, 'create-replacement'),
       step('app', 30, 40, 'update'),
       step('db', 40, 55, 'delete-replaced'),
     ];
-    expect(pathOf(steps, { app: ['db'] })).toEqual([55, 'create-replacement db', 'delete-replaced db']);
+    expect(await pathOf(steps, { app: ['db'] })).toEqual([55, 'create-replacement db', 'delete-replaced db']);
   });
 
-  test('ends with circles, with no steps, and where dependencies are not known', () => {
-    expect(pathOf([step('a', 0, 0), step('b', 0, 0)], { a: ['b'], b: ['a'] })).toHaveLength(3);
-    expect(statisticsOf([], false, dependencies({}))).toEqual({ count: 0, failed: 0, slowest: [], criticalPath: null });
-    expect(statisticsOf([step('a', 0, 1)], false, null).criticalPath).toBeNull();
-    expect(statisticsOf([step('a', 0, 1)], true, dependencies({})).criticalPath).toBeNull();
+  test('ends with circles, with no steps, and where dependencies are not known', async () => {
+    expect(await pathOf([step('a', 0, 0), step('b', 0, 0)], { a: ['b'], b: ['a'] })).toHaveLength(3);
+    expect(await statisticsOf([], false, dependencies({}))).toEqual({
+      count: 0,
+      failed: 0,
+      slowest: [],
+      criticalPath: null,
+    });
+    expect(await statisticsOf([step('a', 0, 1)], false, null)).toMatchObject({ criticalPath: null });
+    expect(await statisticsOf([step('a', 0, 1)], true, dependencies({}))).toMatchObject({ criticalPath: null });
+  });
+
+  test('is found in a time slice per step', async () => {
+    const steps = Array.from({ length: 60 }, (_, at) => step(`r${at}`, at, at + 1));
+    const needs = Object.fromEntries(steps.slice(1).map(({ urn }, at) => [urn, [`r${at}`]]));
+    let found: unknown[] | null = [];
+    const slices = await slicesOf(async () => {
+      found = await pathOf(steps, needs);
+    });
+    expect(found).toHaveLength(61);
+    expect(slices).toBeGreaterThan(50);
   });
 });
 
-test('the slowest steps come first', () => {
+test('the slowest steps come first', async () => {
   const steps = Array.from({ length: 20 }, (_, at) => step(`r${at}`, 100, 100 + ((at * 7) % 20)));
-  const { count, slowest } = statisticsOf(steps, false, null);
+  const { count, slowest } = await statisticsOf(steps, false, null);
   expect(count).toBe(20);
   expect(slowest.map(({ seconds }) => seconds)).toEqual([19, 18, 17, 16, 15, 14, 13, 12, 11, 10]);
 });
@@ -88,6 +107,18 @@ describe('steps of events', () => {
       { urn: 'c', type: 't', operation: 'update', startedAt: 11, endedAt: 15, isFailed: true },
       { urn: 'a', type: 't', operation: 'create', startedAt: 10, endedAt: 19, isFailed: false },
     ]);
+  });
+
+  test('do not keep long types in memory', async () => {
+    const growth = await heapGrowth(() => {
+      const times = new StepTimes();
+      for (let at = 0; at < 50; at++)
+        times.add(event(10, 'resourcePreEvent', { op: 'create', urn: `r${at}`, type: 't'.repeat(mib) }));
+      for (let at = 0; at < 50; at++) times.add(event(11, 'resOutputsEvent', { op: 'create', urn: `r${at}` }));
+      expect(times.steps.map(({ type }) => type.length)).toEqual(Array.from({ length: 50 }, () => 300));
+      return times;
+    });
+    expect(growth).toBeLessThan(10 * mib);
   });
 
   test.each([
@@ -115,10 +146,26 @@ test('dependencies are found among the requested resources', async () => {
   await scanner.scan(Readable.from([text.subarray(0, 70), text.subarray(70)]));
   const { after, before } = scanner.found;
   expect([...before]).toEqual([
-    [urnKey('db'), [urnKey('net'), urnKey('prov')]],
-    [urnKey('app'), [urnKey('db')]],
+    [urnKey('db'), new Set([urnKey('net'), urnKey('prov')])],
+    [urnKey('app'), new Set([urnKey('db')])],
   ]);
-  expect(after.get(urnKey('db'))).toEqual([urnKey('app')]);
+  expect(after.get(urnKey('db'))).toEqual(new Set([urnKey('app')]));
+});
+
+test('a dependency that a state names many times counts once, and is found in many time slices', async () => {
+  const listed = (count: number): string[] => Array.from({ length: count }, () => 'net');
+  const resources = [
+    { urn: 'app', dependencies: listed(60_000) },
+    { urn: 'other', dependencies: listed(60_000) },
+    { dependencies: listed(60_000), urn: 'db' },
+    { urn: 'app', dependencies: listed(2) },
+  ];
+  const text = Buffer.from(JSON.stringify({ version: 3, deployment: { resources } }));
+  const scanner = new DependencyScanner(new Set(['net', 'app', 'db'].map(urnKey)));
+  expect(await slicesOf(() => scanner.scan(Readable.from([text])))).toBeGreaterThan(text.length / 256 / 1024);
+  const { after, before } = scanner.found;
+  expect([...before.values()].map((needed) => [...needed])).toEqual([[urnKey('net')], [urnKey('net')]]);
+  expect([...(after.get(urnKey('net')) ?? [])]).toEqual(['app', 'db'].map(urnKey));
 });
 
 describe('what is unusual', () => {

@@ -1,3 +1,4 @@
+import { nextSlice } from '../platform/slices/slices.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 import type { Dependencies } from './dependency-scanner.ts';
 import type { Step } from './step-times.ts';
@@ -28,11 +29,11 @@ export interface StepStatistics {
 }
 
 /** `dependencies`: of the resources with steps; null if they are not known. */
-export function statisticsOf(
+export async function statisticsOf(
   steps: readonly Step[],
   isCut: boolean,
   dependencies: Dependencies | null,
-): StepStatistics {
+): Promise<StepStatistics> {
   const first = steps.reduce((least, { startedAt }) => Math.min(least, startedAt), Number.POSITIVE_INFINITY);
   const show = ({ endedAt, operation, startedAt, type, urn }: Step): StepView => ({
     ...{ urn, type, operation },
@@ -40,7 +41,7 @@ export function statisticsOf(
     seconds: endedAt - startedAt,
   });
   const slowest = [...steps].sort((a, b) => b.endedAt - b.startedAt - (a.endedAt - a.startedAt)).slice(0, maxSlowest);
-  const path = isCut || dependencies === null ? [] : criticalPath(steps, dependencies);
+  const path = isCut || dependencies === null ? [] : await criticalPath(steps, dependencies);
   const [begin] = path;
   const end = path.at(-1);
   return {
@@ -55,7 +56,7 @@ export function statisticsOf(
  * From the step that ended last back to the step that it waited for, and so on: of the steps that had to end before it, the one that ended last. The
  * first step comes first.
  */
-function criticalPath(steps: readonly Step[], { before, after }: Dependencies): Step[] {
+async function criticalPath(steps: readonly Step[], { before, after }: Dependencies): Promise<Step[]> {
   const byResource = Map.groupBy(steps, ({ urn }) => urnKey(urn));
   const path: Step[] = [];
   const seen = new Set<Step>();
@@ -66,15 +67,18 @@ function criticalPath(steps: readonly Step[], { before, after }: Dependencies): 
     const { operation, startedAt, urn } = step;
     const key = urnKey(urn);
     // A resource is deleted after its dependents, and created after its dependencies; its replacement has several steps.
-    const others = isDelete(step) ? (after.get(key) ?? []) : (before.get(key) ?? []);
-    const candidates = [key, ...others]
-      .flatMap((other) => byResource.get(other) ?? [])
-      .filter(
-        (other) => !seen.has(other) && other.endedAt <= startedAt + toleranceSeconds && other.startedAt <= startedAt,
-      )
-      .filter((other) => other.urn !== urn || other.operation !== operation)
-      .filter((other) => other.urn === urn || isDelete(other) === operation.startsWith('delete'));
-    step = latest(candidates);
+    const others = (isDelete(step) ? after : before).get(key) ?? new Set();
+    const mayHaveWaitedFor = (other: Step): boolean =>
+      !seen.has(other) &&
+      other.endedAt <= startedAt + toleranceSeconds &&
+      other.startedAt <= startedAt &&
+      (other.urn === urn ? other.operation !== operation : isDelete(other) === operation.startsWith('delete'));
+    step = undefined;
+    // Each step is visited once at most, and none is copied into a list: a client chooses how many there are.
+    for (const resource of new Set([key, ...others]))
+      for (const other of byResource.get(resource) ?? [])
+        if (mayHaveWaitedFor(other) && !(step && step.endedAt >= other.endedAt)) step = other;
+    await nextSlice();
   }
   return path;
 }

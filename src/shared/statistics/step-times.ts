@@ -1,3 +1,4 @@
+import { cutText } from '../platform/text/cut-text.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 
 /** A step of the engine with its times, in seconds since the epoch: the client sends whole seconds. */
@@ -97,7 +98,7 @@ export function metadataOf(payload: unknown) {
   return {
     urn,
     operation: op,
-    type: typeof type === 'string' ? type.slice(0, 300) : '',
+    type: typeof type === 'string' ? cutText(type, 300) : '',
     key: `${op} ${urnKey(urn)}`,
     oldId: typeof oldId === 'string' ? urnKey(oldId) : '',
   };

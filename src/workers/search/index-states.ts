@@ -56,6 +56,8 @@ const historyRetryMs = 60 * 60_000;
 const maxHistoryWaitMs = 30_000;
 /** How long this goes on before due stacks are looked for again. */
 const historyTurnMs = 1_000;
+/** How many stacks in a row may be left out in one turn: each takes a statement. */
+const maxSkipped = 50;
 
 /** How far the search for versions from before the index has come. */
 export class HistoryRound {
@@ -77,12 +79,22 @@ export class HistoryRound {
   async next(db: Parts['db']): Promise<string | null> {
     const now = performance.now();
     if (now < this.#readyAt) return null;
-    for (;;) {
+    for (let skipped = 0; skipped < maxSkipped; skipped++) {
       const stackId = await createFormerVersionsRepository(db).findFillable(this.#after);
-      if (stackId === null) [this.#after, this.#readyAt] = [null, now + historyRestMs];
+      if (stackId === null) {
+        [this.#after, this.#readyAt] = [null, now + historyRestMs];
+        this.#forget(now);
+      }
       if (stackId === null || (this.#failed.get(stackId) ?? 0) <= now) return stackId;
       this.#after = stackId;
     }
+    // The next turn goes on after them.
+    return null;
+  }
+
+  /** A stack may be deleted, or done, before its time comes. */
+  #forget(now: number): void {
+    for (const [stackId, until] of this.#failed) if (until <= now) this.#failed.delete(stackId);
   }
 
   /** This one is left out for an hour. */

@@ -39,6 +39,13 @@ const capacity = 1_000;
 const maxDocumentBytes = 256 * 1024;
 const maxKeys = 100;
 const fetchMs = 5_000;
+/** The members of a key that are kept. The private ones make it unusable. */
+const keyMembers = [
+  ...['kty', 'use', 'key_ops', 'alg', 'kid', 'ext', 'crv', 'x', 'y', 'n', 'e'],
+  ...['d', 'p', 'q', 'dp', 'dq', 'qi'],
+];
+const maxMemberChars = 4_096;
+const maxOperations = 20;
 
 /**
  * Keys of issuers, from their discovery documents. Kept in memory; fetched again when they are old, or when a token names a key that
@@ -118,7 +125,7 @@ export class JwksCache {
       const { keys } = await this.#getJson(address);
       if (!Array.isArray(keys) || keys.length > maxKeys)
         throw new Error(`the keys are not a list of at most ${maxKeys}`);
-      entry.keys = createLocalJWKSet({ keys } as JSONWebKeySet);
+      entry.keys = createLocalJWKSet({ keys: keys.map(smallKey) } as JSONWebKeySet);
       entry.fetchedAt = performance.now();
       entry.failure = null;
       this.#untried.delete(url);
@@ -144,6 +151,18 @@ export class JwksCache {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('not a JSON object');
     return value as Readonly<Record<string, unknown>>;
   }
+}
+
+/** The key without other members, and with null in place of large values, with which it matches no token. */
+function smallKey(key: unknown): unknown {
+  if (typeof key !== 'object' || key === null) return key;
+  const isShort = (value: unknown): boolean => typeof value === 'string' && value.length <= maxMemberChars;
+  const isSmall = (value: unknown): boolean =>
+    typeof value === 'boolean' ||
+    isShort(value) ||
+    (Array.isArray(value) && value.length <= maxOperations && value.every(isShort));
+  const members = Object.entries(key).filter(([name]) => keyMembers.includes(name));
+  return Object.fromEntries(members.map(([name, value]) => [name, isSmall(value) ? value : null]));
 }
 
 function unavailable(url: string, entry: Entry | undefined): IssuerUnavailableError {

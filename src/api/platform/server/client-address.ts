@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type BlockList, isIP, isIPv6 } from 'node:net';
+import { copyOf } from '../../../shared/platform/text/cut-text.ts';
 
 /**
  * Returns the address of the client, without a port; an IPv4-mapped IPv6 address becomes IPv4. X-Forwarded-For is used only as far
@@ -11,7 +12,8 @@ export function clientAddress(request: IncomingMessage, trustedProxies: BlockLis
   while (isTrusted(address, trustedProxies)) {
     const next = plainAddress(withoutPort(forwarded.pop()?.trim() ?? ''));
     if (next === '') break;
-    address = next;
+    // Addresses are remembered; the header may be long.
+    address = copyOf(next);
   }
   return address;
 }

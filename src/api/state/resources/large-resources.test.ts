@@ -1,10 +1,14 @@
 import { expect, test } from '@jest/globals';
+import { slicesOf } from '../../../../test/support/slices-of.ts';
 import { diffProperties } from '../../../shared/search/property-leaves.ts';
 import { compareResources, readFacts, viewResource } from '../../../shared/search/resource-facts.ts';
 import { canonicalOf, isSameInStacks } from './canonical-resource.ts';
+import { repairPendingSteps } from './pending-operations.ts';
+import { readRootOutputs } from './root-outputs.ts';
 
 // Counts the time slices of the work, between which other requests are served: about one per 128 KiB.
 
+const mib = 1024 * 1024;
 const stack = { organization: 'org', project: 'shop', stack: 'prod' };
 const secret = `{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"x"}`;
 const listOf = (count: number, value: (at: number) => string): string =>
@@ -19,17 +23,6 @@ const shapes: Readonly<Record<string, (note: string) => string>> = {
 
 function resource(shape: string, note: string): Buffer {
   return Buffer.from(`{"urn":"urn:pulumi:${note}::shop::a:b:C::c","type":"a:b:C",${shapes[shape]?.(note)}}`);
-}
-
-async function slicesOf(work: () => Promise<unknown>): Promise<number> {
-  let slices = 0;
-  let next = setImmediate(function count() {
-    slices++;
-    next = setImmediate(count);
-  });
-  await work();
-  clearImmediate(next);
-  return slices;
 }
 
 test.each(Object.keys(shapes))('a large resource is read and compared in many time slices: %s', async (shape) => {
@@ -57,4 +50,47 @@ test('of a large list of properties, differing ones are found in many time slice
   const [before, after] = ['dev', 'prod'].map((note) => Buffer.from(`{${manyInputs(note)}}`)) as [Buffer, Buffer];
   expect(await slicesOf(() => diffProperties(before, after))).toBeGreaterThan(8);
   expect(await slicesOf(() => isSameInStacks('inputs', before, after))).toBeGreaterThan(8);
+});
+
+/** A document with these resources and pending operations, which are raw JSON, in chunks of 1 MiB. */
+async function* documentOf(resources: readonly string[], operations: readonly string[] = []): AsyncGenerator<Buffer> {
+  const text = `{"version":3,"deployment":{"resources":[${resources}],"pending_operations":[${operations}]}}`;
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += mib) yield bytes.subarray(at, at + mib);
+}
+const rootUrn = 'urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev';
+const rootText = `{"urn":"${rootUrn}","type":"pulumi:pulumi:Stack"`;
+
+test('the outputs of a stack are found among large resources in many time slices', async () => {
+  const members = shapes['members']?.('x') ?? '';
+  const child = `{"urn":"u","type":"a:b:C","parent":"${rootUrn}",${members}}`;
+  const root = `${rootText},${members},"outputs":{"a":1}}`;
+  let outputs: Buffer | null = null;
+  const slices = await slicesOf(async () => {
+    outputs = (await readRootOutputs(documentOf([child, root]))).outputs;
+  });
+  expect(String(outputs)).toBe('{"a":1}');
+  expect(slices).toBeGreaterThan((child.length + root.length) / (256 * 1024));
+});
+
+test('large pending operations are read and repaired in many time slices', async () => {
+  const resource = `{"urn":"u","type":"a:b:C","custom":true,${shapes['members']?.('x')}}`;
+  const operation = `{"resource":${resource},${shapes['members']?.('x')},"type":"creating"}`;
+  const document = () => documentOf([`${rootText}}`], [operation]);
+  const read = await slicesOf(async () => {
+    await repairPendingSteps(document, (step) => {
+      expect(step).toMatchObject({ operation: 'creating', urn: 'u', type: 'a:b:C', id: '', isCustom: true });
+      return null;
+    });
+  });
+  const repaired = await slicesOf(async () => {
+    const { imported, parts } = await repairPendingSteps(document, () => ({ action: 'import', id: 'i-1' }));
+    expect(imported).toBe(1);
+    const texts = parts.filter((part) => Buffer.isBuffer(part)).map(String);
+    expect(texts.some((text) => text.includes(`${resource.slice(0, -1)},"id":"i-1"}`))).toBe(true);
+  });
+  // The document, its operation and the resource in it.
+  const least = (2 * operation.length + resource.length) / (256 * 1024);
+  expect(read).toBeGreaterThan(least);
+  expect(repaired).toBeGreaterThan(least);
 });

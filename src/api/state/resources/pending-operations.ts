@@ -1,8 +1,10 @@
 import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import { type JsonKind, JsonScanner, type Span } from '../../../shared/platform/json/json-scanner.ts';
-import { scanMembers, sliceOf } from '../../../shared/platform/json/json-text.ts';
-import { editMembers, joinParts } from '../../../shared/platform/json/member-edits.ts';
+import { scanMembersInSlices } from '../../../shared/platform/json/json-text.ts';
+import { joinParts, replaceRanges } from '../../../shared/platform/json/member-edits.ts';
 import { RecentText } from '../../../shared/platform/json/recent-text.ts';
+import { denseSliceBytes, inSlices, Slices } from '../../../shared/platform/slices/slices.ts';
+import { viewResource } from '../../../shared/search/resource-facts.ts';
 import { EarlierResources } from '../../../shared/state/deployments/earlier-resources.ts';
 import { urnKey } from '../../../shared/state/deployments/live-urns.ts';
 import { readReferences } from '../../../shared/state/deployments/references.ts';
@@ -42,8 +44,8 @@ export type StepRepair = { readonly action: 'clear' } | { readonly action: 'impo
 export class PendingStepScanner {
   readonly #texts = new RecentText(maxOperationBytes);
   readonly #scanner: JsonScanner;
-  #current: PendingStep[] = [];
-  #found: PendingSteps = { steps: [], isCut: false, span: null };
+  #current: Buffer[] = [];
+  #found: Omit<PendingSteps, 'steps'> & { readonly texts: readonly Buffer[] } = { texts: [], isCut: false, span: null };
   #isCut = false;
   #bytes = 0;
 
@@ -56,7 +58,7 @@ export class PendingStepScanner {
         const isList = top === 'deployment' && (list === 'pending_operations' || list === 'pendingOperations');
         if (isList && path.length === 3) this.#add(start, end);
         if (isList && path.length === 2 && kind === 'array') {
-          this.#found = { steps: this.#current, isCut: this.#isCut, span: { start, end } };
+          this.#found = { texts: this.#current, isCut: this.#isCut, span: { start, end } };
           this.#current = [];
         }
         this.#texts.pass(end);
@@ -71,16 +73,24 @@ export class PendingStepScanner {
     this.#texts.endChunk();
   }
 
-  /** Throws JsonSyntaxError. */
-  end(): PendingSteps & { readonly bytes: number } {
-    return { ...this.#found, bytes: this.#scanner.end() };
+  /** Reads what was found, in time slices. Throws JsonSyntaxError. */
+  async end(): Promise<PendingSteps & { readonly bytes: number }> {
+    const bytes = this.#scanner.end();
+    const { isCut, span, texts } = this.#found;
+    const slices = new Slices(denseSliceBytes);
+    const steps: PendingStep[] = [];
+    for (const text of texts) {
+      steps.push(await readStep(text));
+      await slices.spend(text.length);
+    }
+    return { steps, isCut, span, bytes };
   }
 
   #add(start: number, end: number): void {
     const text = this.#texts.textOf(start, end);
     this.#bytes += end - start;
     if (text === null || this.#current.length === maxOperations || this.#bytes > maxTotalBytes) this.#isCut = true;
-    else this.#current.push(readStep(Buffer.from(text)));
+    else this.#current.push(Buffer.from(text));
   }
 }
 
@@ -101,23 +111,23 @@ export async function repairPendingSteps(
 ): Promise<RepairedDocument> {
   const scanner = new PendingStepScanner();
   const resources = new ResourceList();
-  for await (const chunk of document()) {
+  for await (const chunk of inSlices(document(), denseSliceBytes)) {
     scanner.write(chunk);
     resources.write(chunk);
   }
-  const { bytes, isCut, span, steps } = scanner.end();
+  const { bytes, isCut, span, steps } = await scanner.end();
   if (isCut) throw new InvalidRequestError('The state has more pending operations than can be repaired here');
   const added: Buffer[] = [];
-  const kept = steps.flatMap((step, index) => {
+  const kept: Buffer[] = [];
+  for (const [index, step] of steps.entries()) {
     const repair = repairOf(step, index);
-    if (repair === null) return [step.text];
-    if (repair.action === 'import') {
-      const text = asResource(step, repair.id);
+    if (repair === null) kept.push(step.text);
+    else if (repair.action === 'import') {
+      const text = await asResource(step, repair.id);
       resources.append(step, text, repair.id);
       added.push(text);
     }
-    return [];
-  });
+  }
   if (span === null) return { parts: [{ start: 0, end: bytes }], imported: 0 };
   const edits = [{ ...span, by: joinParts('[', kept, ']') }];
   if (added.length > 0) edits.push(resources.appended(added));
@@ -212,36 +222,29 @@ function lacks(urn: string, missing: string): string {
 }
 
 /** The resource of an interrupted creation, with the id that it got. Throws InvalidRequestError. */
-function asResource({ isCustom, operation, text, urn }: PendingStep, id: string): Buffer {
-  const span = scanMembers(text)?.get('resource');
-  if (operation !== 'creating' || !isCustom || span?.kind !== 'object')
+async function asResource({ isCustom, operation, text, urn }: PendingStep, id: string): Promise<Buffer> {
+  const resource = (await viewResource(text)).raw('resource');
+  if (operation !== 'creating' || !isCustom || resource === null)
     throw new InvalidRequestError(`Only a resource that was being created can be imported, which ${urn} was not`);
+  const known = (await scanMembersInSlices(resource))?.get('id');
   const idText = Buffer.from(JSON.stringify(id));
-  return editMembers(sliceOf(text, span), new Map([['id', () => idText]]));
+  // It has other members: `custom` at least.
+  const end = resource.lastIndexOf('}');
+  const edit = known
+    ? { ...known, by: idText }
+    : { start: end, end, by: Buffer.concat([Buffer.from(',"id":'), idText]) };
+  return replaceRanges(resource, [edit]);
 }
 
-function readStep(text: Buffer): PendingStep {
-  const members = scanMembers(text);
-  const resourceSpan = members?.get('resource');
-  const resource = resourceSpan?.kind === 'object' ? sliceOf(text, resourceSpan) : null;
-  const fields = (resource && scanMembers(resource)) ?? new Map();
-  const fieldOf = (name: string): unknown => {
-    const span = fields.get(name);
-    return span === undefined || resource === null || span.kind === 'object' || span.kind === 'array'
-      ? null
-      : (JSON.parse(sliceOf(resource, span).toString('utf8')) as unknown);
-  };
-  const stringOf = (name: string): string => {
-    const value = fieldOf(name);
-    return typeof value === 'string' ? value : '';
-  };
-  const operation = members?.get('type');
+async function readStep(text: Buffer): Promise<PendingStep> {
+  const step = await viewResource(text);
+  const resource = await viewResource(step.raw('resource') ?? Buffer.from('null'));
   return {
-    operation: operation?.kind === 'string' ? String(JSON.parse(sliceOf(text, operation).toString('utf8'))) : '',
-    urn: stringOf('urn'),
-    type: stringOf('type'),
-    id: stringOf('id'),
-    isCustom: fieldOf('custom') === true,
+    operation: step.string('type'),
+    urn: resource.string('urn'),
+    type: resource.string('type'),
+    id: resource.string('id'),
+    isCustom: resource.isTrue('custom'),
     text,
   };
 }

@@ -6,6 +6,7 @@ const maxRows = 100_000;
 const maxEdges = 250_000;
 const maxCharacters = 32 * 1024 * 1024;
 const rowsPerPage = 5_000;
+const rowsPerPause = 1_000;
 /** Text and JSON of an answer in memory, per character and per number. */
 const bytesPerCharacter = 4;
 const bytesPerNumber = 32;
@@ -32,22 +33,28 @@ export async function readGraph(
   organization: string,
 ): Promise<StackGraph> {
   const { edges, isCut } = await listEdges(scan, rows, stackId, organization);
-  const at = new Map(edges.map(({ key }, index) => [key, index]));
+  const at = new Map<string, number>();
   const heads = new Map<string, number>();
   const headOf: number[] = [];
-  for (const { name, urn } of edges) {
+  for (const [index, { key, name, urn }] of edges.entries()) {
+    if (index % rowsPerPause === 0) await scan.pause();
+    at.set(key, index);
     const head = urn.endsWith(name) ? urn.slice(0, urn.length - name.length) : `${urn}::`;
     const known = heads.get(head) ?? heads.size;
     if (known === heads.size) heads.set(head, known);
     headOf.push(known);
   }
-  await scan.pause();
+  const needs: number[][] = [];
+  for (const [index, { dependencies }] of edges.entries()) {
+    if (index % rowsPerPause === 0) await scan.pause();
+    needs.push([...new Set(dependencies)].flatMap((key) => at.get(key) ?? []));
+  }
   return {
     heads: [...heads.keys()],
     names: edges.map(({ name }) => name),
     headOf,
     parents: edges.map(({ parent }) => (parent === null ? -1 : (at.get(parent) ?? -1))),
-    needs: edges.map(({ dependencies }) => [...new Set(dependencies)].flatMap((key) => at.get(key) ?? [])),
+    needs,
     isCut,
   };
 }
@@ -73,11 +80,12 @@ async function listEdges(
       if (edges.length >= maxRows || count >= maxEdges || characters >= maxCharacters) break;
     }
     const isFull = edges.length >= maxRows || count >= maxEdges || characters >= maxCharacters;
-    if (isFull || page.length < rowsPerPage) {
+    const last = page.at(-1);
+    if (isFull || last === undefined) {
       await scan.hold(bytesPerCharacter * characters + bytesPerNumber * (count + 2 * edges.length), organization);
       return { edges, isCut: isFull };
     }
-    after = page.at(-1) ?? null;
+    after = last;
     await scan.pause();
   }
 }

@@ -1,6 +1,6 @@
 import { JsonScanner } from '../../../shared/platform/json/json-scanner.ts';
 import { RecentText } from '../../../shared/platform/json/recent-text.ts';
-import { inSlices } from '../../../shared/platform/slices/slices.ts';
+import { denseSliceBytes, inSlices } from '../../../shared/platform/slices/slices.ts';
 
 /** The type of the resource that represents the stack itself. Every program registers one. */
 export const rootType = 'pulumi:pulumi:Stack';
@@ -35,7 +35,7 @@ export async function isRootOnly(document: AsyncIterable<Buffer>): Promise<boole
       texts.pass(end);
     },
   });
-  for await (const chunk of inSlices(document)) {
+  for await (const chunk of inSlices(document, denseSliceBytes)) {
     texts.beginChunk(chunk);
     scanner.write(chunk);
     texts.endChunk();

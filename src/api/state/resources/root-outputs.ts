@@ -1,12 +1,14 @@
 import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import { JsonScanner } from '../../../shared/platform/json/json-scanner.ts';
-import { scanMembers, sliceOf } from '../../../shared/platform/json/json-text.ts';
 import { RecentText } from '../../../shared/platform/json/recent-text.ts';
-import { inSlices } from '../../../shared/platform/slices/slices.ts';
+import { denseSliceBytes, inSlices } from '../../../shared/platform/slices/slices.ts';
 import { rootType } from './root-only.ts';
 
-/** Maximum size of the root resource, and of each other part that is kept. */
+/** Maximum size of each part that is kept. */
 const maxPartBytes = 8 * 1024 * 1024;
+/** More than the raw text of a type and of the URN of a parent need. */
+const maxTypeBytes = 256;
+const maxParentBytes = 64 * 1024;
 
 /** The parts of a deployment document that say what a stack's outputs are, as raw JSON. Null if absent. */
 export interface RootOutputs {
@@ -29,15 +31,20 @@ export async function readRootOutputs(document: AsyncIterable<Buffer>): Promise<
   const found: { -readonly [Part in keyof RootOutputs]: RootOutputs[Part] } = { ...none };
   /** Of the list that is being read; the last one counts if the member is repeated. */
   let root: Pick<RootOutputs, 'urn' | 'outputs'> | null = null;
+  let resource = new ResourceParts();
   const scanner = new JsonScanner({
-    reportDepth: 3,
+    reportDepth: 4,
     onValue: (path, _kind, start, end) => {
       const [top, list] = path;
       const text = (): Buffer => copyOf(texts.textOf(start, end));
-      if (path.length === 3) {
-        // Their parts are kept whole.
-        if (top === 'deployment' && list === 'secrets_providers') return;
-        if (top === 'deployment' && list === 'resources' && root === null) root = readRoot(texts.textOf(start, end));
+      const isResource = top === 'deployment' && list === 'resources' && root === null;
+      // These are kept whole.
+      if (path.length > 2 && top === 'deployment' && list === 'secrets_providers') return;
+      if (path.length > 1 && top === 'features') return;
+      if (path.length === 4 && isResource) resource.add(path[3], texts.textOf(start, end));
+      else if (path.length === 3 && isResource) {
+        root = resource.root();
+        resource = new ResourceParts();
       } else if (path.length === 2 && top === 'deployment') {
         if (list === 'secrets_providers') found.secretsProviders = text();
         else if (list === 'resources') {
@@ -45,13 +52,12 @@ export async function readRootOutputs(document: AsyncIterable<Buffer>): Promise<
           found.outputs = root?.outputs ?? null;
           root = null;
         }
-      } else if (path.length === 2 && top === 'features') return;
-      else if (path.length === 1 && top === 'version') found.version = text();
+      } else if (path.length === 1 && top === 'version') found.version = text();
       else if (path.length === 1 && top === 'features') found.features = text();
       texts.pass(end);
     },
   });
-  for await (const chunk of inSlices(document)) {
+  for await (const chunk of inSlices(document, denseSliceBytes)) {
     texts.beginChunk(chunk);
     scanner.write(chunk);
     texts.endChunk();
@@ -60,19 +66,37 @@ export async function readRootOutputs(document: AsyncIterable<Buffer>): Promise<
   return found;
 }
 
-/** Null if the resource is not the root. */
-function readRoot(text: Buffer | null): Pick<RootOutputs, 'urn' | 'outputs'> | null {
-  if (text === null) throw tooLarge();
-  // Most resources are distinguished without a second scan; encoders do not escape colons.
-  if (!text.includes(rootType)) return null;
-  const members = scanMembers(text);
-  const part = (name: string): Buffer | null => {
-    const span = members?.get(name);
-    return span ? Buffer.from(sliceOf(text, span)) : null;
-  };
-  const value = (name: string): unknown => JSON.parse(part(name)?.toString('utf8') ?? 'null');
-  if (value('type') !== rootType || value('parent')) return null;
-  return { urn: part('urn'), outputs: part('outputs') };
+/** The members of a resource that say whether it is the root, and its parts. */
+class ResourceParts {
+  /** Null as long as the type is not known. */
+  #hasRootType: boolean | null = null;
+  #hasParent = false;
+  #urn: Buffer | null = null;
+  #outputs: Buffer | null = null;
+  #isTooLarge = false;
+
+  /** `text`: the value's raw JSON; null if it is too large to be kept. */
+  add(name: string | number | undefined, text: Buffer | null): void {
+    if (name === 'type') this.#hasRootType = smallValue(text, maxTypeBytes) === rootType;
+    else if (name === 'parent') this.#hasParent = Boolean(smallValue(text, maxParentBytes));
+    else if ((name === 'urn' || name === 'outputs') && this.#hasRootType !== false) {
+      if (text === null) this.#isTooLarge = true;
+      else if (name === 'urn') this.#urn = Buffer.from(text);
+      else this.#outputs = Buffer.from(text);
+    }
+  }
+
+  /** Null if the resource is not the root. */
+  root(): Pick<RootOutputs, 'urn' | 'outputs'> | null {
+    if (this.#hasRootType !== true || this.#hasParent) return null;
+    if (this.#isTooLarge) throw tooLarge();
+    return { urn: this.#urn, outputs: this.#outputs };
+  }
+}
+
+/** The value; of a larger one, only that there is one. */
+function smallValue(text: Buffer | null, maxBytes: number): unknown {
+  return text === null || text.length > maxBytes ? true : JSON.parse(text.toString('utf8'));
 }
 
 function copyOf(text: Buffer | null): Buffer {

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { createDriverFactory, type DriverClientEventEmitter, type DriverFactory } from '@slonik/driver';
 import type { QueryConfig } from 'pg';
 import { BackendTerminatedError } from 'slonik';
+import { copyOf, cutText } from '../text/cut-text.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { currentSpan, inSpan } from '../tracing/tracing.ts';
 import { type PostgresConnection, type PostgresConnector, readOnlyState } from './postgres-connector.ts';
@@ -187,9 +188,9 @@ function inStatementSpan<T>(text: string, host: string, work: () => Promise<T>):
   const attributes = {
     'db.system.name': 'postgresql',
     'server.address': host,
-    ...(name === undefined ? { 'db.query.text': text.trim().slice(0, maxTextChars) } : {}),
+    ...(name === undefined ? { 'db.query.text': cutText(text.trim(), maxTextChars) } : {}),
   };
-  // A copy: a part of a string keeps the whole text in memory, until the span is sent.
-  const title = Buffer.from(`postgres ${name ?? verb?.toLowerCase() ?? 'statement'}`).toString();
+  // Kept until the span is sent.
+  const title = copyOf(`postgres ${name ?? verb?.toLowerCase() ?? 'statement'}`);
   return inSpan(title, { role: 'client', attributes }, work);
 }

@@ -39,11 +39,14 @@ export function* slicesOf(bytes: Buffer, sliceBytes = timeSliceBytes): Generator
   for (let at = 0; at < bytes.length; at += sliceBytes) yield bytes.subarray(at, at + sliceBytes);
 }
 
-/** Yields the same bytes in slices of at most `timeSliceBytes`, and about `timeSliceBytes` per event loop tick. */
-export async function* inSlices(source: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {
-  const slices = new Slices();
+/** Yields the same bytes in slices of at most `sliceBytes`, and about `sliceBytes` per event loop tick. */
+export async function* inSlices(
+  source: AsyncIterable<Buffer> | Iterable<Buffer>,
+  sliceBytes = timeSliceBytes,
+): AsyncGenerator<Buffer> {
+  const slices = new Slices(sliceBytes);
   for await (const chunk of source) {
-    for (const slice of slicesOf(chunk)) {
+    for (const slice of slicesOf(chunk, sliceBytes)) {
       yield slice;
       await slices.spend(slice.length);
     }

@@ -27,6 +27,7 @@ import { holdfastVersion } from '../config/config.ts';
 import type { TracingConfig } from '../config/open-telemetry.ts';
 import { LimitedWarning } from '../logger/limited-warning.ts';
 import type { Logger } from '../logger/logger.ts';
+import { copyOf } from '../text/cut-text.ts';
 import type { SpanOptions, TraceContext, Tracer } from './tracing.ts';
 
 const kinds: Readonly<Record<NonNullable<SpanOptions['role']>, SpanKind>> = {
@@ -106,7 +107,12 @@ function parse(traceparent: string): SpanContext | null {
     /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(traceparent.trim()) ?? [];
   // Later versions may append fields.
   if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return null;
-  const remote = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true };
+  const remote = {
+    traceId: copyOf(traceId),
+    spanId: copyOf(spanId),
+    traceFlags: Number.parseInt(flags, 16) & 1,
+    isRemote: true,
+  };
   return isSpanContextValid(remote) ? remote : null;
 }
 

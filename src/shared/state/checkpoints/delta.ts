@@ -172,7 +172,7 @@ async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
         return;
       }
       const span = { kind, start, end };
-      const [, first, second, third] = path.map((key) => String(key).toLowerCase());
+      const [, first, second, third] = path.map(nameOf);
       if (path.length === 4 && first === 'span' && third === 'offset') {
         if (second === 'start') raw.start = readNatural(list, span, `The start of edit ${edits.length}`);
         else if (second === 'end') raw.end = readNatural(list, span, `The end of edit ${edits.length}`);
@@ -191,6 +191,11 @@ async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
     await slices.spend(editCost + newText.end - newText.start);
   }
   return parsed;
+}
+
+/** In lower case; empty for a name that is longer than any in an edit: it would be converted again for each value in it. */
+function nameOf(key: string | number): string {
+  return typeof key === 'string' && key.length <= 10 ? key.toLowerCase() : '';
 }
 
 function assertComplete({ start, end, newText }: RawEdit, position: number): Required<RawEdit> {

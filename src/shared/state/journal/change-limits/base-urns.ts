@@ -1,4 +1,4 @@
-import { inSlices } from '../../../platform/slices/slices.ts';
+import { denseSliceBytes, inSlices } from '../../../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
 import { DocumentMissingError } from '../../checkpoints/document-store.ts';
 import type { DocumentVerifier } from '../../checkpoints/document-verifier.ts';
@@ -26,7 +26,7 @@ export class BaseUrns {
     // Replaced by a repair since its id was read.
     if (!checkpoint) throw new DocumentMissingError('The state was replaced while it was read; please retry');
     const scanner = new LiveUrns();
-    for await (const chunk of inSlices(this.#verifier.open(checkpoint))) scanner.write(chunk);
+    for await (const chunk of inSlices(this.#verifier.open(checkpoint), denseSliceBytes)) scanner.write(chunk);
     return scanner.end();
   }
 }

@@ -37,7 +37,8 @@ export async function readBegin({ sequenceId, text }: BatchEntry): Promise<Begun
   const scanner = new JsonScanner({
     reportDepth: 3,
     onValue: (path, kind, start, end) => {
-      if (kind === 'object' || kind === 'array') return;
+      // A long name is not joined again for each value in it.
+      if (kind === 'object' || kind === 'array' || path.some(isLong)) return;
       const name = path.join('.');
       if (names.has(name)) values.set(name, JSON.parse(text.toString('utf8', start, end)));
     },
@@ -61,6 +62,12 @@ export async function readBegin({ sequenceId, text }: BatchEntry): Promise<Begun
       values.get('operation.resource.external') !== true &&
       !resourceType.startsWith('pulumi:providers:'),
   };
+}
+
+const maxMemberChars = 30;
+
+function isLong(part: string | number): boolean {
+  return typeof part === 'string' && part.length > maxMemberChars;
 }
 
 const names = new Set([

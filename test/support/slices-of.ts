@@ -1,0 +1,14 @@
+/** How many ticks of the event loop pass during the work: its time slices, between which other requests are served. */
+export async function slicesOf(work: () => Promise<unknown>): Promise<number> {
+  let slices = 0;
+  let next = setImmediate(function count() {
+    slices++;
+    next = setImmediate(count);
+  });
+  try {
+    await work();
+    return slices;
+  } finally {
+    clearImmediate(next);
+  }
+}
