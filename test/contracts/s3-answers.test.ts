@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { BlobNotFoundError, BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
+import { S3Folder } from '../../src/shared/platform/blobs/s3-folder.ts';
 import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
 import { type Answer, type FakeS3, type Operation, sendError, sendPutAnswer, startFakeS3 } from './fake-s3.ts';
 
@@ -46,6 +48,101 @@ const failures: readonly [string, string, Answer][] = [
   ],
   ['something that is not HTTP', 'faulty', (response) => void response.socket?.end('hello\r\n\r\n')],
 ];
+
+describe('writes that a store wants a checksum for', () => {
+  const sizes = [0, 1_000, 6 * mib];
+  const refuse = (response: ServerResponse): void => {
+    const message =
+      'Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters';
+    response
+      .writeHead(400, { 'content-type': 'application/xml' })
+      .end(`<Error><Code>InvalidRequest</Code><Message>${message}</Message></Error>`);
+  };
+  const isRight = (md5: unknown, body: Buffer): boolean => md5 === createHash('md5').update(body).digest('base64');
+
+  it.each(sizes)('have it: locked objects of %i bytes', async (bytes) => {
+    const { store } = await start(
+      (response, operation, { headers }, body) => {
+        const isWrite = operation === 'Put' || operation === 'Part';
+        if (isWrite && !isRight(headers['content-md5'], body)) refuse(response);
+        else sendPutAnswer(response, operation);
+      },
+      { lock: { mode: 'COMPLIANCE', days: 30 } },
+    );
+    expect(await store.put('some/key', chunksOf(Buffer.alloc(bytes, 1)))).toEqual({ storedBytes: bytes });
+  });
+
+  it.each(sizes)('have it after a refusal, in a bucket that locks by default: %i bytes', async (bytes) => {
+    let refused = 0;
+    const { store, operations } = await start((response, operation, { headers }, body) => {
+      if ((operation === 'Put' || operation === 'Part') && !isRight(headers['content-md5'], body)) {
+        refused++;
+        refuse(response);
+      } else sendPutAnswer(response, operation);
+    });
+    for (const key of ['one', 'other'])
+      expect(await store.put(key, chunksOf(Buffer.alloc(bytes, 1)))).toEqual({ storedBytes: bytes });
+    expect(refused).toBeGreaterThan(0);
+    // Parts are sent two at a time.
+    expect(refused).toBeLessThanOrEqual(2);
+    expect(operations).not.toContain('GiveUp');
+  });
+
+  it.each(sizes)('have none elsewhere: %i bytes', async (bytes) => {
+    const sums: string[] = [];
+    const { store } = await start((response, operation, { headers }) => {
+      sums.push(...Object.keys(headers).filter((name) => /md5|checksum/.test(name)));
+      sendPutAnswer(response, operation);
+    });
+    await store.put('some/key', chunksOf(Buffer.alloc(bytes, 1)));
+    expect(sums).toEqual([]);
+  });
+});
+
+describe('listings that would not end, or would end too early', () => {
+  const page = (keys: readonly string[], more: string): string =>
+    `<ListBucketResult>${more}${keys.map((key) => `<Contents><Key>${key}</Key><Size>1</Size><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>`).join('')}</ListBucketResult>`;
+  const truncated = '<IsTruncated>true</IsTruncated>';
+
+  it('a store that ignores where a page should begin is faulty', async () => {
+    const { store, operations } = await start((response) => void response.end(page(['a', 'b'], truncated)));
+    await expect(store.findAbsent(['a', 'z'])).rejects.toMatchObject({ fault: 'faulty' });
+    expect(operations).toEqual(['List', 'List']);
+  });
+
+  it.each([
+    ['without', ''],
+    ['with the same', '<NextKeyMarker>k</NextKeyMarker><NextUploadIdMarker>u</NextUploadIdMarker>'],
+  ])('a page of uploads %s marker of the next one is faulty', async (_label, markers) => {
+    const { store, operations } = await start((response) => {
+      if (operations.length > 3) throw new Error('it goes on');
+      response.end(`<ListMultipartUploadsResult>${truncated}${markers}</ListMultipartUploadsResult>`);
+    });
+    await expect(store.sweepUnfinished(0, [''])).rejects.toMatchObject({ fault: 'faulty' });
+    expect(operations.length).toBeLessThanOrEqual(2);
+  });
+
+  it.each([
+    ['the page of a proxy', '<html>sign in</html>'],
+    ['a page without the token of the next one', page(['a'], truncated)],
+    ['a page with the token of itself', page(['a'], `${truncated}<NextContinuationToken>t</NextContinuationToken>`)],
+  ])('%s is no whole folder', async (_label, body) => {
+    const { url, operations } = await start((response) => {
+      if (operations.length > 3) throw new Error('it goes on');
+      response.end(body);
+    });
+    const folder = new S3Folder({
+      ...{ endpoint: url, bucket: 'blobs', region: 'us-east-1', forcePathStyle: true, requestTimeoutMs: 5_000 },
+      ...{ accessKeyId: 'key', secretAccessKey: 'secret', maxAttempts: 1 },
+    });
+    const listing = async (): Promise<void> => {
+      for await (const file of folder.list('')) expect(file.name).toBe('a');
+    };
+    await expect(listing()).rejects.toMatchObject({ fault: 'faulty' });
+    expect(operations.length).toBeLessThanOrEqual(2);
+    await folder.close();
+  });
+});
 
 describe('invalid S3 responses', () => {
   it.each(failures)('%s is treated neither as a missing blob nor as success', async (_label, fault, answer) => {

@@ -256,6 +256,12 @@ const cases: readonly Case[] = [
     seen: /deleting: blob store denied access/,
   },
   {
+    what: 'a location of backups that takes no locks',
+    settings: () => ({ ...everything(), HOLDFAST_BACKUP_TO: 's3://blobs/denied-lock?lock=governance:30' }),
+    found: { 'backup-target': 'fail' },
+    seen: /writing \(locked\): blob store denied access/,
+  },
+  {
     what: 'a store that changes bytes',
     settings: () => ({ ...everything(), HOLDFAST_SECOND_STORE: 's3://blobs/changed' }),
     found: { 'second-store': 'fail' },
@@ -347,11 +353,14 @@ const cases: readonly Case[] = [
 describe('each fault is found by its name, and only that', () => {
   let visits: Map<string, Finding[]>;
   beforeAll(async () => {
+    let puts = 0;
     const denied: Fault = (response) => sendError(response, 403, 'AccessDenied');
     s3.fault = (operation, key) => {
       if (key.startsWith('/missing')) return (response) => sendError(response, 404, 'NoSuchBucket');
       if (key.startsWith('denied-put') && operation === 'Put') return denied;
       if (key.startsWith('denied-part') && operation === 'Part') return denied;
+      // The first put has no lock.
+      if (key.startsWith('denied-lock') && operation === 'Put' && puts++ > 0) return denied;
       if (key.startsWith('denied-delete') && operation === 'Delete') return denied;
       if (key.startsWith('changed') && operation === 'Get')
         return (response, _operation, stored) => {

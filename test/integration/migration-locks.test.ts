@@ -137,7 +137,7 @@ end $$;
 
 test('limits of the database for statements and idle transactions are none for migrations', async () => {
   await using other = await connect('other');
-  for (const setting of ['statement_timeout', 'idle_in_transaction_session_timeout'])
+  for (const setting of ['statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout'])
     await other.query(`alter database ${database.name} set ${setting} = '1s'`);
   await folder.put('9830_slow', 'select pg_sleep(2);\n');
   try {

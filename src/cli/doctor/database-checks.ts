@@ -1,6 +1,7 @@
 import { AppRoleError, assertGranted } from '../../shared/platform/db/app-role.ts';
 import { type Database, openDatabase } from '../../shared/platform/db/database.ts';
 import { migrationNames } from '../../shared/platform/db/migrate.ts';
+import { unsafeDefaultCode } from '../../shared/platform/db/postgres-connector.ts';
 import {
   readPrimaryPosition,
   readReplicaPosition,
@@ -73,6 +74,7 @@ const fixes: Readonly<Record<string, string>> = {
   '28000': 'Let this user in by pg_hba.conf, with or without TLS as in HOLDFAST_DATABASE_URL.',
   '3D000': 'Create the database, then run `holdfast migrate`.',
   '53300': 'Raise max_connections of Postgres, or lower HOLDFAST_DATABASE_POOL_SIZE.',
+  [unsafeDefaultCode]: 'Change that default for the role of HOLDFAST_DATABASE_URL.',
   ECONNREFUSED: 'Start Postgres, or correct the host and port in HOLDFAST_DATABASE_URL.',
   ENOTFOUND: 'Correct the host in HOLDFAST_DATABASE_URL, or its DNS.',
 };

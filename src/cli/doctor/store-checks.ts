@@ -20,6 +20,8 @@ import type { Visit } from './visit.ts';
 const folder = 'doctor/';
 const leftoverMs = 60 * 60 * 1000;
 const smallBytes = 1_024;
+/** A minute. */
+const probeLockDays = 1 / (24 * 60);
 /** Larger than a part of an upload to S3. */
 const largeBytes = 5 * 1024 * 1024 + 1;
 
@@ -43,7 +45,13 @@ export function storeChecks(visit: Visit): Check[] {
     // What is written with a lock could not be deleted.
     const location = to.replace(/([?&])lock=[^&]*&?/, '$1').replace(/[?&]$/, '');
     const open = () => openTarget(location, visit.config);
-    checks.push({ name: 'backup-target', run: () => tryStore(visit, parseLocation(location, blobs), open) });
+    checks.push({
+      name: 'backup-target',
+      run: async () => {
+        const outcome = await tryStore(visit, parseLocation(location, blobs), open);
+        return location === to || outcome?.status !== 'ok' ? outcome : ((await tryLock(visit, to)) ?? outcome);
+      },
+    });
   }
   return checks;
 }
@@ -119,6 +127,23 @@ async function tryStore(
     return fail(
       `${where}, ${doing}: ${reasonOf(error)}`,
       fault ? fixes[fault] : 'Name a usable location in the settings.',
+    );
+  }
+}
+
+/** Returns null if the location takes an object with a short lock. It stays for that time, and a lifecycle rule may remove it. */
+async function tryLock(visit: Visit, location: string): Promise<Outcome> {
+  try {
+    const store = await openTarget(location, visit.config, { lockDays: probeLockDays });
+    visit.closing(() => store.close());
+    const key = `${folder}${randomBytes(8).toString('hex')}`;
+    await store.put(key, chunksOf(randomBytes(1)));
+    await store.delete(key);
+    return null;
+  } catch (error) {
+    return fail(
+      `${location}, writing (locked): ${reasonOf(error)}`,
+      'Create the bucket with object lock, and allow s3:PutObjectRetention; or remove lock= from HOLDFAST_BACKUP_TO.',
     );
   }
 }

@@ -13,12 +13,12 @@ const leftoverAgeMs = 48 * 3600 * 1000;
 
 /**
  * Opens the location of backups, as `parseLocation` reads it. `?lock=governance:DAYS` or `compliance:DAYS` locks what is written to a bucket. A
- * folder that `mustExist` is not created. Throws LocationError, and BackupError for a location inside the blob store.
+ * folder that `mustExist` is not created; `lockDays` replaces the days of a lock. Throws LocationError, and BackupError for a location inside the blob store.
  */
 export async function openTarget(
   location: string,
   config: Config,
-  { mustExist = false }: { readonly mustExist?: boolean } = {},
+  { lockDays, mustExist = false }: { readonly lockDays?: number; readonly mustExist?: boolean } = {},
 ): Promise<BlobStore> {
   const target = parseLocation(location, config.blobs);
   const { blobs } = config;
@@ -32,7 +32,8 @@ export async function openTarget(
   const isOwn = blobs.kind === 's3' && blobs.bucket === target.bucket && blobs.endpoint === target.endpoint;
   if (isOwn && target.prefix === '')
     throw new BackupError(`${location} is the bucket of the blob store: add a prefix, or better use another bucket`);
-  return openBlobStore({ ...target, lock: readLock(location, new URL(location).searchParams.get('lock')) });
+  const lock = readLock(location, new URL(location).searchParams.get('lock'));
+  return openBlobStore({ ...target, lock: lock && { ...lock, days: lockDays ?? lock.days } });
 }
 
 /** Removes what killed backups were uploading. */

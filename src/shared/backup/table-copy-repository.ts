@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { isOurs } from '../platform/db/app-role.ts';
+import { liftTransactionLimit } from '../platform/db/postgres-connector.ts';
 import { isHiddenFunction } from '../platform/db/sqlstate.ts';
 import { assertOneOwner } from '../platform/db/table-owners.ts';
 import { isReferenced } from '../state/checkpoints/blob-repository.ts';
@@ -35,6 +36,8 @@ export function createTableCopyRepository(client: pg.Client) {
   const liftLimits = async (): Promise<void> => {
     await run('set local statement_timeout = 0');
     await run('set local idle_in_transaction_session_timeout = 0');
+    await run('set local lock_timeout = 0');
+    await liftTransactionLimit(client, { isLocal: true });
   };
   return {
     /** From now on, all reads see the database as it is now, until `end`. */

@@ -120,11 +120,9 @@ export class S3BlobStore implements BlobStore {
       ...statOf({ ContentLength: Size, LastModified }),
     }));
     const last = found.at(-1);
-    if (page.IsTruncated === true && last === undefined) {
-      throw new BlobStoreUnavailableError(
-        'faulty',
-        'blob store returned an empty list page and says that there are more',
-      );
+    // Otherwise, the walk would never end.
+    if (page.IsTruncated === true && (last === undefined || last.key === after)) {
+      throw new BlobStoreUnavailableError('faulty', 'blob store says that there are more, but its page has none');
     }
     return {
       blobs: found.filter(({ key }) => isBlobKey(key)),
@@ -159,12 +157,16 @@ export class S3BlobStore implements BlobStore {
     // No prefix: MinIO treats it as a complete key.
     let page: ListMultipartUploadsCommandOutput | undefined;
     do {
+      const [KeyMarker, UploadIdMarker] = [page?.NextKeyMarker, page?.NextUploadIdMarker];
       const command: ListMultipartUploadsCommand = new ListMultipartUploadsCommand({
         Bucket,
-        KeyMarker: page?.NextKeyMarker,
-        UploadIdMarker: page?.NextUploadIdMarker,
+        KeyMarker,
+        UploadIdMarker,
       });
       page = await orUnavailable('sweep', () => this.#clients.requests.send(command));
+      const isSame = page.NextKeyMarker === KeyMarker && page.NextUploadIdMarker === UploadIdMarker;
+      if (page.IsTruncated === true && (!page.NextKeyMarker || isSame))
+        throw new BlobStoreUnavailableError('faulty', 'blob store says that there are more uploads, but not where');
       const limit = storeNow(this.#clients) - olderThanMs;
       for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
         if (!Key || !isOwn(Key) || Initiated === undefined || Initiated.getTime() > limit) continue;

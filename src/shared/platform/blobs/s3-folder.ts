@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { BlobStoreUnavailableError } from './blob-store.ts';
 import { OpenedBlob, withDeadline } from './blob-streams.ts';
 import type { Folder, FolderFile } from './folder.ts';
 import { createS3Clients, type S3Clients, type S3Options } from './s3-client.ts';
@@ -32,11 +33,16 @@ export class S3Folder implements Folder {
         .catch((error: unknown) => {
           throw toUnavailable('list', error);
         });
+      // A page of a proxy, or of a server that does not know this kind of listing, must not pass for the end of the folder.
+      const { IsTruncated, NextContinuationToken } = page;
+      const isOver = IsTruncated === false;
+      if (!isOver && (IsTruncated !== true || !NextContinuationToken || NextContinuationToken === token))
+        throw new BlobStoreUnavailableError('faulty', 'blob store sent no whole listing');
       for (const { Key = '', LastModified, Size } of page.Contents ?? []) {
         if (Key.endsWith('/')) continue;
         yield { name: Key.slice(this.#prefix.length), bytes: Size ?? 0, modifiedAt: LastModified ?? new Date(0) };
       }
-      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+      token = isOver ? undefined : NextContinuationToken;
     } while (token !== undefined);
   }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import {
   AbortMultipartUploadCommand,
@@ -5,13 +6,15 @@ import {
   type CompleteMultipartUploadCommandOutput,
   DeleteObjectCommand,
   HeadObjectCommand,
+  PutObjectCommand,
   type PutObjectCommandInput,
   type S3Client,
+  UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { BlobStoreUnavailableError, type PutOptions } from './blob-store.ts';
 import { PutBody } from './blob-streams.ts';
-import { toUnavailable } from './s3-errors.ts';
+import { isS3Error, toUnavailable } from './s3-errors.ts';
 
 const mib = 1024 * 1024;
 /** The least that S3 takes. */
@@ -90,6 +93,7 @@ const bare = (etag: string): string => etag.replaceAll('"', '');
  * Wraps `client`: after `stop` fires it sends nothing except the abort of the multipart upload, and a failed request
  * fires `stop`, so that no other part waits for a body that is itself waiting. Requests in flight are not cancelled:
  * S3 may store a part whose request was cut even after the upload was aborted. A completed multipart upload is checked.
+ * What gets a lock has the MD5 of its bytes as a header: AWS and others refuse it otherwise.
  */
 function stoppableClient(
   client: S3Client,
@@ -99,7 +103,7 @@ function stoppableClient(
   const send = async (command: Parameters<S3Client['send']>[0]): Promise<unknown> => {
     if (!(command instanceof AbortMultipartUploadCommand)) stop.signal.throwIfAborted();
     try {
-      const answer = await client.send(command);
+      const answer = await sendWithMd5(client, command);
       if (command instanceof CompleteMultipartUploadCommand) {
         await check((answer as CompleteMultipartUploadCommandOutput).ETag);
       }
@@ -110,4 +114,30 @@ function stoppableClient(
     }
   };
   return Object.create(client, { send: { value: send } });
+}
+
+type AnyCommand = Parameters<S3Client['send']>[0];
+
+/** Clients of buckets that lock by default, which only a refusal tells. */
+const lockingClients = new WeakSet<S3Client>();
+
+async function sendWithMd5(client: S3Client, command: AnyCommand): Promise<unknown> {
+  if (!(command instanceof PutObjectCommand || command instanceof UploadPartCommand)) return client.send(command);
+  const { input } = command;
+  const hasLock = 'ObjectLockMode' in input && input.ObjectLockMode !== undefined;
+  if (hasLock || lockingClients.has(client)) addMd5(command);
+  try {
+    return await client.send(command as AnyCommand);
+  } catch (error) {
+    if (input.ContentMD5 !== undefined || !isS3Error(error, 'InvalidRequest') || !/Content-MD5/i.test(error.message))
+      throw error;
+    lockingClients.add(client);
+    addMd5(command);
+    return client.send(command as AnyCommand);
+  }
+}
+
+/** `Upload` has made a buffer of the body. */
+function addMd5({ input }: PutObjectCommand | UploadPartCommand): void {
+  if (input.Body instanceof Uint8Array) input.ContentMD5 = createHash('md5').update(input.Body).digest('base64');
 }

@@ -1,5 +1,6 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
+import { OperatorError } from '../errors/errors.ts';
 import { tlsFaultOf } from '../tls/trust.ts';
 import { type PostgresHost, type PostgresSetting, type PostgresTarget, parsePostgresUrl } from './postgres-url.ts';
 
@@ -166,21 +167,53 @@ function isBroken(error: unknown): boolean {
   return error instanceof NoPrimaryError && cause !== undefined && isBroken(cause);
 }
 
+/** A pooler is in between, and the sessions behind it have a default that Holdfast cannot work with, nor change there. */
+class UnsafeDefaultError extends OperatorError {
+  override readonly name = 'UnsafeDefaultError';
+  readonly code = unsafeDefaultCode;
+}
+
+/** Code of the error for sessions with a default that a pooler lets nobody change. */
+export const unsafeDefaultCode = 'UNSAFE_DEFAULT';
+
+interface Look {
+  readonly pid: number;
+  readonly readOnly: string;
+  readonly durability: string;
+  readonly isolation: string;
+  readonly dateStyle: string;
+}
+
 /**
  * Returns whether a pooler is in between. Throws NoPrimaryError for a standby or a primary
- * set to read-only, which both accept connections, if the server must take writes. A commit of the session waits until it is on disk, also
- * where the database or the role is set to another default.
+ * set to read-only, which both accept connections, if the server must take writes. Whatever the database or the role has as defaults, a commit of
+ * the session waits until it is on disk, a statement that has waited for a lock sees what was committed meanwhile, and times are read as ISO.
  */
 async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean> {
-  const { rows } = await client.query<{ pid: number; readOnly: string; durability: string }>(
+  const { rows } = await client.query<Look>(
     `/* connection.check */ select pg_backend_pid() as pid, current_setting('transaction_read_only') as "readOnly",
-       current_setting('synchronous_commit') as durability`,
+       current_setting('synchronous_commit') as durability, current_setting('default_transaction_isolation') as isolation,
+       current_setting('DateStyle') as "dateStyle"`,
   );
+  const { pid, readOnly, durability, isolation, dateStyle } = rows[0] as Look;
   // Others, such as remote_apply, wait for more.
-  if (rows[0]?.durability === 'off') await client.query('set synchronous_commit = on');
-  if (mustTakeWrites && rows[0]?.readOnly === 'on')
+  if (durability === 'off') await client.query('set synchronous_commit = on');
+  if (mustTakeWrites && readOnly === 'on')
     throw new NoPrimaryError('accepts no writes: a standby, or set to read-only');
-  return isPooled(client, rows[0]?.pid);
+  const pooled = isPooled(client, pid);
+  for (const [name, isSafe, value] of [
+    // "read uncommitted" is the same to Postgres.
+    ['default_transaction_isolation', isolation.startsWith('read '), 'read committed'],
+    ['DateStyle', dateStyle.startsWith('ISO'), 'ISO'],
+  ] as const) {
+    if (isSafe) continue;
+    if (pooled)
+      throw new UnsafeDefaultError(
+        `the pooled sessions of this role have another ${name}. Run: alter role … set ${name} = '${value}'`,
+      );
+    await client.query(`set ${name} = '${value}'`);
+  }
+  return pooled;
 }
 
 /**
@@ -189,13 +222,25 @@ async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean
  */
 export async function liftLimits(client: pg.Client): Promise<void> {
   await client.query(
-    '/* connection.liftLimits */ set statement_timeout = 0; set idle_in_transaction_session_timeout = 0',
+    '/* connection.liftLimits */ set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set lock_timeout = 0',
   );
+  await liftTransactionLimit(client, { isLocal: false });
   for (const setting of lostClientSettings)
     await client.query(`/* connection.noticeLostClient */ set ${setting}`).catch((error: unknown) => {
       // Not every platform can, and it only shortens a wait.
       if (!(error instanceof pg.DatabaseError)) throw error;
     });
+}
+
+/** Lifts the limit of transactions, which Postgres has since 17, for the session or for this transaction. */
+export async function liftTransactionLimit(
+  client: pg.Client,
+  { isLocal }: { readonly isLocal: boolean },
+): Promise<void> {
+  await client.query(
+    `/* connection.liftTransactionLimit */ select set_config(name, '0', $1) from pg_settings where name = 'transaction_timeout'`,
+    [isLocal],
+  );
 }
 
 const lostClientSettings = [
