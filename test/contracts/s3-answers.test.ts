@@ -28,6 +28,7 @@ const failures: readonly [string, string, Answer][] = [
   ['403 AccessDenied', 'denied', (response) => sendError(response, 403, 'AccessDenied')],
   ['403 InvalidAccessKeyId', 'denied', (response) => sendError(response, 403, 'InvalidAccessKeyId')],
   ['403 RequestTimeTooSkewed', 'denied', (response) => sendError(response, 403, 'RequestTimeTooSkewed')],
+  ['400 ExpiredToken', 'denied', (response) => sendError(response, 400, 'ExpiredToken')],
   ['401 without a body', 'denied', (response) => void response.writeHead(401).end()],
   ['404 NoSuchBucket', 'misconfigured', (response) => sendError(response, 404, 'NoSuchBucket')],
   ['404 from a proxy', 'misconfigured', (response) => void response.writeHead(404).end('<html>no such page</html>')],

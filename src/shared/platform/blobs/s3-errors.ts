@@ -64,12 +64,15 @@ const phrases: Record<BlobStoreFault, string> = {
   faulty: 'failed',
 };
 
+/** Of temporary credentials: AWS answers 400. */
+const expired = new Set(['ExpiredToken', 'ExpiredTokenException', 'InvalidToken', 'TokenRefreshRequired']);
+
 function faultOf(code: string, status: number | undefined): BlobStoreFault {
   if (timeouts.has(code)) return 'timeout';
   if (network.has(code)) return 'unreachable';
   if (throttling.has(code) || status === 429) return 'throttled';
   if (full.has(code) || status === 507) return 'full';
-  if (code === 'CredentialsProviderError' || status === 401 || status === 403) return 'denied';
+  if (code === 'CredentialsProviderError' || expired.has(code) || status === 401 || status === 403) return 'denied';
   // Response to a retried CompleteMultipartUpload whose first response was lost.
   if (code === 'NoSuchUpload') return 'faulty';
   if (status !== undefined && status >= 300 && status < 500) return 'misconfigured';

@@ -112,6 +112,8 @@ test.each([{}, { HOLDFAST_DATABASE_URL: 'postgres://h/d' }])(
 test('a bucket turns on the S3 store', () => {
   const config = parseConfig({ HOLDFAST_S3_BUCKET: 'b', HOLDFAST_S3_ENDPOINT: 'http://s3:9000' });
   expect(config.blobs).toMatchObject({ kind: 's3', bucket: 'b', endpoint: 'http://s3:9000', forcePathStyle: true });
+  const accessPoint = 'arn:aws:s3:eu-west-1:123456789012:accesspoint/states';
+  expect(() => parseConfig({ HOLDFAST_S3_BUCKET: accessPoint })).toThrow('HOLDFAST_S3_BUCKET');
 });
 
 test('a test starts a process with other values than the constants', () => {

@@ -141,8 +141,9 @@ export function createPostgresDriver(
  * statement.
  */
 function hasStaleStatement(error: unknown): boolean {
-  const { code, message } = error as { code?: unknown; message?: unknown };
-  return staleStatementStates.has(String(code)) || (code === '0A000' && /^cached plan /.test(String(message)));
+  const { code, routine } = error as { code?: unknown; routine?: unknown };
+  // The message may be in the language of the server.
+  return staleStatementStates.has(String(code)) || (code === '0A000' && routine === 'RevalidateCachedQuery');
 }
 
 /** Keeps `idle` up to date and closes the connection when it breaks. */

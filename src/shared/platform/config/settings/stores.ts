@@ -80,7 +80,8 @@ export const storesSettings = {
   HOLDFAST_S3_BUCKET: Type.Optional(
     Type.String({
       description: 'Bucket of the blob store. Without it, blobs are files in the data directory.',
-      minLength: 1,
+      pattern: '^[^:/\\s]+$',
+      form: 'the name of a bucket, or the alias of an access point',
     }),
   ),
   HOLDFAST_S3_ENDPOINT: Type.Optional(
