@@ -353,14 +353,12 @@ const cases: readonly Case[] = [
 describe('each fault is found by its name, and only that', () => {
   let visits: Map<string, Finding[]>;
   beforeAll(async () => {
-    let puts = 0;
     const denied: Fault = (response) => sendError(response, 403, 'AccessDenied');
-    s3.fault = (operation, key) => {
+    s3.fault = (operation, key, headers) => {
       if (key.startsWith('/missing')) return (response) => sendError(response, 404, 'NoSuchBucket');
       if (key.startsWith('denied-put') && operation === 'Put') return denied;
       if (key.startsWith('denied-part') && operation === 'Part') return denied;
-      // The first put has no lock.
-      if (key.startsWith('denied-lock') && operation === 'Put' && puts++ > 0) return denied;
+      if (key.startsWith('denied-lock') && 'x-amz-object-lock-mode' in headers) return denied;
       if (key.startsWith('denied-delete') && operation === 'Delete') return denied;
       if (key.startsWith('changed') && operation === 'Get')
         return (response, _operation, stored) => {
@@ -387,6 +385,19 @@ describe('each fault is found by its name, and only that', () => {
     for (const { fix } of bad) expect(fix).toMatch(/^[A-Z`d].*\.$/);
     expect(JSON.stringify(findings)).not.toContain('hunter2');
   });
+});
+
+test('a location of backups keeps an object as long as its lock holds, where objects have no versions', async () => {
+  const locked = new Set<string>();
+  s3.fault = (operation, key, headers) => {
+    if ('x-amz-object-lock-mode' in headers) locked.add(key);
+    return operation === 'Delete' && locked.has(key)
+      ? (response) => sendError(response, 403, 'AccessDenied')
+      : undefined;
+  };
+  const findings = await visit({ ...everything(), HOLDFAST_BACKUP_TO: 's3://blobs/locked?lock=compliance:30' });
+  expect(faultsIn(findings)).toEqual({});
+  expect(locked.size).toBe(1);
 });
 
 test('nothing is written to a second bucket that replicates itself', async () => {

@@ -79,7 +79,9 @@ test.each(['SQL, DMY', 'German', 'Postgres'])('times are read where the database
 });
 
 test('work in a session of its own has no limits of the database', async () => {
-  const limits = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout'];
+  const limits = ['statement', 'lock', 'idle_in_transaction_session', 'idle_session', 'transaction'].map(
+    (limit) => `${limit}_timeout`,
+  );
   await setForDatabase(...limits.map((limit) => `${limit} = '7s'`));
   const db = await open();
   try {

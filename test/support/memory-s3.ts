@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import {
   type Answer,
   type FakeS3,
@@ -15,8 +15,8 @@ export type Fault = (response: ServerResponse, operation: Operation, stored: Buf
 export interface MemoryS3 extends Pick<FakeS3, 'store' | 'close'> {
   readonly objects: Map<string, Buffer>;
   readonly url: string;
-  /** Decides about each request, by its operation and key; that of a list of uploads is `?uploads`. */
-  fault: (operation: Operation, key: string) => Fault | undefined;
+  /** Decides about each request, by its operation, key and headers; the key of a list of uploads is `?uploads`. */
+  fault: (operation: Operation, key: string, headers: IncomingHttpHeaders) => Fault | undefined;
 }
 
 export async function startMemoryS3(secretAccessKey: string): Promise<MemoryS3> {
@@ -27,7 +27,7 @@ export async function startMemoryS3(secretAccessKey: string): Promise<MemoryS3> 
     const isUploads = operation === 'List' && url.searchParams.has('uploads');
     const key = isUploads ? '?uploads' : decodeURIComponent(url.pathname.replace(/^\/blobs\/?/, ''));
     const stored = objects.get(key);
-    const fault = s3.fault(operation, key);
+    const fault = s3.fault(operation, key, request.headers);
     if (fault) return fault(response, operation, stored);
     if (operation === 'Put') {
       objects.set(key, body);

@@ -102,8 +102,8 @@ test('large outputs wait until clients have earlier ones', async () => {
   const next = send('next').admitted;
   expect(await Promise.race([next, send('small', 1_000).admitted])).toBe('small');
   // Few wait: they are in memory, too.
-  const waiting = ['a', 'b', 'c'].map((who) => send(who));
-  await expect(send('one more').admitted).rejects.toThrow(UnavailableError);
+  const waiting = Array.from({ length: 15 }, () => send('matrix'));
+  await expect(send('matrix').admitted).rejects.toThrow(UnavailableError);
   slow[0]?.raw.emit('finish');
   slow[0]?.raw.emit('close');
   expect(await next).toBe('next');

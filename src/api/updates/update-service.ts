@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { hashToken } from '../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { isLockTimeout, isOutage } from '../../shared/platform/db/sqlstate.ts';
-import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { ConflictError, InvalidRequestError, UnavailableError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
@@ -65,9 +65,11 @@ export class UpdateService {
       try {
         return await this.#create(creation, audit, entryId);
       } catch (error) {
-        const isLocked = isLockTimeout(error) && performance.now() < until;
-        if (isLocked) await sleep(lockedRetryMs);
-        else if (!(error instanceof LimitsChangedError)) throw error;
+        if (error instanceof LimitsChangedError) continue;
+        if (!isLockTimeout(error)) throw error;
+        if (performance.now() >= until)
+          throw new UnavailableError(`Stack '${creation.object}' is being changed; please retry`, { cause: error });
+        await sleep(lockedRetryMs);
       }
     }
   }

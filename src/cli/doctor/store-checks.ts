@@ -18,10 +18,10 @@ import type { Visit } from './visit.ts';
 
 /** Objects of the doctor; one that was killed leaves some. */
 const folder = 'doctor/';
-const leftoverMs = 60 * 60 * 1000;
+const leftoverMs = 2 * 60 * 60 * 1000;
 const smallBytes = 1_024;
-/** A minute. */
-const probeLockDays = 1 / (24 * 60);
+/** An hour: the clock of the store may be ahead by minutes. */
+const probeLockDays = 1 / 24;
 /** Larger than a part of an upload to S3. */
 const largeBytes = 5 * 1024 * 1024 + 1;
 
@@ -131,14 +131,15 @@ async function tryStore(
   }
 }
 
-/** Returns null if the location takes an object with a short lock. It stays for that time, and a lifecycle rule may remove it. */
+/** Returns null if the location takes an object with a short lock. It stays for that time. */
 async function tryLock(visit: Visit, location: string): Promise<Outcome> {
   try {
     const store = await openTarget(location, visit.config, { lockDays: probeLockDays });
     visit.closing(() => store.close());
     const key = `${folder}${randomBytes(8).toString('hex')}`;
     await store.put(key, chunksOf(randomBytes(1)));
-    await store.delete(key);
+    // Refused without versions, while the lock holds: the doctor deletes it another time.
+    await store.delete(key).catch(() => {});
     return null;
   } catch (error) {
     return fail(

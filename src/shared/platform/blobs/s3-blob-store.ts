@@ -164,9 +164,6 @@ export class S3BlobStore implements BlobStore {
         UploadIdMarker,
       });
       page = await orUnavailable('sweep', () => this.#clients.requests.send(command));
-      const isSame = page.NextKeyMarker === KeyMarker && page.NextUploadIdMarker === UploadIdMarker;
-      if (page.IsTruncated === true && (!page.NextKeyMarker || isSame))
-        throw new BlobStoreUnavailableError('faulty', 'blob store says that there are more uploads, but not where');
       const limit = storeNow(this.#clients) - olderThanMs;
       for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
         if (!Key || !isOwn(Key) || Initiated === undefined || Initiated.getTime() > limit) continue;
@@ -177,6 +174,9 @@ export class S3BlobStore implements BlobStore {
           if (faults.length === sweepFaultLimit) throw error;
         }
       }
+      const isSame = page.NextKeyMarker === KeyMarker && page.NextUploadIdMarker === UploadIdMarker;
+      if (page.IsTruncated === true && (!page.NextKeyMarker || isSame))
+        throw new BlobStoreUnavailableError('faulty', 'blob store says that there are more uploads, but not where');
     } while (page.IsTruncated === true);
     if (faults.length > 0) throw faults[0];
     return swept;

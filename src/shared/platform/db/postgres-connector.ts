@@ -209,7 +209,7 @@ async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean
     if (isSafe) continue;
     if (pooled)
       throw new UnsafeDefaultError(
-        `the pooled sessions of this role have another ${name}. Run: alter role … set ${name} = '${value}'`,
+        `the pooled sessions of this role have another ${name}. Run: alter role … set ${name} = '${value}', then let the pooler connect anew`,
       );
     await client.query(`set ${name} = '${value}'`);
   }
@@ -222,7 +222,8 @@ async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean
  */
 export async function liftLimits(client: pg.Client): Promise<void> {
   await client.query(
-    '/* connection.liftLimits */ set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set lock_timeout = 0',
+    `/* connection.liftLimits */ set statement_timeout = 0; set lock_timeout = 0;
+     set idle_in_transaction_session_timeout = 0; set idle_session_timeout = 0`,
   );
   await liftTransactionLimit(client, { isLocal: false });
   for (const setting of lostClientSettings)
