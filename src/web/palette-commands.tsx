@@ -19,10 +19,10 @@ import {
 import { type ReactNode, useDeferredValue } from 'react';
 import { mainPages } from './main-pages.ts';
 import { operatorPages } from './operator/operator-pages.ts';
-import type { StackRef } from './platform/app/contract.ts';
 import { useMe } from './platform/app/me.ts';
 import { organizationPages, useMayManage } from './platform/app/organization-pages.ts';
 import { runPageAction } from './platform/app/page-actions.ts';
+import type { StackRef } from './platform/app/procedure-types.ts';
 import type { SectionLink } from './platform/app/section-layout.tsx';
 import { signOut } from './platform/app/session.ts';
 import { paletteTexts } from './platform/app/texts.tsx';

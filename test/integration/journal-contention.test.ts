@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { lockUpdate } from '../../src/shared/updates/update-closer.ts';
+import { lockUpdate } from '../../src/shared/updates/cancel-or-expire.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';

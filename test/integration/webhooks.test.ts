@@ -121,7 +121,7 @@ describe('what is delivered', () => {
     const update = await startUpdate(app, stack);
     await expect(
       app.context.db.inTransaction(async (tx) => {
-        const { lockUpdate, cancelUpdate } = await import('../../src/shared/updates/update-closer.ts');
+        const { lockUpdate, cancelUpdate } = await import('../../src/shared/updates/cancel-or-expire.ts');
         const locked = await lockUpdate(tx, update.id);
         if (locked) await cancelUpdate(tx, locked, 'cancelled');
         throw new Error('rolled back');

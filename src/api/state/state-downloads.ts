@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import type { AdmitBlob, StateDocument } from '../../shared/state/state-reader.ts';
-import { largeGzip } from '../platform/http/large-gzip.ts';
+import { gzipDocument } from '../platform/http/gzip-document.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
 import { FairSemaphore, type SemaphoreLimits } from '../platform/slices/fair-semaphore.ts';
@@ -53,7 +53,7 @@ export class StateDownloads {
 export function sendState(request: FastifyRequest, reply: FastifyReply, state: StateDocument): FastifyReply {
   if (state.warning !== null) void reply.header(warningHeader, asHeader(state.warning));
   void reply.type('application/json; charset=utf-8');
-  const zipped = largeGzip(request, reply, state);
+  const zipped = gzipDocument(request, reply, state);
   if (zipped) return reply.send(zipped);
   // The length exposes a truncated response: proxies end a chunked one as if it were complete. The header is removed if the
   // response is compressed; gzip marks its own end.

@@ -14,7 +14,7 @@ import { clientGone, whenUndelivered } from '../platform/server/client-gone.ts';
 import type { RequiredPolicy } from '../policies/policies.schemas.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
-import type { UpdateCreator } from './queue/update-creator.ts';
+import type { WaitingCreations } from './queue/waiting-creations.ts';
 import type { UpdateRuleService } from './rules/update-rule-service.ts';
 import type { UpdateService } from './update-service.ts';
 import { beginResponse, createUpdateResponse, warn } from './updates.mappers.ts';
@@ -29,7 +29,7 @@ import {
 /** What the routes call. */
 export interface Services {
   readonly policyPacks: PolicyPackService;
-  readonly updateCreator: UpdateCreator;
+  readonly waitingCreations: WaitingCreations;
   readonly updateRules: UpdateRuleService;
   readonly updates: UpdateService;
 }
@@ -141,12 +141,12 @@ interface Created {
 
 /** Creates an update; null: its client is asked to repeat the call. Throws InvalidRequestError if that left while it waited. */
 async function create(
-  { policyPacks, updateCreator, updateRules, updates }: Services,
+  { policyPacks, waitingCreations, updateRules, updates }: Services,
   { params, query, caller, dialect, audit, gone }: CreationCall,
   request: NewUpdateRequest,
   reply: FastifyReply,
 ): Promise<Created | null> {
-  const until = updateCreator.responseTime();
+  const until = waitingCreations.responseTime();
   const inform = async () => ({
     requiredPolicies: dialect === 'contract' ? [] : await policyPacks.listRequired(params),
     warnings: request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller, until) : [],
@@ -154,7 +154,7 @@ async function create(
   // First, because a client without a response would not know of a created update.
   const before = await inform();
   const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone, until };
-  const created = await updateCreator.create({ ref: params, caller, dialect, request }, audit, waiting);
+  const created = await waitingCreations.create({ ref: params, caller, dialect, request }, audit, waiting);
   if ('entryId' in created) {
     audit.settle();
     // Relative, so that it is right behind every proxy.

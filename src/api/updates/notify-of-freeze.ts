@@ -3,7 +3,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import { commitOf } from '../../shared/state/journal/change-limits/approvals.ts';
 import type { FrozenError } from '../../shared/updates/rules/freeze.ts';
-import { notifyWebhooks } from '../../shared/webhooks/notify-webhooks.ts';
+import { recordWebhookEvent } from '../../shared/webhooks/record-webhook-event.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { PreparedCreation } from './update-creation.ts';
 
@@ -16,7 +16,7 @@ export async function notifyOfFreeze(
   const { note, id: rule } = error.rule;
   const { 'build.url': ciUrl = null } = JSON.parse(ciRunOf(environment) ?? '{}') as { readonly 'build.url'?: string };
   const details = { text: note, rule, kind, by: caller.login, isWaiting, commit: commitOf(environment), ciUrl };
-  await notifyWebhooks(db, 'update_frozen', { organizationId, stackId, details });
+  await recordWebhookEvent(db, 'update_frozen', { organizationId, stackId, details });
 }
 
 /**

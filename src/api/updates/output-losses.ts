@@ -3,7 +3,7 @@ import { textOf } from '../../shared/events/event-text.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { formatUrn, rootStackType } from '../../shared/state/deployments/urn.ts';
-import { notifyWebhooks } from '../../shared/webhooks/notify-webhooks.ts';
+import { recordWebhookEvent } from '../../shared/webhooks/record-webhook-event.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { findAllReaders } from './rules/all-readers.ts';
 import { listOutputs, outputLossOf } from './rules/output-loss.ts';
@@ -59,7 +59,7 @@ export async function recordOutputLosses(
   const text = `${watched.isPreview ? 'a preview would remove' : 'an update has removed'} ${listOutputs(names)}; ${readBy}`;
   const { organizationId } = watched;
   const details = { text, outputs: names.slice(0, 100), consumers, isPreview: watched.isPreview };
-  await notifyWebhooks(tx, 'outputs_removed', { organizationId, stackId, updateId, details });
+  await recordWebhookEvent(tx, 'outputs_removed', { organizationId, stackId, updateId, details });
 }
 
 /**

@@ -22,7 +22,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller, Dialect } from '../platform/http/request.ts';
-import { limitUpdate } from './approvals/limit-creation.ts';
+import { limitUpdate } from './approvals/limit-update.ts';
 import { breakGlassReason, isUrgent } from './break-glass.ts';
 import { type Candidate, checkCandidate, type Findings, isLimited, previewOf } from './creation-checks.ts';
 import { dropStored, type NewUpdateRequest } from './new-update-request.ts';

@@ -8,8 +8,8 @@ import { registerCreationRoutes } from './creation.routes.ts';
 import { registerHistoryRoutes } from './history.routes.ts';
 import { HistoryService } from './history-service.ts';
 import { QueueService } from './queue/queue-service.ts';
-import { UpdateCreator } from './queue/update-creator.ts';
 import { UpdateQueue } from './queue/update-queue.ts';
+import { WaitingCreations } from './queue/waiting-creations.ts';
 import { RuleQueries } from './rules/rule-queries.ts';
 import { UpdateRuleService } from './rules/update-rule-service.ts';
 import { registerUpdateRuleRoutes } from './rules/update-rules.routes.ts';
@@ -36,7 +36,7 @@ export function createUpdateServices(context: ApiContext) {
   return {
     updates,
     updateQueries: new UpdateQueries(context),
-    updateCreator: new UpdateCreator(context, updates, updateQueue),
+    waitingCreations: new WaitingCreations(context, updates, updateQueue),
     updateQueue,
     queue: new QueueService(context),
     approvals: new ApprovalService(context),

@@ -1,8 +1,8 @@
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
 import { JournalFaultError } from '../../shared/state/journal/journal-fault.ts';
+import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/cancel-or-expire.ts';
 import type { LockedUpdate } from '../../shared/updates/locked-update-repository.ts';
-import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { UpdateRow } from '../../shared/updates/update-repository.ts';
 import { DecidingTagError } from '../access/tag-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';

@@ -13,7 +13,7 @@ import {
   parseKind,
 } from '../../shared/state/journal/change-limits/approvals.ts';
 import { drainUpdate, parseReason } from '../../shared/state/journal/change-limits/drain-update.ts';
-import { lockUpdate } from '../../shared/updates/update-closer.ts';
+import { lockUpdate } from '../../shared/updates/cancel-or-expire.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';

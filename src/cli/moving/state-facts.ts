@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { JsonScanner } from '../../shared/platform/json/json-scanner.ts';
-import { RecentText } from '../../shared/platform/json/recent-text.ts';
+import { ScanWindow } from '../../shared/platform/json/scan-window.ts';
 import { nextSlice } from '../../shared/platform/slices/slices.ts';
 import { scanResources } from '../../shared/search/scan-resources.ts';
 import { EarlierResources } from '../../shared/state/deployments/earlier-resources.ts';
@@ -54,7 +54,7 @@ export async function readStateFacts(document: AsyncIterable<Buffer>): Promise<S
 class Members {
   secretsProvider: string | null = null;
   fault: string | null = null;
-  readonly #texts = new RecentText(maxMemberBytes);
+  readonly #texts = new ScanWindow(maxMemberBytes);
   readonly #scanner = new JsonScanner({
     reportDepth: 3,
     onValue: (path, _kind, start, end) => {

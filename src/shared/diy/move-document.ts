@@ -1,6 +1,6 @@
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { JsonScanner } from '../platform/json/json-scanner.ts';
-import { RecentText } from '../platform/json/recent-text.ts';
+import { ScanWindow } from '../platform/json/scan-window.ts';
 import type { ByteSource } from '../state/checkpoints/body-buffer.ts';
 import { assertDeploymentVersion } from '../state/checkpoints/deployment-scanner.ts';
 
@@ -58,7 +58,7 @@ function featuresMember(features: string | null): string {
 
 /** The envelope comes first in what the CLI writes; otherwise the source is read twice. */
 async function* cutOut(source: ByteSource, shape: Shape, known?: Envelope): AsyncGenerator<Buffer> {
-  const texts = new RecentText(maxMemberBytes);
+  const texts = new ScanWindow(maxMemberBytes);
   let envelope: Envelope | null = known ?? null;
   let version: string | undefined;
   let features: string | null = null;
@@ -105,7 +105,7 @@ async function* cutOut(source: ByteSource, shape: Shape, known?: Envelope): Asyn
 }
 
 async function readEnvelope(source: ByteSource): Promise<Envelope> {
-  const texts = new RecentText(maxMemberBytes);
+  const texts = new ScanWindow(maxMemberBytes);
   let version: string | undefined;
   let features: string | null = null;
   const scanner = new JsonScanner({

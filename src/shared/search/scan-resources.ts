@@ -1,5 +1,5 @@
 import { JsonScanner } from '../platform/json/json-scanner.ts';
-import { RecentText } from '../platform/json/recent-text.ts';
+import { ScanWindow } from '../platform/json/scan-window.ts';
 import { denseSliceBytes, inSlices, slicesOf } from '../platform/slices/slices.ts';
 
 /** Maximum size of a resource, in bytes; larger ones are skipped. */
@@ -22,7 +22,7 @@ export async function scanResources(
   onResource: (text: Buffer) => Promise<void> | void,
   pause: () => Promise<void>,
 ): Promise<ResourceScan> {
-  const texts = new RecentText(maxResourceBytes);
+  const texts = new ScanWindow(maxResourceBytes);
   let skipped = 0;
   /** Resources that have ended in the current chunk; some of them share its memory. */
   let found: Buffer[] = [];

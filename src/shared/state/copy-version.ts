@@ -1,6 +1,6 @@
 import { NotFoundError } from '../platform/errors/errors.ts';
 import { JsonScanner } from '../platform/json/json-scanner.ts';
-import { RecentText } from '../platform/json/recent-text.ts';
+import { ScanWindow } from '../platform/json/scan-window.ts';
 import { inSlices } from '../platform/slices/slices.ts';
 import type { StackRef } from '../stacks/names.ts';
 import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
@@ -56,7 +56,7 @@ type StackNames = Pick<StackRef, 'project' | 'stack'>;
  * provider. Null if there are none. Reads no more than it needs. Throws JsonSyntaxError.
  */
 async function readNames(document: AsyncIterable<Buffer>): Promise<StackNames | null> {
-  const texts = new RecentText(maxUrnBytes);
+  const texts = new ScanWindow(maxUrnBytes);
   const found = { urn: '', project: '', stack: '' };
   const scanner = new JsonScanner({
     reportDepth: 5,

@@ -1,5 +1,5 @@
 import { JsonScanner } from '../platform/json/json-scanner.ts';
-import { RecentText } from '../platform/json/recent-text.ts';
+import { ScanWindow } from '../platform/json/scan-window.ts';
 import { denseSliceBytes, inSlices } from '../platform/slices/slices.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 
@@ -35,7 +35,7 @@ export class DependencyScanner {
 
   /** Reads one document, in time slices. Throws JsonSyntaxError. */
   async scan(document: AsyncIterable<Buffer>): Promise<void> {
-    const texts = new RecentText(maxUrnBytes);
+    const texts = new ScanWindow(maxUrnBytes);
     let urn: string | null = null;
     let needs = new Set<string>();
     const add = (start: number, end: number, isReference = false): void => {

@@ -39,7 +39,7 @@ const maxEnvironmentBytes = 1024 * 1024;
 /** The events that webhooks receive. Triggers record events of updates and stacks. */
 export function createWebhookEventRepository(db: Queryable) {
   return {
-    /** Records an event for each webhook that selects it. See `notifyWebhooks`. */
+    /** Records an event for each webhook that selects it. See `recordWebhookEvent`. */
     notify: (notified: {
       readonly organizationId: string;
       readonly stackId: string | null;

@@ -14,7 +14,7 @@ const ours = { group: 'holdfast' } as const;
 const preview = { group: 'stacks', kind: 'stack_preview' } as const;
 
 /**
- * Every event. To add one, add a line and call `notifyWebhooks` in the transaction of the change. Events of
+ * Every event. To add one, add a line and call `recordWebhookEvent` in the transaction of the change. Events of
  * group `holdfast` are ours: the CLI's commands know no filter for them, the API and webhooks without filters do. Triggers record the events of
  * updates, stacks, freezes, approvals and change limits.
  */

@@ -1,4 +1,4 @@
-import type { AccessHolder } from '../platform/app/contract.ts';
+import type { AccessHolder } from '../platform/app/procedure-types.ts';
 import { accessLabelTexts } from './texts.tsx';
 
 /** Permissions on a stack, weakest first, and what each allows. */

@@ -1,10 +1,10 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { AccessPolicy } from '../platform/app/contract.ts';
 import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { ManagedMark } from '../platform/app/managed-mark.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { AccessPolicy } from '../platform/app/procedure-types.ts';
 import { thenRefresh } from '../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 import { useEdit } from '../platform/app/use-edit.ts';

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import type { Limit } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { Limit } from '../platform/app/procedure-types.ts';
 import { StorageGrowth } from '../platform/app/storage-growth.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { byteText } from '../platform/ui/byte-text.ts';

@@ -1,4 +1,4 @@
-import type { AuditItem } from '../platform/app/contract.ts';
+import type { AuditItem } from '../platform/app/procedure-types.ts';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { exactTime } from '../platform/ui/time-display.ts';
 import styles from './audit-details.module.css';

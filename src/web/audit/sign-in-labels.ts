@@ -1,4 +1,4 @@
-import type { AuditItem } from '../platform/app/contract.ts';
+import type { AuditItem } from '../platform/app/procedure-types.ts';
 import { signInTexts } from './texts.ts';
 
 /** How the actor of an event signed in. */

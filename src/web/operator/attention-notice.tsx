@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CircleCheck, TriangleAlert } from 'lucide-react';
-import type { OperatorHealth } from '../platform/app/contract.ts';
+import type { OperatorHealth } from '../platform/app/procedure-types.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Notice } from '../platform/ui/notification.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';

@@ -1,4 +1,4 @@
-import type { OperatorHealth, OperatorQueues, OperatorTasks } from '../platform/app/contract.ts';
+import type { OperatorHealth, OperatorQueues, OperatorTasks } from '../platform/app/procedure-types.ts';
 import { attentionTexts } from './texts.tsx';
 
 /** A problem that needs an operator's attention, and the page that shows it. */

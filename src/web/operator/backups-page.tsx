@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Archive } from 'lucide-react';
 import { useEffect } from 'react';
-import type { OperatorBackup } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { OperatorBackup } from '../platform/app/procedure-types.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';
 import { byteText } from '../platform/ui/byte-text.ts';

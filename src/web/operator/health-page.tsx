@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { CircleCheck, CircleX, TriangleAlert } from 'lucide-react';
 import { useEffect } from 'react';
-import type { OperatorHealth } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { OperatorHealth } from '../platform/app/procedure-types.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';
 import { Badge } from '../platform/ui/badge.tsx';

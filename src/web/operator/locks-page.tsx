@@ -2,8 +2,8 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-qu
 import { Link } from '@tanstack/react-router';
 import { LockOpen, TriangleAlert } from 'lucide-react';
 import { useEffect } from 'react';
-import type { OperatorLock, OperatorSlow } from '../platform/app/contract.ts';
 import { PartProblem, Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { OperatorLock, OperatorSlow } from '../platform/app/procedure-types.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';
 import { Badge } from '../platform/ui/badge.tsx';

@@ -1,8 +1,8 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { CircleX, Hourglass, LoaderCircle, Timer } from 'lucide-react';
 import { useEffect, useState } from 'react';
-import type { OperatorQueues } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { OperatorQueues } from '../platform/app/procedure-types.ts';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';

@@ -2,8 +2,8 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-qu
 import { Link } from '@tanstack/react-router';
 import { HardDrive } from 'lucide-react';
 import { useEffect } from 'react';
-import type { OperatorOrganization, OperatorStorage } from '../platform/app/contract.ts';
 import { PartProblem, Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { OperatorOrganization, OperatorStorage } from '../platform/app/procedure-types.ts';
 import { StorageGrowth } from '../platform/app/storage-growth.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { pageTexts } from '../platform/texts.tsx';

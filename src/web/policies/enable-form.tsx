@@ -1,5 +1,5 @@
 import { useId, useState } from 'react';
-import type { PolicyPack } from '../platform/app/contract.ts';
+import type { PolicyPack } from '../platform/app/procedure-types.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { SelectField, TextField } from '../platform/ui/field.tsx';
 import { HaltNote } from '../platform/ui/halt-note.tsx';

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Boxes } from 'lucide-react';
-import type { SearchCounts } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { SearchCounts } from '../platform/app/procedure-types.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Empty } from '../platform/ui/empty.tsx';

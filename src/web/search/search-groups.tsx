@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
-import type { SearchField } from '../platform/app/contract.ts';
+import type { SearchField } from '../platform/app/procedure-types.ts';
 import { shortType } from '../platform/app/resource-name.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { numberLocale } from '../platform/ui/locale.ts';

@@ -3,8 +3,8 @@ import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { Lock, SearchX } from 'lucide-react';
 import { useEffect } from 'react';
 import { errorCode } from '../platform/app/api-error.ts';
-import type { FoundResource } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { FoundResource } from '../platform/app/procedure-types.ts';
 import { shortType } from '../platform/app/resource-name.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';

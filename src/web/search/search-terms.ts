@@ -1,4 +1,4 @@
-import type { SearchField } from '../platform/app/contract.ts';
+import type { SearchField } from '../platform/app/procedure-types.ts';
 
 /** A value as a query takes it: in quotation marks where it needs them. */
 export function quoteValue(value: string): string {

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Eye, EyeOff } from 'lucide-react';
 import { useCallback, useEffect, useRef, useState } from 'react';
-import type { SecretLocation, StackRef } from '../platform/app/contract.ts';
+import type { SecretLocation, StackRef } from '../platform/app/procedure-types.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { CopyButton } from '../platform/ui/code.tsx';

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CircleX } from 'lucide-react';
-import type { StackDetails, StackRef } from '../platform/app/contract.ts';
 import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { StackDetails, StackRef } from '../platform/app/procedure-types.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { buttonClass } from '../platform/ui/button.tsx';

@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import type { StackRef } from '../platform/app/contract.ts';
+import type { StackRef } from '../platform/app/procedure-types.ts';
 import { createStoredList } from '../platform/ui/stored-value.ts';
 
 const maxFavorites = 50;

@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { StackItem } from '../platform/app/contract.ts';
+import type { StackItem } from '../platform/app/procedure-types.ts';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 
 /** The token for the first steps. The page has it: the steps are gone as soon as there is a filter, or a stack of a colleague. */

@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { LegalHold as Hold, StackRef } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { LegalHold as Hold, StackRef } from '../platform/app/procedure-types.ts';
 import { thenRefresh } from '../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 import { useRemoval } from '../platform/app/use-edit.ts';

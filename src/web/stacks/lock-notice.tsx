@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { LockKeyhole, TriangleAlert } from 'lucide-react';
-import type { QueueItem, StackDetails, StackRef } from '../platform/app/contract.ts';
+import type { QueueItem, StackDetails, StackRef } from '../platform/app/procedure-types.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { buttonClass } from '../platform/ui/button.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';

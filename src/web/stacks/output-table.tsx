@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import type { StackDetails, StackRef } from '../platform/app/contract.ts';
+import type { StackDetails, StackRef } from '../platform/app/procedure-types.ts';
 import { shellQuoted } from '../platform/app/shell-quoted.ts';
 import { Code, CopyButton } from '../platform/ui/code.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
-import type { PendingSteps, StackDetails } from '../platform/app/contract.ts';
+import type { PendingSteps, StackDetails } from '../platform/app/procedure-types.ts';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { SubmitBlock } from '../platform/ui/submit-block.ts';
 import { PendingRepair } from './pending-repair.tsx';

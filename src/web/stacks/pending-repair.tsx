@@ -1,8 +1,8 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { PendingStep, PendingSteps, StackDetails, StackRef } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { PendingStep, PendingSteps, StackDetails, StackRef } from '../platform/app/procedure-types.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';

@@ -1,4 +1,4 @@
-import type { StackFilter } from '../platform/app/contract.ts';
+import type { StackFilter } from '../platform/app/procedure-types.ts';
 
 export const stackStatuses = ['running', 'failed', 'interrupted', 'drifted', 'frozen'] as const;
 export type StackStatus = (typeof stackStatuses)[number];

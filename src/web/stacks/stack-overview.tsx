@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import { GitBranch, GitCommitHorizontal } from 'lucide-react';
-import type { StackDetails, StackRef } from '../platform/app/contract.ts';
+import type { StackDetails, StackRef } from '../platform/app/procedure-types.ts';
 import { lazyPart } from '../platform/ui/chunks.tsx';
 import { Clamped } from '../platform/ui/clamped.tsx';
 import { Code } from '../platform/ui/code.tsx';

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { ExternalLink, Star } from 'lucide-react';
 import { memo } from 'react';
-import type { StackItem } from '../platform/app/contract.ts';
+import type { StackItem } from '../platform/app/procedure-types.ts';
 import { Tag } from '../platform/ui/badge.tsx';
 import { CutName } from '../platform/ui/cut-name.tsx';
 import { numberLocale } from '../platform/ui/locale.ts';

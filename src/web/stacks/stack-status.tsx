@@ -1,5 +1,5 @@
 import { Ban, CircleAlert, CircleCheck, CircleDashed, LoaderCircle, Waves } from 'lucide-react';
-import type { StackItem } from '../platform/app/contract.ts';
+import type { StackItem } from '../platform/app/procedure-types.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Since } from '../platform/ui/time.tsx';
 import styles from './stack-status.module.css';

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useDeferredValue } from 'react';
-import type { StackItem } from '../platform/app/contract.ts';
+import type { StackItem } from '../platform/app/procedure-types.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { ages, type StackField, stackFields, type TypedTerm } from './stack-terms.ts';
 

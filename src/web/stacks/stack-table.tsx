@@ -1,7 +1,7 @@
 import { type CSSProperties, useEffect, useMemo, useRef, useState } from 'react';
-import type { StackItem } from '../platform/app/contract.ts';
 import { hasPopup, isTyping } from '../platform/app/is-typing.ts';
 import { useMe } from '../platform/app/me.ts';
+import type { StackItem } from '../platform/app/procedure-types.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { useVirtualRows } from '../platform/ui/virtual-rows.ts';
 import { useFavorites } from './favorites.ts';

@@ -3,7 +3,7 @@ import { Plus, X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import { flushSync } from 'react-dom';
 import { errorCode } from '../platform/app/api-error.ts';
-import type { StackRef } from '../platform/app/contract.ts';
+import type { StackRef } from '../platform/app/procedure-types.ts';
 import { TagNameField, TagValueField } from '../platform/app/suggest-fields.tsx';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';

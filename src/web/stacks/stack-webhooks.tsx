@@ -1,5 +1,5 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
-import type { StackRef } from '../platform/app/contract.ts';
+import type { StackRef } from '../platform/app/procedure-types.ts';
 import type { StackPageSearch } from '../platform/app/stack-search.ts';
 import { Section } from '../platform/ui/page.tsx';
 import { HookMark } from '../webhooks/hook-mark.tsx';

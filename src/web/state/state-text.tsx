@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useMemo, useRef } from 'react';
-import type { StackRef } from '../platform/app/contract.ts';
 import { ofVersions } from '../platform/app/of-versions.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { StackRef } from '../platform/app/procedure-types.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { jsonLines } from './json-lines.ts';

@@ -1,10 +1,10 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Download } from 'lucide-react';
 import { useState } from 'react';
-import type { StackRef } from '../platform/app/contract.ts';
 import { ListTextFilter } from '../platform/app/list-text-filter.tsx';
 import { ofVersions } from '../platform/app/of-versions.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { StackRef } from '../platform/app/procedure-types.ts';
 import { shortType } from '../platform/app/resource-name.ts';
 import { stopsUnread, trpc } from '../platform/app/trpc.ts';
 import { AccordionList, AccordionRow } from '../platform/ui/accordion-list.tsx';

@@ -1,4 +1,4 @@
-import type { CiRefusal } from '../platform/app/contract.ts';
+import type { CiRefusal } from '../platform/app/procedure-types.ts';
 import { refusalTexts } from './texts.ts';
 
 export const refusalLabels: Readonly<Record<CiRefusal['reason'], string>> = refusalTexts.reasons;

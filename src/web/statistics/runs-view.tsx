@@ -1,8 +1,8 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { ChartNoAxesColumn } from 'lucide-react';
 import { type ProjectOrder, parseCiSearch, projectOrders } from '../platform/app/ci-search.ts';
-import type { CiStatistics } from '../platform/app/contract.ts';
 import { Problem, type ReadQuery, useProblem } from '../platform/app/problem-pages.tsx';
+import type { CiStatistics } from '../platform/app/procedure-types.ts';
 import { DayChart } from '../platform/ui/day-chart.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { SelectField } from '../platform/ui/field.tsx';

@@ -1,5 +1,5 @@
 import type { ProjectOrder } from '../platform/app/ci-search.ts';
-import type { CiStatistics } from '../platform/app/contract.ts';
+import type { CiStatistics } from '../platform/app/procedure-types.ts';
 import { oneDecimal } from '../platform/ui/locale.ts';
 
 type Statistics = Omit<CiStatistics['days'][number], 'day'>;

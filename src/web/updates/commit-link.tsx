@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import type { StackRef } from '../platform/app/contract.ts';
+import type { StackRef } from '../platform/app/procedure-types.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
 import { forgeLink } from '../platform/ui/safe-link.ts';

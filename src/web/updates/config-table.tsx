@@ -1,4 +1,4 @@
-import type { StackDetails, StackRef } from '../platform/app/contract.ts';
+import type { StackDetails, StackRef } from '../platform/app/procedure-types.ts';
 import { Redacted } from '../platform/ui/json-view.tsx';
 import { Secret } from '../secrets/secret.tsx';
 import styles from './config-table.module.css';

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import { Check, CircleX, Copy } from 'lucide-react';
-import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import type { StackRef, UpdateDetails } from '../platform/app/procedure-types.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Clamped } from '../platform/ui/clamped.tsx';

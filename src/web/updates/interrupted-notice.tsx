@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Unplug } from 'lucide-react';
 import type { ReactNode } from 'react';
-import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import type { StackRef, UpdateDetails } from '../platform/app/procedure-types.ts';
 import { nameInUrn } from '../platform/app/resource-name.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { buttonClass } from '../platform/ui/button.tsx';

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { ofVersions } from '../platform/app/of-versions.ts';
+import type { StackRef, UpdateDetails } from '../platform/app/procedure-types.ts';
 import { stopsUnread, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Time } from '../platform/ui/time.tsx';

@@ -1,8 +1,8 @@
 import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, ChevronUp, CircleX, Download, Info, TriangleAlert } from 'lucide-react';
 import { useEffect, useMemo, useState } from 'react';
-import type { UpdateDetails } from '../platform/app/contract.ts';
 import { ListTextFilter } from '../platform/app/list-text-filter.tsx';
+import type { UpdateDetails } from '../platform/app/procedure-types.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';

@@ -1,7 +1,7 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { ListTextFilter } from '../platform/app/list-text-filter.tsx';
+import type { StackRef, UpdateDetails } from '../platform/app/procedure-types.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';

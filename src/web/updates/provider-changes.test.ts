@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { VersionDifference } from '../platform/app/contract.ts';
+import type { VersionDifference } from '../platform/app/procedure-types.ts';
 import { describeProviderChange, providerChanges } from './provider-changes.ts';
 
 type Change = VersionDifference['change'];

@@ -1,4 +1,4 @@
-import type { VersionDifference } from '../platform/app/contract.ts';
+import type { VersionDifference } from '../platform/app/procedure-types.ts';
 import { lastSuccessTexts } from './texts.tsx';
 
 export const providerTypes = 'pulumi:providers:';

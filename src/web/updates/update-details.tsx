@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { TriangleAlert } from 'lucide-react';
 import type { ReactNode } from 'react';
-import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import type { StackRef, UpdateDetails } from '../platform/app/procedure-types.ts';
 import { CopyButton } from '../platform/ui/code.tsx';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { numberLocale } from '../platform/ui/locale.ts';

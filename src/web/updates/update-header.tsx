@@ -1,6 +1,6 @@
 import { GitBranch, GitCommitHorizontal, Hourglass, User, Workflow } from 'lucide-react';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
-import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import type { StackRef, UpdateDetails } from '../platform/app/procedure-types.ts';
 import { Clamped } from '../platform/ui/clamped.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
 import { duration } from '../platform/ui/relative-time.ts';

@@ -1,8 +1,8 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { GitBranch, GitCommitHorizontal } from 'lucide-react';
-import type { StackRef, UpdateItem } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { StackRef, UpdateItem } from '../platform/app/procedure-types.ts';
 import type { StackPageSearch } from '../platform/app/stack-search.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';

@@ -1,8 +1,8 @@
 import { getRouteApi, Navigate } from '@tanstack/react-router';
-import type { StackRef } from '../platform/app/contract.ts';
 import { useCopyAction } from '../platform/app/page-actions.ts';
 import { usePageTitle } from '../platform/app/page-title.ts';
 import { NotFoundPage, Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { StackRef } from '../platform/app/procedure-types.ts';
 import { StackProblem } from '../platform/app/renamed-stack.tsx';
 import { breadcrumbTexts, pageTexts } from '../platform/texts.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { TriangleAlert } from 'lucide-react';
-import type { StackRef, UpdateDetails, UpdateStatistics } from '../platform/app/contract.ts';
 import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { StackRef, UpdateDetails, UpdateStatistics } from '../platform/app/procedure-types.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';

@@ -1,4 +1,4 @@
-import type { UpdateItem } from '../platform/app/contract.ts';
+import type { UpdateItem } from '../platform/app/procedure-types.ts';
 import { updateStatusTexts } from './status/texts.ts';
 
 export type StatusTone = 'neutral' | 'success' | 'failure' | 'running' | 'warning';

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useReducer, useRef, useState } from 'react';
 import { isGone, repeatAfter } from '../platform/app/api-error.ts';
-import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { useLive } from '../platform/app/live.ts';
+import type { StackRef, UpdateDetails } from '../platform/app/procedure-types.ts';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
 import { EventFeed } from './event-feed.ts';
 import { isActive } from './update-status.ts';

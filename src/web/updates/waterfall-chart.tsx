@@ -1,5 +1,5 @@
 import { useMemo, useRef } from 'react';
-import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import type { StackRef, UpdateDetails } from '../platform/app/procedure-types.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { CutName } from '../platform/ui/cut-name.tsx';
 import { Empty } from '../platform/ui/empty.tsx';

@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Check, CircleSlash, Clock, X } from 'lucide-react';
-import type { Delivery } from '../platform/app/contract.ts';
 import { PartProblem, Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { Delivery } from '../platform/app/procedure-types.ts';
 import { refresh } from '../platform/app/then-refresh.ts';
 import { every } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';

@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
-import type { Webhook } from '../platform/app/contract.ts';
 import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { PartProblem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { Webhook } from '../platform/app/procedure-types.ts';
 import { refresh } from '../platform/app/then-refresh.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { useEdit } from '../platform/app/use-edit.ts';

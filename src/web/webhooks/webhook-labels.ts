@@ -1,4 +1,4 @@
-import type { Delivery, Webhook } from '../platform/app/contract.ts';
+import type { Delivery, Webhook } from '../platform/app/procedure-types.ts';
 import { webhookLabelTexts } from './labels/texts.ts';
 
 const { states } = webhookLabelTexts;

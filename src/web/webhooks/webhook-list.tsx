@@ -1,9 +1,9 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { CirclePause, Radio, Webhook as WebhookIcon } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
-import type { Webhook } from '../platform/app/contract.ts';
 import { usePageAction } from '../platform/app/page-actions.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { Webhook } from '../platform/app/procedure-types.ts';
 import { pageActionTexts } from '../platform/texts.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';

@@ -1,5 +1,5 @@
-import type { StackRef, Webhook } from '../platform/app/contract.ts';
 import type { ManagedObject } from '../platform/app/managed-dialog.tsx';
+import type { StackRef, Webhook } from '../platform/app/procedure-types.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 
 /** The owner of webhooks, and the procedures for them. */

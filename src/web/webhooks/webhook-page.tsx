@@ -1,9 +1,9 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { Webhook } from '../platform/app/contract.ts';
 import { ManagedDialog } from '../platform/app/managed-dialog.tsx';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import type { Webhook } from '../platform/app/procedure-types.ts';
 import { refresh } from '../platform/app/then-refresh.ts';
 import { useRemoval } from '../platform/app/use-edit.ts';
 import { Button } from '../platform/ui/button.tsx';

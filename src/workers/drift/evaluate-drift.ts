@@ -1,7 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createDriftRepository, type WaitingDriftRun } from '../../shared/drift/drift-repository.ts';
 import { textOf } from '../../shared/events/event-text.ts';
-import { notifyWebhooks } from '../../shared/webhooks/notify-webhooks.ts';
+import { recordWebhookEvent } from '../../shared/webhooks/record-webhook-event.ts';
 import { assertStoreReachable } from '../platform/item-failures.ts';
 import { type DriftCounts, driftOfEvent, driftOfSummary } from './drift.ts';
 
@@ -55,7 +55,12 @@ async function evaluate(parts: Parts, run: WaitingDriftRun): Promise<void> {
     const isDetected = Object.keys(counts).length > 0;
     const isNews = await createDriftRepository(tx).finish(updateId, isDetected, JSON.stringify(counts));
     if (isNews)
-      await notifyWebhooks(tx, 'drift_detected', { organizationId, stackId, updateId, details: { changes: counts } });
+      await recordWebhookEvent(tx, 'drift_detected', {
+        organizationId,
+        stackId,
+        updateId,
+        details: { changes: counts },
+      });
   });
 }
 

@@ -1,7 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
 import { JournalClaimedError } from '../../shared/state/journal/journal-compactor.ts';
+import { expireUpdate } from '../../shared/updates/cancel-or-expire.ts';
 import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
-import { expireUpdate } from '../../shared/updates/update-closer.ts';
 
 const batchSize = 100;
 /** Failed journals, which each later batch skips. */

@@ -2,7 +2,7 @@ import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import { type JsonKind, JsonScanner, type Span } from '../../../shared/platform/json/json-scanner.ts';
 import { scanMembersInSlices } from '../../../shared/platform/json/json-text.ts';
 import { joinParts, replaceRanges } from '../../../shared/platform/json/member-edits.ts';
-import { RecentText } from '../../../shared/platform/json/recent-text.ts';
+import { ScanWindow } from '../../../shared/platform/json/scan-window.ts';
 import { denseSliceBytes, inSlices, Slices } from '../../../shared/platform/slices/slices.ts';
 import { viewResource } from '../../../shared/search/resource-facts.ts';
 import { EarlierResources } from '../../../shared/state/deployments/earlier-resources.ts';
@@ -42,7 +42,7 @@ export type StepRepair = { readonly action: 'clear' } | { readonly action: 'impo
 
 /** Finds the pending operations in a deployment document that arrives in chunks. */
 export class PendingStepScanner {
-  readonly #texts = new RecentText(maxOperationBytes);
+  readonly #texts = new ScanWindow(maxOperationBytes);
   readonly #scanner: JsonScanner;
   #current: Buffer[] = [];
   #found: Omit<PendingSteps, 'steps'> & { readonly texts: readonly Buffer[] } = { texts: [], isCut: false, span: null };
@@ -145,7 +145,7 @@ const maxNameBytes = 64 * 1024;
 
 /** The resources of a deployment, by hashes of their URNs, and the end of their list. */
 class ResourceList {
-  readonly #texts = new RecentText(maxNameBytes);
+  readonly #texts = new ScanWindow(maxNameBytes);
   readonly #scanner: JsonScanner;
   /** Except for those pending deletion. */
   readonly #live = new Set<string>();

@@ -1,5 +1,5 @@
 import { JsonScanner } from '../../../shared/platform/json/json-scanner.ts';
-import { RecentText } from '../../../shared/platform/json/recent-text.ts';
+import { ScanWindow } from '../../../shared/platform/json/scan-window.ts';
 import { denseSliceBytes, inSlices } from '../../../shared/platform/slices/slices.ts';
 
 /** The type of the resource that represents the stack itself. Every program registers one. */
@@ -13,7 +13,7 @@ const maxTypeBytes = 256;
  * have created one. Does not buffer the document. Throws JsonSyntaxError.
  */
 export async function isRootOnly(document: AsyncIterable<Buffer>): Promise<boolean> {
-  const texts = new RecentText(maxTypeBytes);
+  const texts = new ScanWindow(maxTypeBytes);
   let type: string | null = null;
   let elements = 0;
   // If a member is repeated, the last one wins.

@@ -1,6 +1,6 @@
 import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import { JsonScanner } from '../../../shared/platform/json/json-scanner.ts';
-import { RecentText } from '../../../shared/platform/json/recent-text.ts';
+import { ScanWindow } from '../../../shared/platform/json/scan-window.ts';
 import { denseSliceBytes, inSlices } from '../../../shared/platform/slices/slices.ts';
 import { rootType } from './root-only.ts';
 
@@ -27,7 +27,7 @@ const none: RootOutputs = { version: null, features: null, secretsProviders: nul
  * InvalidRequestError.
  */
 export async function readRootOutputs(document: AsyncIterable<Buffer>): Promise<RootOutputs> {
-  const texts = new RecentText(maxPartBytes);
+  const texts = new ScanWindow(maxPartBytes);
   const found: { -readonly [Part in keyof RootOutputs]: RootOutputs[Part] } = { ...none };
   /** Of the list that is being read; the last one counts if the member is repeated. */
   let root: Pick<RootOutputs, 'urn' | 'outputs'> | null = null;

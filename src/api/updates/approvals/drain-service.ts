@@ -1,7 +1,7 @@
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
 import { drainUpdate, parseReason } from '../../../shared/state/journal/change-limits/drain-update.ts';
-import { lockUpdate } from '../../../shared/updates/update-closer.ts';
+import { lockUpdate } from '../../../shared/updates/cancel-or-expire.ts';
 import { lockAccess } from '../../access/locked-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
 import type { ApiContext } from '../../platform/api-context.ts';

@@ -1,7 +1,7 @@
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
 import { type JsonKind, JsonScanner, type OpenListener, type Span } from '../../platform/json/json-scanner.ts';
 import type { JsonSpan } from '../../platform/json/json-text.ts';
-import { RecentText } from '../../platform/json/recent-text.ts';
+import { ScanWindow } from '../../platform/json/scan-window.ts';
 
 /** Maximum size of a member's raw text that is kept. */
 const maxTextBytes = 64 * 1024;
@@ -60,7 +60,7 @@ export class DeploymentScanner {
   /** Depth of the document's members. */
   readonly #depth: number;
   readonly #scanner: JsonScanner;
-  readonly #texts = new RecentText(maxTextBytes);
+  readonly #texts = new ScanWindow(maxTextBytes);
   readonly #members = new Map<string, ScannedMember>();
   #rootKind: JsonKind = 'literal';
   #root: Span = { start: 0, end: 0 };

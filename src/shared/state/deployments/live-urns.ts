@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
-import { RecentText } from '../../platform/json/recent-text.ts';
+import { ScanWindow } from '../../platform/json/scan-window.ts';
 
 /** Maximum size of the raw text of a URN. */
 const maxUrnBytes = 64 * 1024;
@@ -15,7 +15,7 @@ export function urnKey(urn: string): string {
  * replacement. Keeps no more than the keys of their URNs.
  */
 export class LiveUrns {
-  readonly #texts = new RecentText(maxUrnBytes);
+  readonly #texts = new ScanWindow(maxUrnBytes);
   readonly #scanner: JsonScanner;
   readonly #keys = new Set<string>();
   #urn: string | null = null;

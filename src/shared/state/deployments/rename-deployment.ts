@@ -1,7 +1,7 @@
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
 import { decodeJsonString, type JsonKind, JsonScanner } from '../../platform/json/json-scanner.ts';
-import { RecentText } from '../../platform/json/recent-text.ts';
 import { rewriteStrings, StringSpans } from '../../platform/json/rewrite-strings.ts';
+import { ScanWindow } from '../../platform/json/scan-window.ts';
 import type { StackRef } from '../../stacks/names.ts';
 import { referenceFieldAt } from './references.ts';
 import { renameUrn, type StackRename } from './urn.ts';
@@ -62,7 +62,7 @@ export async function renameDeployment(
 class Mentions {
   readonly #change: StackRename;
   readonly #scanner: JsonScanner;
-  readonly #texts = new RecentText(maxMentionBytes);
+  readonly #texts = new ScanWindow(maxMentionBytes);
   readonly #offsets = new StringSpans();
   /** New values of mentions that are not URNs, by offset. */
   readonly #names = new Map<number, string>();

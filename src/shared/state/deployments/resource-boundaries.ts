@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
-import { RecentText } from '../../platform/json/recent-text.ts';
+import { ScanWindow } from '../../platform/json/scan-window.ts';
 
 /** Where the text of a resource begins, and a key that stays the same while its URN does. */
 export interface ResourceBoundary {
@@ -15,7 +15,7 @@ const keyBytes = 8;
 
 /** Finds the resources in the text of a deployment document that arrives in chunks, in memory that does not depend on its size. */
 export class ResourceBoundaries {
-  readonly #texts = new RecentText(maxUrnBytes);
+  readonly #texts = new ScanWindow(maxUrnBytes);
   readonly #scanner: JsonScanner;
   #key: string | null = null;
   #found: ResourceBoundary[] = [];

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { InvitationItem } from '../../platform/app/contract.ts';
 import { PartProblem, useProblem } from '../../platform/app/problem-pages.tsx';
+import type { InvitationItem } from '../../platform/app/procedure-types.ts';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Badge } from '../../platform/ui/badge.tsx';

@@ -1,8 +1,8 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { roleLabels } from '../../access/access-labels.ts';
-import type { MemberItem } from '../../platform/app/contract.ts';
 import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
+import type { MemberItem } from '../../platform/app/procedure-types.ts';
 import { type Role, roles } from '../../platform/app/settings-search.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';

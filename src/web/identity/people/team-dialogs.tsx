@@ -1,8 +1,8 @@
 import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { TeamDetails, TeamMemberItem } from '../../platform/app/contract.ts';
 import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
+import type { TeamDetails, TeamMemberItem } from '../../platform/app/procedure-types.ts';
 import { LoginField } from '../../platform/app/suggest-fields.tsx';
 import { refresh, thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';

@@ -2,9 +2,9 @@ import { keepPreviousData, useInfiniteQuery, useMutation } from '@tanstack/react
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Plus, UsersRound } from 'lucide-react';
 import { useState } from 'react';
-import type { TeamItem } from '../../platform/app/contract.ts';
 import { useMayManage } from '../../platform/app/organization-pages.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import type { TeamItem } from '../../platform/app/procedure-types.ts';
 import styles from '../../platform/app/settings-page.module.css';
 import { TextFilter } from '../../platform/app/text-filter.tsx';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';

@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import type { TokenItem } from '../../platform/app/contract.ts';
+import type { TokenItem } from '../../platform/app/procedure-types.ts';
 import styles from '../../platform/app/settings-page.module.css';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { queryClient, trpc } from '../../platform/app/trpc.ts';

@@ -1,9 +1,9 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { KeyRound, Plus } from 'lucide-react';
 import { useState } from 'react';
-import type { TokenItem } from '../../platform/app/contract.ts';
 import { usePageAction } from '../../platform/app/page-actions.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import type { TokenItem } from '../../platform/app/procedure-types.ts';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
 import styles from '../../platform/app/settings-page.module.css';
 import { trpc } from '../../platform/app/trpc.ts';

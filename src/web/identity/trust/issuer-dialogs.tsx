@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query';
-import type { IssuerItem } from '../../platform/app/contract.ts';
 import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
+import type { IssuerItem } from '../../platform/app/procedure-types.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';
 import { useEdit, useRemoval } from '../../platform/app/use-edit.ts';

@@ -1,10 +1,10 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
-import type { IssuerDetails, IssuerItem } from '../../platform/app/contract.ts';
 import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import { ManagedMark } from '../../platform/app/managed-mark.tsx';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import type { IssuerDetails, IssuerItem } from '../../platform/app/procedure-types.ts';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
 import styles from '../../platform/app/settings-page.module.css';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';

@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { Plus, X } from 'lucide-react';
-import type { IssuerDetails } from '../../platform/app/contract.ts';
 import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
+import type { IssuerDetails } from '../../platform/app/procedure-types.ts';
 import styles from '../../platform/app/settings-page.module.css';
 import { TeamField } from '../../platform/app/suggest-fields.tsx';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';

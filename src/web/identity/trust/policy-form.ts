@@ -1,4 +1,4 @@
-import type { IssuerDetails } from '../../platform/app/contract.ts';
+import type { IssuerDetails } from '../../platform/app/procedure-types.ts';
 import type { Scope } from '../tokens/scopes.ts';
 
 export type Policy = IssuerDetails['policies'][number];

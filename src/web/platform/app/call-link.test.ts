@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createTRPCClient } from '@trpc/client';
 import { callLink } from './call-link.ts';
-import type { AppRouter } from './contract.ts';
+import type { AppRouter } from './procedure-types.ts';
 
 const stack = { organization: 'acme', project: 'web', stack: 'prod' };
 

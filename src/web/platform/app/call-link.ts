@@ -1,5 +1,5 @@
 import { httpBatchLink, type Operation, type TRPCLink } from '@trpc/client';
-import type { AppRouter } from './contract.ts';
+import type { AppRouter } from './procedure-types.ts';
 
 type BatchOptions = Parameters<typeof httpBatchLink<AppRouter>>[0];
 

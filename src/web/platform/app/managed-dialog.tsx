@@ -5,9 +5,9 @@ import { ActionDialog, type ActionDialogProps } from '../ui/action-dialog.tsx';
 import { CheckboxField } from '../ui/field.tsx';
 import { Notice } from '../ui/notification.tsx';
 import { Time } from '../ui/time.tsx';
-import type { Declaration } from './contract.ts';
 import type { ManagedKind } from './managed-mark.tsx';
 import { useMayManage } from './organization-pages.ts';
+import type { Declaration } from './procedure-types.ts';
 import { managedTexts } from './texts.tsx';
 import { trpc } from './trpc.ts';
 

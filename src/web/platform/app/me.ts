@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import type { Me } from './contract.ts';
+import type { Me } from './procedure-types.ts';
 import { every, trpc } from './trpc.ts';
 
 /** The query for the current user, for callers that show why it has failed. */

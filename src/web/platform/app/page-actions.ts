@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'react';
 import { pageActionTexts } from '../texts.tsx';
-import type { StackRef } from './contract.ts';
+import type { StackRef } from './procedure-types.ts';
 
 /** The actions of the current page, by their names in the command palette. */
 const actions = new Map<string, () => void>();

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Navigate } from '@tanstack/react-router';
 import { errorCode } from './api-error.ts';
-import type { StackRef } from './contract.ts';
 import { Problem, type ProblemProps } from './problem-pages.tsx';
+import type { StackRef } from './procedure-types.ts';
 import { trpc } from './trpc.ts';
 
 /** A problem with a page of a stack. If the stack has another name now, its page there. */

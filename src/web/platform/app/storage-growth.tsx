@@ -1,6 +1,6 @@
 import { byteText } from '../ui/byte-text.ts';
 import { DayChart } from '../ui/day-chart.tsx';
-import type { OperatorStorage } from './contract.ts';
+import type { OperatorStorage } from './procedure-types.ts';
 import { storageTexts } from './texts.tsx';
 
 /** Storage by day and kind. Renders nothing before the second day. */

@@ -3,7 +3,7 @@ import { createTRPCClient, httpSubscriptionLink } from '@trpc/client';
 import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query';
 import { errorCode, isUnreached, mayRetry, ProxyAnswerError, repeatAfter, retryDelay } from './api-error.ts';
 import { callLink } from './call-link.ts';
-import type { AppRouter } from './contract.ts';
+import type { AppRouter } from './procedure-types.ts';
 import { noteReached } from './reachability.ts';
 import { isLong, loadedPages } from './refreshes.ts';
 import { noteSession, signIn } from './session.ts';

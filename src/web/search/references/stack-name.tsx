@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router';
-import type { ReferenceNode } from '../../platform/app/contract.ts';
+import type { ReferenceNode } from '../../platform/app/procedure-types.ts';
 import { stackNameTexts } from '../texts.tsx';
 import styles from './references.module.css';
 

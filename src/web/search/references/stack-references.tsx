@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
-import type { ReferenceNode, StackRef } from '../../platform/app/contract.ts';
 import { PartProblem, useProblem } from '../../platform/app/problem-pages.tsx';
+import type { ReferenceNode, StackRef } from '../../platform/app/procedure-types.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { FactList, FactRow } from '../../platform/ui/fact-list.tsx';
 import { stackReferencesTexts } from '../texts.tsx';

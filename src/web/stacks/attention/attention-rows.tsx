@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import type { Attention } from '../../platform/app/contract.ts';
+import type { Attention } from '../../platform/app/procedure-types.ts';
 
 import { ExternalLink } from '../../platform/ui/external-link.tsx';
 import { Time } from '../../platform/ui/time.tsx';

@@ -1,4 +1,4 @@
-import type { ImportRun } from '../../platform/app/contract.ts';
+import type { ImportRun } from '../../platform/app/procedure-types.ts';
 import { importTexts } from './texts.ts';
 
 const kinds: Readonly<Record<string, string>> = {

@@ -1,8 +1,8 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { PackageOpen } from 'lucide-react';
-import type { ImportedStack, ImportRun } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import type { ImportedStack, ImportRun } from '../../platform/app/procedure-types.ts';
 import { every, trpc } from '../../platform/app/trpc.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Code } from '../../platform/ui/code.tsx';

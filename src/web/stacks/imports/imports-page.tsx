@@ -1,8 +1,8 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { PackageOpen } from 'lucide-react';
-import type { ImportRun } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import type { ImportRun } from '../../platform/app/procedure-types.ts';
 import { every, trpc } from '../../platform/app/trpc.ts';
 import { Code } from '../../platform/ui/code.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';

@@ -1,4 +1,4 @@
-import type { ImportRun } from '../../platform/app/contract.ts';
+import type { ImportRun } from '../../platform/app/procedure-types.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import styles from './imports.module.css';
 import { importBadgeTexts } from './texts.ts';

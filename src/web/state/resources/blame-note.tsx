@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import type { Blame, StackRef } from '../../platform/app/contract.ts';
+import type { Blame, StackRef } from '../../platform/app/procedure-types.ts';
 import { stopsUnread, trpc } from '../../platform/app/trpc.ts';
 import { ExternalLink } from '../../platform/ui/external-link.tsx';
 import { relativeTime } from '../../platform/ui/relative-time.ts';

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import type { StackRef, StackResources } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import type { StackRef, StackResources } from '../../platform/app/procedure-types.ts';
 import { shortType } from '../../platform/app/resource-name.ts';
 import { stopsUnread, trpc } from '../../platform/app/trpc.ts';
 import { FlowGraph } from '../../platform/ui/graph/flow-graph.tsx';

@@ -1,4 +1,4 @@
-import type { StackDifference, VersionDifference } from '../../platform/app/contract.ts';
+import type { StackDifference, VersionDifference } from '../../platform/app/procedure-types.ts';
 import { PropertyDiff } from '../../platform/app/property-diff.tsx';
 import { shortType } from '../../platform/app/resource-name.ts';
 import { AccordionList, AccordionRow } from '../../platform/ui/accordion-list.tsx';

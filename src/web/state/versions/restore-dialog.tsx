@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { StackRef } from '../../platform/app/contract.ts';
+import type { StackRef } from '../../platform/app/procedure-types.ts';
 import { queryClient, trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { restoreTexts } from '../texts.tsx';

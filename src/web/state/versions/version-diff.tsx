@@ -1,7 +1,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
-import type { StackRef } from '../../platform/app/contract.ts';
 import { ofVersions } from '../../platform/app/of-versions.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import type { StackRef } from '../../platform/app/procedure-types.ts';
 import { stopsUnread, trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';

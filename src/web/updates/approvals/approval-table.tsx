@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { Check, Clock } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
-import type { Approval } from '../../platform/app/contract.ts';
+import type { Approval } from '../../platform/app/procedure-types.ts';
 import { stackColumn } from '../../platform/app/stack-link.tsx';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';

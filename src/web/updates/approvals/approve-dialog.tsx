@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { Approval } from '../../platform/app/contract.ts';
+import type { Approval } from '../../platform/app/procedure-types.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';

@@ -1,8 +1,8 @@
 import { useMutation } from '@tanstack/react-query';
 import { ShieldQuestion } from 'lucide-react';
 import { useState } from 'react';
-import type { StackDetails, StackRef } from '../../platform/app/contract.ts';
 import { usePageAction } from '../../platform/app/page-actions.ts';
+import type { StackDetails, StackRef } from '../../platform/app/procedure-types.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';

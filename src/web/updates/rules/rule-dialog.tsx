@@ -1,7 +1,7 @@
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import type { Rule, StackRef } from '../../platform/app/contract.ts';
 import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
+import type { Rule, StackRef } from '../../platform/app/procedure-types.ts';
 import { ProjectField, StackField, TagNameField, TagValueField } from '../../platform/app/suggest-fields.tsx';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';

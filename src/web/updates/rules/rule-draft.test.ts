@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Rule } from '../../platform/app/contract.ts';
+import type { Rule } from '../../platform/app/procedure-types.ts';
 import { draftOf, writtenRule } from './rule-draft.ts';
 
 const { env } = process;

@@ -1,4 +1,4 @@
-import type { Rule } from '../../platform/app/contract.ts';
+import type { Rule } from '../../platform/app/procedure-types.ts';
 import type { FreezeWindow, RuleKind } from './rule-labels.ts';
 
 export const scopes = ['organization', 'project', 'stack', 'tag'] as const;

@@ -1,6 +1,6 @@
 import { CalendarClock, Snowflake, Sun } from 'lucide-react';
 import { type ReactNode, useEffect, useRef } from 'react';
-import type { Rule } from '../../platform/app/contract.ts';
+import type { Rule } from '../../platform/app/procedure-types.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { ManagedBadge } from '../../platform/ui/managed-badge.tsx';

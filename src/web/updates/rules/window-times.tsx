@@ -1,4 +1,4 @@
-import type { RulePreview } from '../../platform/app/contract.ts';
+import type { RulePreview } from '../../platform/app/procedure-types.ts';
 import { dateLocale } from '../../platform/ui/locale.ts';
 import { Time } from '../../platform/ui/time.tsx';
 import { useTimeDisplay, zoneOf } from '../../platform/ui/time-display.ts';

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { ChartNoAxesColumn } from 'lucide-react';
-import type { StackRef, UpdateTrend } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import type { StackRef, UpdateTrend } from '../../platform/app/procedure-types.ts';
 import { every, trpc } from '../../platform/app/trpc.ts';
 import { CsvButton } from '../../platform/ui/csv-button.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';

@@ -1,7 +1,7 @@
 import { Bell, BellRing } from 'lucide-react';
 import { useState } from 'react';
-import type { StackRef } from '../../platform/app/contract.ts';
 import { useMe } from '../../platform/app/me.ts';
+import type { StackRef } from '../../platform/app/procedure-types.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { watchButtonTexts } from '../texts.tsx';
 import { isSameWatch, unwatch, useWatched, watch } from './watched.ts';

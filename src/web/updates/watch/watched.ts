@@ -1,5 +1,5 @@
 import { isGone } from '../../platform/app/api-error.ts';
-import type { StackRef } from '../../platform/app/contract.ts';
+import type { StackRef } from '../../platform/app/procedure-types.ts';
 import { createStoredList } from '../../platform/ui/stored-value.ts';
 
 export const maxWatched = 20;

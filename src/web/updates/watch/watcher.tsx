@@ -1,8 +1,8 @@
 import { useEffect, useRef } from 'react';
 import { errorCode } from '../../platform/app/api-error.ts';
-import type { UpdateItem } from '../../platform/app/contract.ts';
 import { keepNotified, useLive } from '../../platform/app/live.ts';
 import { useMe } from '../../platform/app/me.ts';
+import type { UpdateItem } from '../../platform/app/procedure-types.ts';
 import { hasDraft } from '../../platform/app/session.ts';
 import { apiClient } from '../../platform/app/trpc.ts';
 import { viewKind, viewStatus } from '../update-status.ts';

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import type { EmbedItem } from '../../platform/app/contract.ts';
+import type { EmbedItem } from '../../platform/app/procedure-types.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { queryClient, trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';

@@ -1,5 +1,5 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
-import type { StackRef } from '../../platform/app/contract.ts';
+import type { StackRef } from '../../platform/app/procedure-types.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 
 /** The owner of badges and feeds: a stack, or without its names an organization. */

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { type LinkProps, useParams } from '@tanstack/react-router';
-import type { OwnedView, SavedView } from '../contract.ts';
 import { useMe } from '../me.ts';
+import type { OwnedView, SavedView } from '../procedure-types.ts';
 import { queryClient, trpc } from '../trpc.ts';
 
 const staleMs = 60_000;

@@ -1,4 +1,4 @@
-import type { SavedView, ViewedPage } from '../contract.ts';
+import type { SavedView, ViewedPage } from '../procedure-types.ts';
 
 /** The view of a page. `search`: what the page knows of its URL. */
 export function viewOf(page: SavedView['page'], search: object): ViewedPage {

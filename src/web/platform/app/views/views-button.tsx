@@ -2,7 +2,7 @@ import { Bookmark } from 'lucide-react';
 import { useState } from 'react';
 import { Button } from '../../ui/button.tsx';
 import { lazyPart } from '../../ui/chunks.tsx';
-import type { SavedView } from '../contract.ts';
+import type { SavedView } from '../procedure-types.ts';
 import { useViewOwners } from './saved-views.ts';
 import { viewTexts } from './texts.ts';
 import { viewOf } from './viewed-page.ts';

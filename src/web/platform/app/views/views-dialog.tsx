@@ -6,7 +6,7 @@ import { CutName } from '../../ui/cut-name.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { CheckboxField, SelectField, TextField } from '../../ui/field.tsx';
 import { SubmitBlock } from '../../ui/submit-block.ts';
-import type { ViewedPage } from '../contract.ts';
+import type { ViewedPage } from '../procedure-types.ts';
 import { trpc } from '../trpc.ts';
 import { maxNameChars, thenReadViews, useSavedViews, viewLink } from './saved-views.ts';
 import { viewTexts } from './texts.ts';

@@ -1,5 +1,5 @@
 /** Buffers just enough of a chunked text to return the raw text of a value when it ends. */
-export class RecentText {
+export class ScanWindow {
   readonly #maxBytes: number;
   #chunk: Buffer = Buffer.alloc(0);
   #chunkStart = 0;

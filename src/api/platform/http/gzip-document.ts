@@ -22,7 +22,7 @@ interface LargeDocument {
  * Compresses a large response at a level that keeps up with reading it. Returns null if the response is not large, or the client
  * does not plainly accept gzip; the general rules for compression apply then.
  */
-export function largeGzip(request: FastifyRequest, reply: FastifyReply, document: LargeDocument): Readable | null {
+export function gzipDocument(request: FastifyRequest, reply: FastifyReply, document: LargeDocument): Readable | null {
   const { sizeBytes, storedBytes } = document;
   if (sizeBytes <= minBytes || request.method === 'HEAD' || !acceptsGzip(request)) return null;
   const isDense = storedBytes !== null && storedBytes > sizeBytes * denseRatio;

@@ -70,7 +70,7 @@ export type QueuedUpdate =
   | { readonly entryId: string; readonly hop: number };
 
 /** Creates updates. Calls for a stack that another update holds wait for it in the order in which they arrived, if they may. */
-export class UpdateCreator {
+export class WaitingCreations {
   readonly #context: ApiContext;
   readonly #updates: UpdateService;
   readonly #queue: UpdateQueue;

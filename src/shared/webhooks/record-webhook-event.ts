@@ -6,7 +6,7 @@ import { type WebhookEventName, webhookEvents } from './webhook-events.ts';
  * Records an event for all webhooks that select it, in the transaction of the change: it is delivered if and only if the change is committed.
  * One statement, also where there is no webhook. `details` are a few values, never a secret.
  */
-export async function notifyWebhooks(
+export async function recordWebhookEvent(
   tx: Queryable,
   event: WebhookEventName,
   about: {
