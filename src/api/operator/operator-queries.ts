@@ -98,7 +98,10 @@ export class OperatorQueries {
     };
   }
 
-  /** Queues a failed job again. Throws NotFoundError, ConflictError for a job that only its caller can repeat or that is not known any more, and UnavailableError. */
+  /**
+   * Queues a failed job again. Throws NotFoundError, ConflictError for a job that only its caller can repeat or that is
+   * not known any more, and UnavailableError.
+   */
   async retryJob(queue: QueueName, id: string, audit: AuditTrail): Promise<void> {
     const { jobQueueView, db, dispatcher } = this.#context;
     const failed = await jobQueueView?.findFailed(queue, id);

@@ -170,7 +170,10 @@ export function createStackQueryRepository(db: Queryable) {
     return sql.join(all, sql.fragment` and `);
   };
   return {
-    /** Readable live stacks, the newest change first. Reads no more of an organization than needed for the page, unless a filter excludes most stacks. */
+    /**
+     * Readable live stacks, the newest change first. Reads no more of an organization than needed for the page, unless
+     * a filter excludes most stacks.
+     */
     list: (filter: OverviewFilter, maxTags = maxShownTags) =>
       db.any(sql.rows(OverviewRow)`
         /* stackQueries.list */

@@ -23,7 +23,10 @@ export class StateView {
     this.#context = context;
   }
 
-  /** Resources of a version in their order, after the first `offset`; `text` is part of their URN, in lower case. Throws NotFoundError, and what `scan` throws. */
+  /**
+   * Resources of a version in their order, after the first `offset`; `text` is part of their URN, in lower case. Throws
+   * NotFoundError, and what `scan` throws.
+   */
   async list(
     scan: StateScan,
     ref: StackRef,

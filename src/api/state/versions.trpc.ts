@@ -36,7 +36,10 @@ export const versionsRouter = router({
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
 
-  /** Resources that differ between two versions, all or those whose types begin so; 0 is the stack before its first one. Secrets are redacted. The read is recorded. */
+  /**
+   * Resources that differ between two versions, all or those whose types begin so; 0 is the stack before its first one.
+   * Secrets are redacted. The read is recorded.
+   */
   diff: stackScan('read')
     .input(
       input(Type.Object({ from: VersionNumber, to: VersionNumber, typePrefix: Type.Optional(text(200)), ...page })),

@@ -12,8 +12,9 @@ import { backupKeys } from './manifest.ts';
 const leftoverAgeMs = 48 * 3600 * 1000;
 
 /**
- * Opens the location of backups, as `parseLocation` reads it. `?lock=governance:DAYS` or `compliance:DAYS` locks what is written to a bucket. A
- * folder that `mustExist` is not created; `lockDays` replaces the days of a lock. Throws LocationError, and BackupError for a location inside the blob store.
+ * Opens the location of backups, as `parseLocation` reads it. `?lock=governance:DAYS` or `compliance:DAYS` locks what
+ * is written to a bucket. A folder that `mustExist` is not created; `lockDays` replaces the days of a lock. Throws
+ * LocationError, and BackupError for a location inside the blob store.
  */
 export async function openTarget(
   location: string,

@@ -11,8 +11,9 @@ import { assertNotSecond, BlobMoveError, type Move, type MoveParts, openMove } f
 import { digest, type PassOptions, stillNeeded } from './compare-locations.ts';
 
 /**
- * Makes the other location the main one, or ends a switch that was interrupted. If this database owns the location that it leaves, marks that as left: `finishMove` empties no other.
- * Throws BlobMoveError if the new location is not verified, or a backup runs, and BlobStoreUnavailableError.
+ * Makes the other location the main one, or ends a switch that was interrupted. If this database owns the location that
+ * it leaves, marks that as left: `finishMove` empties no other. Throws BlobMoveError if the new location is not
+ * verified, or a backup runs, and BlobStoreUnavailableError.
  */
 export async function switchMove({ blobs, db, record }: MoveParts): Promise<void> {
   const row = await blobs.read();

@@ -46,10 +46,10 @@ export interface MasterKeyParts {
 }
 
 /**
- * Opens HOLDFAST_MASTER_KEYS. A key in a KMS is created when its id is first used, and stored as wrapped by the KMS; from then on the
- * process has it in memory and does not call the KMS again. A process that does not register leaves out a key that is not made yet, and wraps
- * nothing with a new one. Throws MasterKeyError if a key is not the one that was used under its id, and PartUnavailableError if a KMS cannot be reached or does not unwrap
- * a key.
+ * Opens HOLDFAST_MASTER_KEYS. A key in a KMS is created when its id is first used, and stored as wrapped by the KMS;
+ * from then on the process has it in memory and does not call the KMS again. A process that does not register leaves
+ * out a key that is not made yet, and wraps nothing with a new one. Throws MasterKeyError if a key is not the one that
+ * was used under its id, and PartUnavailableError if a KMS cannot be reached or does not unwrap a key.
  */
 export async function openMasterKeys(text: string, given: MasterKeyParts): Promise<OpenedMasterKeys> {
   const entries = parseMasterKeys(text);

@@ -93,7 +93,10 @@ export function createWebhookRepository(db: Queryable) {
         select ${columns} from webhooks w where ${ofScope(scope)} and (${after}::text is null or w.display_name > ${after})
         order by w.display_name limit ${limit}`),
 
-    /** A page of the webhooks of all stacks, after this one, or after all of its stack. `facts`: of the caller; null: one who administers all stacks. */
+    /**
+     * A page of the webhooks of all stacks, after this one, or after all of its stack. `facts`: of the caller; null:
+     * one who administers all stacks.
+     */
     listOfStacks: (
       organizationId: string,
       facts: object | null,

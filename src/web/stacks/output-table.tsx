@@ -73,7 +73,10 @@ function Output({
   );
 }
 
-/** An object or a list, which is easier to read as a tree. Null for other values, and for values that JavaScript would change, such as large numbers. */
+/**
+ * An object or a list, which is easier to read as a tree. Null for other values, and for values that JavaScript would
+ * change, such as large numbers.
+ */
 function readTree(text: string): object | null {
   if (!/^[[{]/.test(text)) return null;
   try {

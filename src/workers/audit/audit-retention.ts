@@ -27,9 +27,10 @@ export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promis
 }
 
 /**
- * Drops the events of months that ended more than `audit.retentionDays` ago, once all of them are chained and, if they are to be, exported;
- * and, if this database owns the blob store, the heads of batches that were dropped with them. The chains remain verifiable from the last dropped batch. Returns how many
- * partitions were dropped. The error of a head that cannot be deleted is thrown after the others are done.
+ * Drops the events of months that ended more than `audit.retentionDays` ago, once all of them are chained and, if they
+ * are to be, exported; and, if this database owns the blob store, the heads of batches that were dropped with them. The
+ * chains remain verifiable from the last dropped batch. Returns how many partitions were dropped. The error of a head
+ * that cannot be deleted is thrown after the others are done.
  */
 export async function dropOldAudit(
   { blobs, config, db, logger, metrics }: Pick<AppContext, 'blobs' | 'config' | 'db' | 'logger' | 'metrics'>,

@@ -20,8 +20,8 @@ export const styleAsset = asset('sign-in', 'css', 'text/css; charset=utf-8', sig
 export const scriptAsset = asset('sign-in', 'js', 'text/javascript; charset=utf-8', signInScript);
 
 /**
- * Content security policy of our pages: only the two files above and the web UI's font, no inline script or style. `formTarget`: another target of a form's redirect,
- * because browsers also apply the form policy to redirects.
+ * Content security policy of our pages: only the two files above and the web UI's font, no inline script or style.
+ * `formTarget`: another target of a form's redirect, because browsers also apply the form policy to redirects.
  */
 export function pageHeaders(formTarget: string | null = null): Record<string, string> {
   return {

@@ -4,7 +4,10 @@ import { type BlobPage, type BlobRange, type BlobStore, BlobStoreUnavailableErro
 
 type Operation = 'put' | 'open' | 'read' | 'stat' | 'delete' | 'list' | 'sweep' | 'check';
 
-/** Measures another store, and asks `beforeWrite`, which throws, before it changes something there. Missing blobs and errors from the caller's own body or signal do not count as faults. */
+/**
+ * Measures another store, and asks `beforeWrite`, which throws, before it changes something there. Missing blobs and
+ * errors from the caller's own body or signal do not count as faults.
+ */
 export class MeteredBlobStore implements BlobStore {
   readonly #store: BlobStore;
   readonly #metrics: Metrics;

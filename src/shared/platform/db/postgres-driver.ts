@@ -47,8 +47,9 @@ const staleStatementStates = new Set(['26000', '42P05']);
 
 /**
  * Creates a slonik driver for connections opened by `connector`. A statement without a response within `queryMs`, a
- * lost connection, a prepared statement that cannot run any more or a server that accepts no writes closes this connection and all idle ones to the same server.
- * `onRaised` gets what statements have raised, after their transactions.
+ * lost connection, a prepared statement that cannot run any more or a server that accepts no writes closes this
+ * connection and all idle ones to the same server. `onRaised` gets what statements have raised, after their
+ * transactions.
  */
 export function createPostgresDriver(
   connector: PostgresConnector,

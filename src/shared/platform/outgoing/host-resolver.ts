@@ -27,10 +27,11 @@ export interface Resolvers {
 const unknownCodes: readonly unknown[] = [dns.NOTFOUND, dns.NODATA, dns.CONNREFUSED];
 
 /**
- * Resolves names so that slow name servers of users delay no others. Two threads of a process look up names for all of its connections, those to
- * Postgres, Redis and the blob store included, so the system looks up only names that an operator has named, and, apart from them, others for which it asks
- * no server of a user: names without a dot that name servers do not know, and any name if there are no name servers. Of both kinds, it looks up
- * one at a time, and never after its call has ended.
+ * Resolves names so that slow name servers of users delay no others. Two threads of a process look up names for all of
+ * its connections, those to Postgres, Redis and the blob store included, so the system looks up only names that an
+ * operator has named, and, apart from them, others for which it asks no server of a user: names without a dot that name
+ * servers do not know, and any name if there are no name servers. Of both kinds, it looks up one at a time, and never
+ * after its call has ended.
  */
 export function createHostResolver(
   { listed, query, lookup }: Resolvers = { listed: readHosts, query: queryServers, lookup: lookUp },

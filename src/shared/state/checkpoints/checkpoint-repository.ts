@@ -141,11 +141,13 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /**
-     * Commits the compaction of an update's journal: this checkpoint includes the first `compactedEntries` entries. Requires
-     * that the update still has the checkpoint that the compaction started from, and still runs unless the outcome is new. Moves the stack's head if it was this update's state and there is no newer version, and releases the claim on the
-     * compaction. Keeps the previous checkpoint as long as other updates of the stack refer to it.
-     * Unless the outcome is new, the commit does not wait for the disk. It acknowledges nothing: the commits that do, such as the end of the
-     * update, are later in the log, and after a crash of Postgres before them the journal still has the entries.
+     * Commits the compaction of an update's journal: this checkpoint includes the first `compactedEntries` entries.
+     * Requires that the update still has the checkpoint that the compaction started from, and still runs unless the
+     * outcome is new. Moves the stack's head if it was this update's state and there is no newer version, and releases
+     * the claim on the compaction. Keeps the previous checkpoint as long as other updates of the stack refer to it.
+     * Unless the outcome is new, the commit does not wait for the disk. It acknowledges nothing: the commits that do,
+     * such as the end of the update, are later in the log, and after a crash of Postgres before them the journal still
+     * has the entries.
      */
     commitCompaction: async (
       compaction: {
@@ -211,8 +213,9 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /**
-     * Replaces a damaged document by another one of the same state, wherever an update of the stack, its head or the bundle refers to the
-     * checkpoint `foundCheckpointId` of `updateId`, also if the stack is deleted. Returns null if the update has another checkpoint now, or does not own it.
+     * Replaces a damaged document by another one of the same state, wherever an update of the stack, its head or the
+     * bundle refers to the checkpoint `foundCheckpointId` of `updateId`, also if the stack is deleted. Returns null if
+     * the update has another checkpoint now, or does not own it.
      */
     replace: async (
       damaged: { updateId: string; stackId: string; foundCheckpointId: string },

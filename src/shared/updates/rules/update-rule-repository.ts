@@ -227,7 +227,10 @@ export function createUpdateRuleRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** The rule of the same kind, scope, settings and note, in any slot, that the same user has set in the last seconds; the oldest, if there are several. */
+    /**
+     * The rule of the same kind, scope, settings and note, in any slot, that the same user has set in the last seconds;
+     * the oldest, if there are several.
+     */
     findSame: async (
       organizationId: string,
       rule: NewRule,
