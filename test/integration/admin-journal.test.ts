@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { VersionRestorer } from '../../src/cli/admin/version-restorer.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { expireLeases } from '../support/expire-leases.ts';
@@ -155,7 +156,67 @@ test('accept makes the replayed prefix the state; the journal is deleted after i
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('no journal')]);
 });
 
+describe('accept', () => {
+  test('leaves the fault of a running update, which only has to be accepted when it has ended', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack, { journal: true });
+    const [begin, success] = creation(3, 'two', stack) as [object, object];
+    await ok(append(app, update, [...creation(1, 'one', stack), begin, { ...success, kind: 77 }]));
+    await app.context.compactor.compact(update.id);
+    const early = await runAdminCommand(app, 'accept', ref(stack));
+    expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('its update is running')]);
+    await ok(append(app, update, [beginning(5, 5), removal(6, 5, 99)]));
+    await ok(cancel(app, stack, update));
+    await app.context.compactor.compact(update.id);
+    expect((await getStack(app, stack)).journalError).toContain('Journal entry 6');
+    const run = await runAdminCommand(app, 'accept', ref(stack));
+    expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('of 6 journal entries are in it')]);
+    await takesUpdates(stack);
+  });
+
+  test('does not accept what a later compaction finds', async () => {
+    const { stack, update } = await createFaulty();
+    // As if its compaction had not begun.
+    await query(
+      app,
+      `update journals set compaction_error = null, compaction_warning = 'entries 7-8 are missing', compacted_entries = 0,
+         compacted_at = null where update_id = $1`,
+      [update.id],
+    );
+    const { acceptFault, findFaults } = app.context.compactions;
+    const [fault] = await findFaults((await app.context.stacks.find(stack))?.id as string);
+    expect(fault && (await acceptFault(fault))).toBe(true);
+    await app.context.compactor.compact(update.id);
+    expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
+    expect(fault && (await acceptFault(fault))).toBe(false);
+  });
+});
+
 describe('restore', () => {
+  test('changes nothing if an update has run and ended meanwhile, and accepts no fault of it', async () => {
+    const stack = await createStack(app);
+    await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
+    await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(2) }));
+    const id = (await app.context.stacks.find(stack))?.id as string;
+    const updates: RunningUpdate[] = [];
+    /** Saves the copy after an update whose last entry cannot be replayed. */
+    const documents = {
+      save: async (...args: Parameters<typeof app.context.documents.save>) => {
+        const update = await startUpdate(app, stack, { journal: true });
+        await ok(append(app, update, [...creation(1, 'one', stack), beginning(3, 3), removal(4, 3, 99)]));
+        await ok(cancel(app, stack, update));
+        await app.context.compactor.compact(update.id);
+        updates.push(update);
+        return app.context.documents.save(...args);
+      },
+    } as typeof app.context.documents;
+    const restored = new VersionRestorer({ ...app.context, documents }).restore(id, 1, async () => {});
+    await expect(restored).rejects.toThrow('changed by someone else');
+    expect(await exportedNames(app, stack)).toEqual(['one', 'r0', 'r1']);
+    expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
+    expect(updates).toHaveLength(1);
+  });
+
   test('makes an earlier state the new version, and the stack accepts updates again', async () => {
     const { stack } = await createFaulty();
     const run = await runAdminCommand(app, 'restore', ref(stack), '1');

@@ -100,19 +100,25 @@ async function accept(context: AppContext, stack: StackRow): Promise<void> {
   const faults = await findFaults(context, stack);
   if (faults.length === 0)
     throw refused(`no journal of ${formatStackRef(stack)} has an invalid or unknown entry, or lacks one`);
-  await context.db.inTransaction(async (tx) => {
-    await createStackRepository(tx).lockById(stack.id);
-    await createCompactionRepository(tx).acceptFaults(stack.id);
-    await record(tx, stack, 'stack.accept', { updateIds: faults.map(({ updateId }) => updateId) });
+  const accepted = await context.db.inTransaction(async (tx) => {
+    if (!(await createStackRepository(tx).lockById(stack.id))) throw refused('the stack was deleted meanwhile');
+    const compactions = createCompactionRepository(tx);
+    const updateIds: string[] = [];
+    for (const fault of faults) if (await compactions.acceptFault(fault)) updateIds.push(fault.updateId);
+    if (updateIds.length > 0) await record(tx, stack, 'stack.accept', { updateIds });
+    return updateIds;
   });
+  const left: string[] = [];
   for (const fault of faults) {
-    audit(context, stack, 'accept', {
-      updateId: fault.updateId,
-      entries: fault.compactedEntries,
-      of: fault.entryCount,
-    });
+    const { compactedEntries, entryCount, updateId } = fault;
+    if (!accepted.includes(updateId)) {
+      left.push(`not accepted, because its update is running or it has just changed: ${describeFault(fault)}`);
+      continue;
+    }
+    audit(context, stack, 'accept', { updateId, entries: compactedEntries, of: entryCount });
     console.log(`Accepted: ${describeFault(fault)}`);
   }
+  if (left.length > 0) throw refused(left.join('\n  '));
   console.log(
     `${formatStackRef(stack)} accepts changes again. The journal is kept for ${context.config.journalGraceSeconds} s from now.`,
   );

@@ -6,10 +6,11 @@ import { formatStackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import type { DocumentStore } from '../../shared/state/checkpoints/document-store.ts';
 import { copyVersion } from '../../shared/state/copy-version.ts';
-import { StackChangedError } from '../../shared/state/edits/state-edits.ts';
+import { assertUnchanged, StackChangedError } from '../../shared/state/edits/state-edits.ts';
 import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
 import type { StateReader } from '../../shared/state/state-reader.ts';
 import { recordVersion } from '../../shared/state/versions/record-version.ts';
+import { StackBusyError } from '../../shared/updates/update-errors.ts';
 
 /** Restores the state of an earlier version of a stack. */
 export class VersionRestorer {
@@ -24,9 +25,9 @@ export class VersionRestorer {
   }
 
   /**
-   * Stores the state of `stackVersion` as a new version, recorded as an import, and accepts all journal faults of the stack, in
-   * one transaction with what `record` adds. Returns the new version. Throws NotFoundError, StackBusyError, StackChangedError and
-   * UnavailableError.
+   * Stores the state of `stackVersion` as a new version, recorded as an import, over the state that the stack has now, and accepts the journal
+   * faults that it has now, in one transaction with what `record` adds. Returns the new version. Throws NotFoundError, StackBusyError,
+   * StackChangedError, JournalFaultError and UnavailableError.
    */
   async restore(
     stackId: string,
@@ -34,15 +35,20 @@ export class VersionRestorer {
     record: (tx: Queryable, newVersion: number) => Promise<void>,
   ): Promise<number> {
     const stacks = createStackRepository(this.#db);
+    const faults = await createCompactionRepository(this.#db).findFaults(stackId);
     const found = await stacks.findById(stackId);
     if (!found) throw new NotFoundError('The stack has been deleted in the meantime');
+    if (found.activeUpdateId !== null) throw new StackBusyError();
     const parts = { documents: this.#documents, states: this.#states, stacks };
     const state = await copyVersion(parts, found, stackVersion);
     return this.#db.inTransaction(async (tx) => {
       const stack = await createStackRepository(tx).lockById(stackId);
       if (!stack) throw new NotFoundError('The stack has been deleted in the meantime');
+      // Updates may have run since it was found.
+      assertUnchanged(stack, found);
       if (formatStackRef(stack) !== formatStackRef(found)) throw new StackChangedError();
-      await createCompactionRepository(tx).acceptFaults(stackId);
+      const compactions = createCompactionRepository(tx);
+      for (const fault of faults) await compactions.acceptFault(fault);
       const newVersion = await recordVersion(tx, stack, {
         updateId: randomUUID(),
         kind: 'import',

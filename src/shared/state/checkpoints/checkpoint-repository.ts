@@ -172,7 +172,8 @@ export function createCheckpointRepository(db: Queryable) {
         stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
         ${withBlob}
         fenced as (
-          select u.id, u.stack_id, u.checkpoint_id, u.stack_version, u.missing_entries
+          select u.id, u.stack_id, u.checkpoint_id, u.stack_version,
+            nullif(concat_ws('; ', describe_missing_entries(u.missing_entries), ${compaction.outcome.warning}::text), '') as warning
           from planned_once, quick, updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
           where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
             and case when ${compaction.outcome.isNew} then ${noneRuns}
@@ -189,10 +190,10 @@ export function createCheckpointRepository(db: Queryable) {
         ),
         counted as (
           update journals j set compacted_entries = ${compaction.compactedEntries}, compaction_error = ${compaction.outcome.error}::text,
-            compaction_warning = nullif(concat_ws('; ', describe_missing_entries(f.missing_entries), ${compaction.outcome.warning}::text), ''),
-            compacted_at = null,
+            compaction_warning = f.warning, compacted_at = null,
+            -- Only what an operator has seen is accepted.
             accepted_at = case
-              when coalesce(${compaction.outcome.error}::text, ${compaction.outcome.warning}::text, f.missing_entries) is not null then j.accepted_at
+              when (j.compaction_error, j.compaction_warning) is not distinct from (${compaction.outcome.error}::text, f.warning) then j.accepted_at
             end,
             compaction_claim = null, compaction_claimed_until = null
           from written w, fenced f where j.update_id = f.id

@@ -211,7 +211,8 @@ function assertFound<Stack extends StackRow>(stack: Stack | null): Stack {
   return stack;
 }
 
-function assertUnchanged(found: StackRow | null, head: StackHead): void {
+/** Throws NotFoundError, StackBusyError, StackChangedError. */
+export function assertUnchanged(found: StackRow | null, head: StackHead): void {
   const stack = assertFound(found);
   if (stack.activeUpdateId !== null) throw new StackBusyError();
   if (stack.stackVersion !== head.stackVersion || stack.checkpointId !== head.checkpointId)

@@ -125,7 +125,10 @@ export function createCompactionRepository(db: Queryable) {
             )
         )
         update journals j set compacted_entries = 0, compaction_error = ${compaction.error},
-          compaction_warning = describe_missing_entries(f.missing_entries), compacted_at = null, compaction_claim = null, compaction_claimed_until = null
+          compaction_warning = describe_missing_entries(f.missing_entries), compacted_at = null,
+          -- Only what an operator has seen is accepted.
+          accepted_at = case when j.compaction_error = ${compaction.error} then j.accepted_at end,
+          compaction_claim = null, compaction_claimed_until = null
         from fenced f where j.update_id = f.id returning f.id`;
       const row = await onLockedStack(db, compaction.stackId, (tx) => tx.maybeOne(statement));
       return row !== null;
@@ -218,13 +221,18 @@ export function createCompactionRepository(db: Queryable) {
           join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where j.stack_id = ${stackId} and ${isFaulty} order by u.stack_version desc`),
 
-    /** Accepts the faults of all journals of the stack. Returns the ids of the affected updates. */
-    acceptFaults: async (stackId: string): Promise<string[]> => {
-      const rows = await db.any(sql.rows(IdRow)`
-        /* journals.acceptFaults */
-        update journals j set accepted_at = clock_timestamp() where j.stack_id = ${stackId} and ${isFaulty}
+    /** Accepts a fault of an ended update. Does nothing and returns false if it is another one now, or was accepted. */
+    acceptFault: async (
+      fault: Pick<JournalFaultRow, 'updateId' | 'compactionError' | 'compactionWarning'>,
+    ): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* journals.acceptFault */
+        update journals j set accepted_at = clock_timestamp()
+        where j.update_id = ${fault.updateId} and j.ended_at is not null and ${isFaulty}
+          and j.compaction_error is not distinct from ${fault.compactionError}::text
+          and j.compaction_warning is not distinct from ${fault.compactionWarning}::text
         returning j.update_id as id`);
-      return rows.map((row) => row.id);
+      return row !== null;
     },
 
     /** The number of stacks with faulty journals, by type of fault. */
