@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { archiveEvents } from '../../src/workers/events/archive-events.ts';
+import { sweepRetention } from '../../src/workers/state/retention/sweep-retention.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
@@ -230,6 +232,23 @@ describe('an update that does more than its preview has said', () => {
     const update = await start(await ok(create()));
     await ok(append(app, update, [begins(1, 'creating', 'new')]));
     expect((await append(app, update, [begins(2, type, 'b1')])).json.message).toContain(`${verb} ${bucketType} "b1"`);
+  });
+
+  test('events that limit it are kept until it has ended; then the preview no longer counts', async () => {
+    await setRule({ mode: 'refuse' });
+    const { id } = await preview(['delete b0', 'delete b1']);
+    const update = await start(await ok(create()));
+    await query(app, `update updates set ended_at = ended_at - interval '3 days' where id = $1`, [id]);
+    await archiveEvents(app.context);
+    await setRule({ days: 1 }, { kind: 'keep-events' });
+    expect(await sweepRetention(app.context)).toBe(0);
+    await ok(append(app, update, [begins(1, 'deleting', 'b0')]));
+    await ok(append(app, update, [removal(2, 1, 0)]));
+    await ok(complete(app, update, 'failed'));
+    await query(app, 'update updates set base_stack_version = 2 where id = $1', [id]);
+    expect(await messagesOf()).toEqual([]);
+    expect(await sweepRetention(app.context)).toBeGreaterThan(0);
+    expect((await create()).json.message).toContain(`there is none of commit ${commit}`);
   });
 
   test('is let go where the rule only warns', async () => {

@@ -26,7 +26,7 @@ export interface PreviewSearch {
 export function createPreviewRepository(db: Queryable) {
   return {
     /**
-     * The newest preview of the commit that succeeded here, without local changes: not one that was imported.
+     * The newest preview of the commit that succeeded here, without local changes: not one that was imported, or whose events are deleted.
      * The environment is stored as JSON without spaces, in which a quoted name that is followed by a colon is a member.
      */
     findNewest: ({ commit, countsOwn, kind, stackId }: PreviewSearch): Promise<PreviewRow | null> =>
@@ -34,9 +34,9 @@ export function createPreviewRepository(db: Queryable) {
         /* previews.findNewest */
         select p.id, p.base_stack_version as "stackVersion"
         from (
-          select id, kind, number, status, base_stack_version, commit_id, environment from updates
+          select id, kind, number, status, base_stack_version, commit_id, environment, events_deleted_at from updates
           where stack_id = ${stackId} and (dry_run or kind = 'preview') order by number desc limit ${searchedPreviews}) p
-        where p.status = 'succeeded' and (p.kind = ${kind} or (p.kind = 'preview' and ${kind} = 'update'))
+        where p.status = 'succeeded' and p.events_deleted_at is null and (p.kind = ${kind} or (p.kind = 'preview' and ${kind} = 'update'))
           and p.commit_id = ${commit} and not exists (select 1 from imported_previews i where i.update_id = p.id)
           and position('"git.dirty":"true"' in p.environment) = 0
           and (${countsOwn} or p.kind = 'preview' or position('"pulumi.flag.preview-only":"true"' in p.environment) > 0)

@@ -205,6 +205,14 @@ export function createRetentionRepository(db: Queryable) {
       return rowCount;
     },
 
+    /** Whether the active update of the stack must not exceed one of these previews, so that their events are read again. */
+    areCompared: (stackId: string, previewIds: readonly string[]): Promise<boolean> =>
+      db.exists(sql.prepared('retention_are_compared', IdRow)`
+        /* retention.areCompared */
+        select u.id from updates u join update_limits l on l.update_id = u.id
+        where u.stack_id = ${stackId} and u.exclusive and u.status in ('not started', 'running')
+          and l.limits::json -> 'preview' ->> 'updateId' = any (${sql.array([...previewIds], 'text')})`),
+
     /** From now on, readers are told that the events of these updates are gone. */
     markEvents: (updateIds: readonly string[]) =>
       db.query(sql.command('retention_mark_events')`

@@ -28,7 +28,10 @@ export interface Deleted {
   previews: number;
 }
 
-/** The stack is busy, under a legal hold, or has other rules than a moment before. It is tried again in the next run. */
+/**
+ * The stack is busy, under a legal hold, or has other rules than a moment before, or a preview limits the update that runs. It is tried again
+ * in the next run.
+ */
 class StackSkipped extends Error {}
 
 /**
@@ -119,6 +122,7 @@ async function deleteEvents(
   ids: readonly string[],
 ): Promise<number> {
   return stack.change(rule, async (rows) => {
+    if (await rows.areCompared(stack.id, ids)) throw new StackSkipped();
     await rows.markEvents(ids);
     while ((await rows.deleteSegments(ids, segmentsAtOnce)) === segmentsAtOnce);
     return ids.length;
@@ -131,6 +135,7 @@ async function deletePreviews(
   ids: readonly string[],
 ): Promise<number> {
   return stack.change(rule, async (rows) => {
+    if (await rows.areCompared(stack.id, ids)) throw new StackSkipped();
     while ((await rows.deleteSegments(ids, segmentsAtOnce)) === segmentsAtOnce);
     return rows.deletePreviews(stack.id, ids);
   });
