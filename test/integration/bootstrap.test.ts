@@ -146,6 +146,37 @@ organizations:
     expect((await rolesOf(token('ada'))).login).toBe('ada');
   });
 
+  test('a member whom the identity provider has suspended or removed stays away, until somebody adds the member', async () => {
+    const listed = `
+organizations:
+  - name: leaving
+    members:
+      - { login: lea, role: admin, token: ${token('lea')} }
+      - { login: leo, role: admin, token: ${token('leo')} }
+      - { login: lil, role: admin, token: ${token('lil')} }
+`;
+    await apply(listed);
+    const by = await Provider.of(app, 'leaving');
+    const idOf = async (login: string) =>
+      (await ok(by.find('Users', `userName eq "${login}"`))).json.Resources[0].id as string;
+    const suspend = async (login: string, value: boolean) =>
+      ok(by.patch(`Users/${await idOf(login)}`, { op: 'replace', path: 'active', value }));
+    for (const login of ['lea', 'leo']) await suspend(login, false);
+    await ok(by.call('DELETE', `Users/${await idOf('leo')}`));
+    for (const _ of [1, 2]) {
+      const { warnings } = await apply(listed);
+      expect(warnings).toEqual(
+        ['lea', 'leo'].map((login) => expect.stringContaining(`${login} was not added to leaving`)),
+      );
+    }
+    for (const login of ['lea', 'leo']) expect((await rolesOf(token(login))).organizations).toEqual([]);
+    expect((await by.call('GET', `Users/${await idOf('lea')}`)).json.active).toBe(false);
+    await suspend('lea', true);
+    await by.addUser('leo');
+    expect((await apply(listed)).warnings).toEqual([]);
+    for (const login of ['lea', 'leo']) expect((await rolesOf(token(login))).organizations).toEqual(['leaving']);
+  });
+
   test('a revoked token stays revoked', async () => {
     await apply(`organizations: [{ name: late, members: [{ login: roy, role: admin, token: ${token('roy')} }] }]`);
     await query(

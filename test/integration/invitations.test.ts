@@ -88,6 +88,23 @@ test('a person accepts an invitation, by tRPC, REST or the account page, and is 
   expect((await browser.get('/account')).text).not.toContain('Invitations');
 });
 
+test('a user whom the identity provider of the organization has suspended is no member by an invitation', async () => {
+  const who = await stranger();
+  await invite(who.login);
+  await query(
+    app,
+    `insert into scim_users (organization_id, user_id, suspended_role) select id, $2, 'admin' from organizations where name = $1`,
+    [organization, who.userId],
+  );
+  expect(await answer(who, 'me.accept')).toMatchObject({
+    status: 409,
+    error: { message: expect.stringContaining('suspended') },
+  });
+  expect(await isMember(who)).toBe(false);
+  await query(app, 'update scim_users set suspended_role = null where user_id = $1', [who.userId]);
+  expect((await answer(who, 'me.accept')).error).toBeNull();
+});
+
 test('a user who declines reveals only that to the organization', async () => {
   const who = await stranger();
   await invite(who.login);

@@ -105,7 +105,7 @@ const proofs: Readonly<Record<string, Proof>> = {
       'organization_access organization_quotas managed_objects audit_chains',
       'blob_places maintenance_runs installation audit_chaining audit_sending holdfast_migrations master_keys',
       'organizations users user_identities user_passwords memberships mapped_memberships mapped_team_members team_members',
-      'scim_users scim_groups scim_waiting_members trust_policies update_rules policy_groups policy_group_packs',
+      'scim_users scim_groups scim_waiting_members removed_members trust_policies update_rules policy_groups policy_group_packs',
     ].flatMap((names) => names.split(' ').map((name) => [name, setUp])),
   ),
 };

@@ -7,6 +7,7 @@ import {
   maxInvitations,
 } from '../../shared/identity/invitation-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
+import { createProviderRepository } from '../../shared/identity/provider-repository.ts';
 import { createTokenRepository } from '../../shared/identity/token-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
@@ -86,9 +87,11 @@ export class InvitationService {
     return createInvitationRepository(this.#db).listOfUser(userId);
   }
 
-  /** Makes the person a member. Throws UnauthenticatedError, NotFoundError. */
+  /** Makes the person a member. Throws UnauthenticatedError, NotFoundError, and ConflictError while a provider has suspended the person there. */
   async accept(person: Person, organization: string, audit: AuditTrail): Promise<void> {
     await this.#answer(person, organization, async (tx, { invitedBy, organizationId, role }) => {
+      if ((await createProviderRepository(tx).listSuspensions(person.userId)).includes(organization))
+        throw new ConflictError(`The identity provider of ${organization} has suspended you there`);
       await createIdentityRepository(tx).setMembership(organizationId, person.userId, role);
       await audit.record(tx, { organization, object: person.login, details: { role, invitedBy } });
     });

@@ -3,6 +3,7 @@ import type { Role } from '../access/roles.ts';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 
+const IdRow = Type.Object({ id: Type.String() });
 const LoginRow = Type.Object({ login: Type.String() });
 const TokenRow = Type.Object({ id: Type.String(), login: Type.String() });
 
@@ -65,6 +66,16 @@ export function createBootstrapRepository(tx: Queryable) {
             and (${everywhere} or site_admin_listed_in = any (${uuids(managedIds)}))
           returning login`),
       ),
+
+    /** Which of these users the provider of the organization has suspended or removed (SCIM). */
+    listKeptOut: async (organizationId: string, userIds: readonly string[]): Promise<readonly string[]> => {
+      const rows = await tx.any(sql.rows(IdRow)`
+        /* bootstrap.listKeptOut */
+        select user_id as id from scim_users
+        where organization_id = ${organizationId} and user_id = any (${uuids(userIds)}) and suspended_role is not null
+        union select user_id from removed_members where organization_id = ${organizationId} and user_id = any (${uuids(userIds)})`);
+      return rows.map(({ id }) => id);
+    },
 
     setMembership: (organizationId: string, userId: string, role: Role) =>
       tx.query(sql.nothing`

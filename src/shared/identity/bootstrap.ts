@@ -80,8 +80,15 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
     for (const { members = [], name } of file.organizations) {
       const organizationId = organizationIds.get(name) as string;
       const memberIds = members.map(({ login }) => userIds.get(login) as string);
-      for (const [at, { role }] of members.entries())
-        await bootstrap.setMembership(organizationId, memberIds[at] as string, role);
+      const keptOut = await bootstrap.listKeptOut(organizationId, memberIds);
+      for (const [at, { login, role }] of members.entries()) {
+        const userId = memberIds[at] as string;
+        if (keptOut.includes(userId))
+          warnings.push(
+            `${login} was not added to ${name}, whose identity provider has suspended or removed the member: if you want that, run holdfast admin add-member`,
+          );
+        else await bootstrap.setMembership(organizationId, userId, role);
+      }
       if (!managedIds.includes(organizationId)) continue;
       const start = removed.length;
       for (const login of await bootstrap.removeOtherMembers(organizationId, memberIds))

@@ -42,7 +42,7 @@ export const places: Readonly<Record<string, Place>> = {
   ),
   ...all(
     [
-      'memberships mapped_memberships invitations teams scim_users scim_groups trusted_issuers roles grants organization_access',
+      'memberships mapped_memberships invitations teams scim_users scim_groups removed_members trusted_issuers roles grants organization_access',
       'organization_quotas organization_storage managed_objects saved_views embeds import_runs',
       'projects former_stack_names stack_listings stack_changes stack_counts stack_storage stack_days refused_runs update_rules webhooks webhook_events',
       'project_days project_day_changes project_day_deliveries project_day_delivery_changes policy_packs policy_groups',

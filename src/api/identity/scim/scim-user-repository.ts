@@ -168,7 +168,11 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
         where organization_id = ${organizationId} and user_id = ${id}`);
     },
 
+    /** The bootstrap file adds the user no more. */
     forget: async (id: string): Promise<void> => {
+      await db.query(sql.nothing`
+        /* scimUsers.keepOut */
+        insert into removed_members (organization_id, user_id) values (${organizationId}, ${id}) on conflict do nothing`);
       await db.query(sql.nothing`
         /* scimUsers.forgetTeams */
         delete from scim_waiting_members w using teams e
