@@ -187,6 +187,27 @@ test('drift is notified if and only if it is recorded, once by any number of wor
   expect(await notified()).toEqual([{ delete: 1 }]);
 });
 
+test('differences that a refresh found beside an update do not count', async () => {
+  const clean = await run({ changes: { same: 3 } });
+  const before = await startUpdate(app, stack);
+  await run({ changes: { update: 1 } });
+  await run({ changes: { delete: 1 }, flags: { 'pulumi.flag.refresh': 'true' } });
+  await ok(complete(app, before));
+  await evaluate();
+  expect(await read('status')).toMatchObject({ driftDetected: false, latestDriftRun: clean });
+  const drifted = await run({ changes: { update: 1 } });
+  await ok(complete(app, await startUpdate(app, stack), 'failed'));
+  await evaluate();
+  expect(await read('status')).toMatchObject({ driftDetected: true, latestDriftRun: drifted });
+  // One that begins while the run goes on.
+  const late = await run({ changes: { update: 2 } });
+  await ok(complete(app, await startUpdate(app, stack), 'failed'));
+  await query(app, `update updates set ended_at = ended_at + interval '1 minute' where id = $1`, [late]);
+  await evaluate();
+  expect(await read('status')).toMatchObject({ driftDetected: true, latestDriftRun: drifted });
+  await ok(complete(app, await startUpdate(app, stack)));
+});
+
 /** Makes the run 60 more, with the same result. */
 const repeat = (id: string) =>
   query(

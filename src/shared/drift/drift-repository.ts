@@ -14,6 +14,8 @@ const WaitingRow = Type.Object({
   hasResources: Type.Boolean(),
   /** It compared some of the resources only. */
   isPartial: Type.Boolean(),
+  /** An update was changing the stack meanwhile. */
+  isBesideUpdate: Type.Boolean(),
 });
 export type WaitingDriftRun = Row<typeof WaitingRow>;
 
@@ -48,6 +50,13 @@ export function createDriftRepository(db: Queryable) {
   const named = (ref: StackRef) => sql.fragment`
     select s.id from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
     where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
+  const changesStack = sql.fragment`b.stack_id = r.stack_id and b.exclusive and not b.dry_run and b.kind in ('update', 'destroy', 'refresh', 'import')`;
+  // Of the updates before the run, only the last one can have been active when it started.
+  const besideUpdate = sql.fragment`
+    exists (
+      select 1 from (select b.started_at, b.ended_at from updates b where ${changesStack} and b.number < r.number order by b.number desc limit 1) b
+      where b.started_at is not null and (b.ended_at is null or b.ended_at > u.started_at))
+    or exists (select 1 from updates b where ${changesStack} and b.number > r.number and b.started_at < u.ended_at)`;
   return {
     /** Runs whose events are to be read, oldest first, after this one. */
     listWaiting: (after: WaitingDriftRun | null, limit: number) =>
@@ -56,7 +65,8 @@ export function createDriftRepository(db: Queryable) {
         select r.update_id as "updateId", r.number, r.stack_id as "stackId", p.organization_id as "organizationId", u.kind,
           case when octet_length(u.resource_changes) <= 65536 then u.resource_changes else '{}' end as "resourceChanges",
           coalesce(s.resource_count, 0) > 0 as "hasResources",
-          coalesce(u.environment ~ '"pulumi\\.flag\\.((target|target-replace|exclude)":"|exclude-protected":"true")', false) as "isPartial"
+          coalesce(u.environment ~ '"pulumi\\.flag\\.((target|target-replace|exclude)":"|exclude-protected":"true")', false) as "isPartial",
+          ${besideUpdate} as "isBesideUpdate"
         from drift_runs r join updates u on u.id = r.update_id join stacks s on s.id = r.stack_id join projects p on p.id = s.project_id
         where r.state = 'waiting' and ${after === null ? sql.fragment`true` : sql.fragment`(r.number, r.update_id) > (${after.number}, ${after.updateId}::uuid)`}
         order by r.number, r.update_id limit ${limit}`),

@@ -44,8 +44,8 @@ async function evaluate(parts: Parts, run: WaitingDriftRun): Promise<void> {
     run.kind === 'refresh'
       ? (driftOfSummary(run.resourceChanges) ?? (run.hasResources ? null : {}))
       : await driftInEvents(parts, updateId);
-  // The other resources may have drifted.
-  const isInconclusive = run.isPartial && found !== null && Object.keys(found).length === 0;
+  // Other resources may have drifted, or the differences are what an update was changing.
+  const isInconclusive = found !== null && (Object.keys(found).length === 0 ? run.isPartial : run.isBesideUpdate);
   if (found === null || isInconclusive) {
     await createDriftRepository(parts.db).forget(updateId);
     return;
