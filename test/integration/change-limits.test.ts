@@ -395,6 +395,51 @@ describe('approval', () => {
     expect(json.approvals[0]).not.toHaveProperty('approvedBy');
   });
 
+  test('it ends with the account, the membership and the token of its giver', async () => {
+    const request = await asked();
+    const { runner, stack } = request;
+    const list = async () =>
+      (await ok(app.call('GET', `${stack.path}/approvals`, { auth: stack.auth }))).json.approvals;
+    const member = ({ login }: Person) => `/api/orgs/${stack.organization}/members/${login}`;
+    const endings: ((giver: Person) => Promise<unknown>)[] = [
+      ({ userId }) => query(app, 'update users set deactivated_at = now() where id = $1', [userId]),
+      (giver) => ok(app.call('DELETE', member(giver), { auth: stack.auth })),
+      ({ tokenId }) => query(app, 'update api_tokens set revoked_at = now() where id = $1', [tokenId]),
+      async ({ organizationId, userId }) => {
+        await query(app, 'delete from memberships where user_id = $1', [userId]);
+        await query(app, `insert into memberships (organization_id, user_id, role) values ($1, $2, 'admin')`, [
+          organizationId,
+          userId,
+        ]);
+      },
+    ];
+    for (const end of endings) {
+      const giver = await person(app, stack.organization, 'admin');
+      await ok(give(request, giver.auth));
+      expect(await list()).toMatchObject([{ valid: true, approvedBy: giver.login }]);
+      await end(giver);
+      expect(await list()).toMatchObject([{ valid: false }]);
+      expect(await deleting(stack, { auth: runner.auth })).toBe(403);
+      // It is requested anew.
+      expect((await list())[0]).not.toHaveProperty('approvedBy');
+    }
+  });
+
+  test('under a legal hold, one that is withdrawn ends, and stays', async () => {
+    const request = await asked();
+    const { approvalId, runner, stack } = request;
+    await ok(give(request, stack.auth));
+    await query(
+      app,
+      `update stacks set held_at = now(), held_by = 'x', hold_reason = 'x' where id = (select stack_id from update_approvals where id = $1)`,
+      [approvalId],
+    );
+    await ok(app.call('DELETE', `${stack.path}/approvals/${approvalId}`, { auth: stack.auth }));
+    const { json } = await ok(app.call('GET', `${stack.path}/approvals`, { auth: stack.auth }));
+    expect(json.approvals).toMatchObject([{ id: approvalId, valid: false, reason: 'reviewed' }]);
+    expect(await deleting(stack, { auth: runner.auth })).toBe(403);
+  });
+
   test('the user who runs it can neither give it nor pass by one given before', async () => {
     const stack = await stackWith(3);
     await setRule(stack, 'change-limit', { changes: 0 });

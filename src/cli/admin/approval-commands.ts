@@ -100,7 +100,7 @@ async function listApprovals(db: Database, name: string, json: true | undefined)
     const given =
       approvedBy === null || expiresAt === null
         ? 'not approved'
-        : `approved by ${approvedBy} (${reason}) ${isValid ? 'until' : 'but expired'} ${expiresAt.toISOString()}`;
+        : `approved by ${approvedBy} (${reason}) ${isValid ? 'until' : 'but ended, granted until'} ${expiresAt.toISOString()}`;
     return `${commit}  ${kind}  asked ${askedAt.toISOString()} by ${askedBy}  ${given}  ${request}`;
   });
   printResult('admin approvals', { approvals }, { json, text: lines.join('\n') });

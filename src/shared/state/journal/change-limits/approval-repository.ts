@@ -29,12 +29,22 @@ export type ApprovalRow = Row<typeof ApprovalRow>;
 export type ApprovalViewer = Omit<ApprovalActor, 'login'>;
 const operator: ApprovalViewer = { tokenId: null, userId: null };
 
+/** Whether the approval `a` is in force: it ends with the membership and the account of its giver, and with a token that was revoked. */
+const isInForce = sql.fragment`(
+  coalesce(a.expires_at > clock_timestamp(), false)
+  and (a.approved_user_id is null or exists (
+    select 1 from memberships m join users u on u.id = m.user_id
+    where m.organization_id = a.organization_id and m.user_id = a.approved_user_id and m.created_at <= a.approved_at and u.deactivated_at is null))
+  and (a.approved_token_id is null or not exists (
+    select 1 from api_tokens t where t.id = a.approved_token_id and t.revoked_at is not null and not t.is_session))
+  and (a.approved_token_id is null or a.approved_user_id is not null or exists (select 1 from api_tokens t where t.id = a.approved_token_id)))`;
+
 /** Columns of the approval `a`. */
 export const approvalColumns = ({ tokenId, userId }: ApprovalViewer) => sql.fragment`
   a.id, a.kind, a.commit_id as commit, a.asked_at as "askedAt", a.asked_by as "askedBy", a.asked_user_id as "askedUserId",
   a.asked_token_id as "askedTokenId", a.update_id as "updateId", a.request, a.approved_at as "approvedAt",
   a.approved_by as "approvedBy", a.reason, a.expires_at as "expiresAt",
-  coalesce(a.expires_at > clock_timestamp(), false) as "isValid",
+  ${isInForce} as "isValid",
   coalesce(a.asked_token_id = ${tokenId}::uuid, false)
     or people_behind(a.asked_token_id, a.asked_user_id) && (select people_behind(${tokenId}::uuid, ${userId}::uuid)) as "isOwn"`;
 
@@ -66,7 +76,7 @@ export interface ApprovalActor {
 export function createApprovalRepository(db: Queryable) {
   // The open request of a stopped run stays as the server has recorded it: a request ahead of runs only adds its text, with its author.
   const staysOfRun = sql.fragment`excluded.update_id is null and a.update_id is not null and a.approved_at is null`;
-  // An expired approval is requested anew; one in force stays.
+  // An approval that has ended is requested anew; one in force stays.
   const asked = sql.fragment`
     on conflict (stack_id, kind, commit_id) do update set asked_at = clock_timestamp(),
       (asked_by, asked_user_id, asked_token_id, update_id, request) = (
@@ -76,12 +86,8 @@ export function createApprovalRepository(db: Queryable) {
         union all
         select excluded.asked_by, excluded.asked_user_id, excluded.asked_token_id, excluded.update_id, excluded.request
         where not (${staysOfRun})),
-      approved_at = case when a.expires_at > clock_timestamp() then a.approved_at end,
-      approved_by = case when a.expires_at > clock_timestamp() then a.approved_by end,
-      approved_user_id = case when a.expires_at > clock_timestamp() then a.approved_user_id end,
-      approved_token_id = case when a.expires_at > clock_timestamp() then a.approved_token_id end,
-      reason = case when a.expires_at > clock_timestamp() then a.reason end,
-      expires_at = case when a.expires_at > clock_timestamp() then a.expires_at end`;
+      (approved_at, approved_by, approved_user_id, approved_token_id, reason, expires_at) = (
+        select a.approved_at, a.approved_by, a.approved_user_id, a.approved_token_id, a.reason, a.expires_at where ${isInForce})`;
   /**
    * Drops the oldest requests of the stack, and of the requester of the approval `id`, if there are too many; `id`, which was just requested,
    * stays. Locked ones stay for the next time.
@@ -154,7 +160,14 @@ export function createApprovalRepository(db: Queryable) {
       return rowCount;
     },
 
-    remove: (id: string) => db.query(sql.nothing`/* approvals.remove */ delete from update_approvals where id = ${id}`),
+    /** Under a legal hold, an approval that was given ends, and stays. */
+    remove: (id: string) =>
+      db.query(sql.nothing`
+        /* approvals.remove */
+        with ended as (
+          update update_approvals a set expires_at = least(a.expires_at, clock_timestamp()) from stacks s
+          where a.id = ${id} and a.approved_at is not null and s.id = a.stack_id and s.held_at is not null returning a.id)
+        delete from update_approvals where id = ${id} and not exists (select 1 from ended)`),
 
     /**
      * The approval that covers this run. Excludes approvals by a user who controls the run's token; `byPeople`: also approvals by tokens without a
@@ -168,7 +181,7 @@ export function createApprovalRepository(db: Queryable) {
       db.maybeOne(sql.rows(ApprovalRow)`
         /* approvals.findValid */
         select ${approvalColumns({ tokenId, userId })} from update_approvals a
-        where a.stack_id = ${stackId} and a.kind = ${kind} and a.commit_id = ${commit} and a.expires_at > clock_timestamp()
+        where a.stack_id = ${stackId} and a.kind = ${kind} and a.commit_id = ${commit} and ${isInForce}
           and (a.approved_token_id is null or a.approved_token_id is distinct from ${tokenId}::uuid)
           and not people_behind(a.approved_token_id, a.approved_user_id) && people_behind(${tokenId}::uuid, ${userId}::uuid)
           and not (${byPeople} and a.approved_user_id is null and a.approved_token_id is not null)`),
