@@ -57,3 +57,25 @@ test('former names of a stack come with an archive', async () => {
   await query(target, 'delete from former_stack_names');
   expect((await ends.import('--verify')).text).toContain('proj/dev: its former name proj/old is not here');
 });
+
+test('a stack that was renamed at either end since its import is not imported once more', async () => {
+  const ends = await organization('twice');
+  for (const name of ['here', 'there']) {
+    const stack = await ends.createStack(name);
+    await runUpdate(source, stack, stateWith(stack, await encrypt(source, stack, '"x"'), 1));
+  }
+  await ends.export();
+  expect((await ends.import('--apply')).text).toContain('Imported 2 versions of 2 stacks');
+  const at = '/api/stacks/twice/proj';
+  await ok(target.call('POST', `${at}/here/rename`, { auth: ends.authHere, body: { newName: 'moved-here' } }));
+  await ok(source.call('POST', `${at}/there/rename`, { auth: ends.auth, body: { newName: 'moved-there' } }));
+  await ends.export();
+  const again = await ends.import('--apply');
+  expect(again.text).toMatch(/proj\/here: .*it was imported as proj\/moved-here, and renamed/);
+  expect(again.text).toMatch(/proj\/moved-there: .*it was imported as proj\/there, and renamed/);
+  const { stacks } = (await ok(target.call('GET', '/api/user/stacks?organization=twice', { auth: ends.authHere })))
+    .json;
+  expect(stacks.map(({ stackName }: { stackName: string }) => stackName).sort()).toEqual(['moved-here', 'there']);
+  const mapped = await ends.import('--apply', '--stack', 'proj/moved-there', '--map', 'proj/moved-there=proj/there');
+  expect(mapped.text).toContain('Imported 1 version of 1 stack');
+});

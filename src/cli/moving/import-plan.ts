@@ -3,15 +3,15 @@ import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, OperatorError } from '../../shared/platform/errors/errors.ts';
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
-import { isSegmentName, type StackRef } from '../../shared/stacks/names.ts';
-import { quarantineTag, withQuarantine } from '../../shared/stacks/quarantine.ts';
+import { isSegmentName } from '../../shared/stacks/names.ts';
+import { withQuarantine } from '../../shared/stacks/quarantine.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
-import { parseTags, readTags, type Tags } from '../../shared/stacks/tags.ts';
+import { parseTags, type Tags } from '../../shared/stacks/tags.ts';
 import { createImportedPreviewRepository } from './imported-preview-repository.ts';
-import { createImportedVersionRepository } from './imported-version-repository.ts';
 import type { SourceContent, SourceEntry, SourcePreview, SourceStack, SourceState } from './moving-source.ts';
 import { isRefusal, orNewerVersion, retryBroken } from './service-client.ts';
 import { isDamage } from './source-damage.ts';
+import { findHere, renamedFault } from './stack-here.ts';
 import { readStateFacts, type StateFacts } from './state-facts.ts';
 import { isInitialState, isState } from './version-numbers.ts';
 
@@ -112,6 +112,7 @@ async function planFrom(parts: PlanParts, source: SourceStack): Promise<StackPla
   const ref = { organization: parts.organization, project: project ?? '', stack: source.stack };
   const here = fault === null && content !== null ? await findHere(parts.context, ref, content) : null;
   fault ??= here?.fault ?? null;
+  if (fault === null && content !== null && here === null) fault = await renamedFault(parts.context, ref, content);
   const missing = fault === null ? (content?.history ?? []).slice(here?.known ?? 0) : [];
   const newer = fault === null ? await newPreviews(parts.context, content?.previews ?? [], here?.head) : [];
   fault ??= (await content?.check?.([...missing, ...newer])) ?? null;
@@ -230,45 +231,6 @@ async function newPreviews(
   if (!head || previews.length === 0) return previews;
   const known = await createImportedPreviewRepository(db).listEntries(head.stackId);
   return previews.filter(({ id }) => !known.has(id));
-}
-
-/** The ids of all updates of the source, oldest first, whether it has their states or not. */
-export function orderOf({ history, order }: Pick<SourceContent, 'history' | 'order'>): readonly string[] {
-  return order ?? history.map(({ id }) => id);
-}
-
-/** What of the stack is here. Read again if another import adds to it meanwhile. */
-async function findHere(context: AppContext, ref: StackRef, source: SourceContent) {
-  for (;;) {
-    const found = await context.stacks.find(ref);
-    if (!found) return null;
-    const here = await readHere(context, found, source);
-    const { id, stackVersion } = (await context.stacks.find(ref)) ?? {};
-    if (id === found.id && stackVersion === found.stackVersion) return here;
-  }
-}
-
-async function readHere({ db, updates }: AppContext, found: StackRow, source: SourceContent) {
-  const head = { stackId: found.id, stackVersion: found.stackVersion, checkpointId: found.checkpointId };
-  const rows = createImportedVersionRepository(db);
-  const entries = await rows.listEntries(found.id);
-  const headHash = await rows.findHeadHash(found.id);
-  const newest = entries.findLast(({ entry }) => entry !== '');
-  const order = orderOf(source);
-  const passed = new Set(newest === undefined ? [] : order.slice(0, order.indexOf(newest.entry) + 1));
-  const known = source.history.filter(({ id }) => passed.has(id)).length;
-  const quarantine = readTags(found.tags)[quarantineTag] ?? null;
-  const here = { head, headHash, known, quarantine, imported: entries.length };
-  const because = (fault: string) => ({ ...here, fault });
-  if (found.activeUpdateId !== null) return because('an update of it runs here');
-  if ((await updates.findWithPendingEntries(found.id)) !== null)
-    return because('its last update here is still being saved');
-  if (entries.length === 0 && (found.stackVersion > 0 || (headHash !== null && !(await rows.isBegun(found.id)))))
-    return because('a stack of this name is here');
-  if (found.stackVersion !== (entries.at(-1)?.stackVersion ?? 0))
-    return because('it was updated here since its import');
-  if (newest !== undefined && passed.size === 0) return because('its versions here come from another source');
-  return { ...here, fault: null };
 }
 
 function nameFault(project: string | null, stack: string): string | null {

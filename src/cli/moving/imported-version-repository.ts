@@ -6,6 +6,7 @@ import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { inBatches } from '../../shared/platform/db/text-chunks.ts';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
 import { cliConfig, cliEnvironment } from '../../shared/updates/cli-texts.ts';
+import type { FormerName } from './moving-source.ts';
 
 const EntryRow = Type.Object({ entry: Type.String(), stackVersion: Type.Integer() });
 
@@ -18,6 +19,7 @@ const VersionRow = Type.Object({
 /** An imported version as it is stored. */
 export type ImportedVersionRow = Row<typeof VersionRow>;
 
+const NameRow = Type.Object({ project: Type.String(), stack: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 const HeadRow = Type.Object({ sha256: Type.String() });
 
@@ -59,6 +61,33 @@ export function createImportedVersionRepository(db: Queryable) {
         select u.id, i.entry, ${movedVersionColumns}, encode(c.sha256, 'hex') as sha256
         from updates u join imported_versions i on i.update_id = u.id left join checkpoints c on c.id = u.checkpoint_id
         where u.stack_id = ${stackId} and u.stack_version > ${afterVersion} order by u.stack_version limit ${limit}`),
+
+    /** A stack of the organization that has one of these names, or had it before a rename, and one of these entries; null if there is none. */
+    findNamed: (organization: string, names: readonly FormerName[], entries: readonly string[]) =>
+      db.maybeOne(sql.rows(NameRow)`
+        /* importedVersions.findNamed */
+        with own as (
+          select o.id, n.project, n.stack from organizations o, unnest(${sql.array(
+            names.map(({ project }) => project),
+            'text',
+          )}, ${sql.array(
+            names.map(({ stack }) => stack),
+            'text',
+          )}) as n (project, stack) where o.name = ${organization}
+        ),
+        named as (
+          select s.id from own n join projects p on p.organization_id = n.id and p.name = n.project
+            join stacks s on s.project_id = p.id and s.name = n.stack
+          union
+          select f.stack_id from own n join former_stack_names f
+            on f.organization_id = n.id and f.project_name = n.project and f.stack_name = n.stack
+        )
+        select p.name as project, s.name as stack
+        from named join stacks s on s.id = named.id join projects p on p.id = s.project_id
+        where s.deleted_at is null and exists (
+          select 1 from updates u join imported_versions i on i.update_id = u.id
+          where u.stack_id = s.id and i.entry <> '' and i.entry = any (${sql.array([...entries], 'text')}))
+        order by p.name, s.name limit 1`),
 
     /** Which of these ids updates have. */
     listTaken: async (ids: readonly string[]): Promise<ReadonlySet<string>> => {

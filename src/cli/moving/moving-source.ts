@@ -34,7 +34,7 @@ export interface SourcePreview extends Pick<SourceEntry, 'id' | 'info' | 'events
   readonly before: string | null;
 }
 
-interface FormerName {
+export interface FormerName {
   readonly project: string;
   readonly stack: string;
 }

@@ -11,9 +11,10 @@ import { createStackRepository, type StackRow } from '../../shared/stacks/stack-
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { operator } from '../admin/operator.ts';
 import { assertWritable } from './assert-writable.ts';
-import { messageOf, orderOf, readSourceFacts } from './import-plan.ts';
+import { messageOf, readSourceFacts } from './import-plan.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import type { SourceStack } from './moving-source.ts';
+import { orderOf } from './stack-here.ts';
 
 /** What a rollback does with a stack of the source. */
 export interface StackRollback {

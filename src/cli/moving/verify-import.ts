@@ -3,12 +3,13 @@ import { type HistoryInfo, storedOutcome } from '../../shared/diy/history-info.t
 import { withQuarantine } from '../../shared/stacks/quarantine.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { messageOf, orderOf, readSourceFacts, readSourceTags } from './import-plan.ts';
+import { messageOf, readSourceFacts, readSourceTags } from './import-plan.ts';
 import { createImportedVersionRepository, type ImportedVersionRow } from './imported-version-repository.ts';
 import type { SourceContent, SourceEntry, SourceStack, SourceState } from './moving-source.ts';
 import { retryBroken } from './service-client.ts';
 import { isDamage } from './source-damage.ts';
 import { countEvents } from './source-events.ts';
+import { orderOf } from './stack-here.ts';
 import { type Decrypt, hashDecrypted, hashDecryptedConfig } from './stack-secrets.ts';
 import type { StateFacts } from './state-facts.ts';
 import { countStoredEvents } from './stored-events.ts';
