@@ -35,6 +35,8 @@ async function write(stack: TestStack, resources: Parameters<typeof stateOf>[1])
 
 const remove = ({ auth, path }: TestStack) => app.call('DELETE', `${path}?force=false`, { auth });
 const destroy = ({ auth, path }: TestStack) => app.call('POST', `${path}/destroy`, { auth, body: {} });
+const cancelled = ({ auth, path }: TestStack, { json }: TestResponse) =>
+  app.call('POST', `${path}/update/${json.updateID}/cancel`, { auth });
 const rename = ({ auth, path }: TestStack) => app.call('POST', `${path}/rename`, { auth, body: { newName: 'moved' } });
 
 test('a rule refuses to remove outputs that other stacks read, and names them', async () => {
@@ -349,7 +351,35 @@ test('an update whose preview removes outputs that other stacks read is refused,
     `select u.dry_run || ' ' || l.names as text from output_losses l join updates u on u.id = l.update_id where u.stack_id = $1 order by u.number`,
     [await stackId(app, stack)],
   );
-  expect(notified.map(({ text }) => text)).toEqual(['true ["name"]', 'true ["name","url"]', 'false ["name","url"]']);
+  expect(notified.map(({ text }) => text)).toEqual([
+    'true ["name"]',
+    'true []',
+    'true ["name","url"]',
+    'false ["name","url"]',
+  ]);
+});
+
+test('a preview from before the rule, or from before the stack had its tag, does not let its update pass', async () => {
+  const stack = await createStack(app);
+  await consumerOf(stack, 'shop');
+  await run(app, stack, { url: 1 }, true);
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' }, tag: { name: 'tier', value: 'base' } });
+  await ok(cancelled(stack, await ok(create(app, stack, false))));
+  await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { tier: 'base' } }));
+  expect((await create(app, stack, false)).json.message).toContain('it is from before the rule. Run a new preview');
+  await run(app, stack, { url: 1, name: 'n' }, true);
+  await ok(cancelled(stack, await ok(create(app, stack, false))));
+  await run(app, stack, { url: 1 }, true);
+  expect((await create(app, stack, false)).json.message).toContain('removes the output "name"');
+});
+
+test('a preview that goes on while its stack is renamed tells what it removes', async () => {
+  const stack = await createStack(app);
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  await run(app, stack, { url: 1 }, true, environment, () => ok(rename(stack)));
+  const renamed = { ...stack, stack: 'moved', path: stack.path.replace(/[^/]+$/, 'moved') };
+  await consumerOf(renamed, 'shop');
+  expect((await create(app, renamed, false)).json.message).toContain('removes the output "name"');
 });
 
 /** An event of rows that cannot be read, and one that is too large to be looked at. */

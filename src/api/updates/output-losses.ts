@@ -21,7 +21,7 @@ export interface OutputLosses extends RemovedOutputs {
 }
 
 /**
- * Outputs removed by an ending update, or that a preview would remove; null if none, or without such a rule. An update ends whether or
+ * Outputs removed by an ending update, if any, or that a preview would remove; null without such a rule. An update ends whether or
  * not its events can be read: its removals are then unknown, and rules do not treat that as none.
  */
 export async function findOutputLosses(
@@ -38,7 +38,8 @@ export async function findOutputLosses(
     logger.warn({ updateId, err: error }, 'outputs: unknown whether this update removes any');
     return { watched, names: [], isUnknown: true, consumers: null };
   }
-  if (names.length === 0) return null;
+  // That a preview removes none is known to those that were watched only.
+  if (names.length === 0) return watched.isPreview ? { watched, names, isUnknown: false, consumers: 0 } : null;
   // Before the transaction that ends the update, which must not wait for it.
   const readers = await findAllReaders(db, watched);
   return { watched, names, isUnknown: false, consumers: readers?.count ?? null };
@@ -66,18 +67,17 @@ export async function recordOutputLosses(
  * The names of the outputs that an update or a preview removes, as the last event about the outputs of its stack says. Empty if there
  * is no such event: the program failed, or a policy of the CLI drops it. Throws the errors of EventReader, and Error if the event is too large.
  */
-async function readOutputLoss(events: EventReader, updateId: string, stack: StackRef): Promise<string[]> {
-  const urn = formatUrn({
-    stack: stack.stack,
-    project: stack.project,
-    type: rootStackType,
-    name: `${stack.project}-${stack.stack}`,
-  });
-  const selection = { beyond: Number.MAX_SAFE_INTEGER, newestFirst: true, urn, types: ['resOutputsEvent'] };
-  for await (const [event] of events.read({ id: updateId, mayHaveRows: true }, selection, appetite))
-    if (event) {
-      if (event.bytes > maxEventBytes) throw new Error(`the event about outputs has ${event.bytes} bytes`);
-      return outputLossOf(await textOf(event));
-    }
+async function readOutputLoss(events: EventReader, updateId: string, watched: WatchedUpdate): Promise<string[]> {
+  // A preview goes on when its stack is renamed, under the former name.
+  const names = [watched, ...(JSON.parse(watched.formerNames) as Pick<StackRef, 'project' | 'stack'>[])];
+  for (const { project, stack } of names) {
+    const urn = formatUrn({ stack, project, type: rootStackType, name: `${project}-${stack}` });
+    const selection = { beyond: Number.MAX_SAFE_INTEGER, newestFirst: true, urn, types: ['resOutputsEvent'] };
+    for await (const [event] of events.read({ id: updateId, mayHaveRows: true }, selection, appetite))
+      if (event) {
+        if (event.bytes > maxEventBytes) throw new Error(`the event about outputs has ${event.bytes} bytes`);
+        return outputLossOf(await textOf(event));
+      }
+  }
   return [];
 }

@@ -141,7 +141,7 @@ export async function checkOutputLoss(
   const ofStack = (by: string): string => `of stack ${formatStackRef(stack)}, which ${by}`;
   const said = (by: string): string =>
     isUnknown
-      ? `Whether the preview of this update removes outputs ${ofStack(by)}, is not known, because its events could not be read`
+      ? `Whether the preview of this update removes outputs ${ofStack(by)}, is not known, because its events could not be read, or it is from before the rule`
       : `The preview of this update removes ${names.length === 1 ? 'the output' : 'the outputs'} ${listOutputs(names)} ${ofStack(by)}`;
   if (refusing === null) return `${said(isReadBy(consumers, consumers.named))}.`;
   const advice = isUnknown

@@ -8,6 +8,8 @@ const WatchedRow = Type.Object({
   project: Type.String(),
   stack: Type.String(),
   isPreview: Type.Boolean(),
+  /** Names that the stack had before renames, as a JSON list. */
+  formerNames: Type.String(),
 });
 export type WatchedUpdate = Row<typeof WatchedRow>;
 
@@ -16,7 +18,7 @@ const LossRow = Type.Object({ names: Type.String(), isUnknown: Type.Boolean() })
 /** Outputs that an update has removed, or a preview would remove. */
 export interface RemovedOutputs {
   readonly names: readonly string[];
-  /** Its events could not be read when it ended. There may be others than the names. */
+  /** Its events could not be read when it ended, or no rule asked for that. There may be others than the names. */
   readonly isUnknown: boolean;
 }
 
@@ -41,7 +43,9 @@ export function createOutputLossRepository(db: Queryable) {
       db.maybeOne(sql.prepared('output_losses_watched', WatchedRow)`
         /* outputLosses.findWatched */
         select o.id as "organizationId", o.name as organization, p.name as project, s.name as stack,
-          ${isPreview} as "isPreview"
+          ${isPreview} as "isPreview", coalesce((
+            select json_agg(json_build_object('project', f.project_name, 'stack', f.stack_name)) from former_stack_names f where f.stack_id = s.id
+          ), '[]')::text as "formerNames"
         from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where u.id = ${updateId} and u.kind in ('update', 'preview') and exists (
           select 1 from update_rules r
@@ -62,7 +66,8 @@ export function createOutputLossRepository(db: Queryable) {
       ),
 
     /**
-     * What the newest preview that counts would remove, but for what an update after it has removed: that is gone already.
+     * What the newest preview that counts would remove, but for what an update after it has removed: that is gone already. Of a preview from before
+     * the rule that is not known.
      */
     findPreviewed: async (update: PreviewedUpdate): Promise<RemovedOutputs | null> =>
       lossOf(
@@ -71,7 +76,7 @@ export function createOutputLossRepository(db: Queryable) {
           select coalesce(l.names::jsonb - array(
               select jsonb_array_elements_text(g.names::jsonb) from updates u join output_losses g on g.update_id = u.id
               where u.stack_id = ${update.stackId} and u.number > p.number and u.kind = 'update' and not u.dry_run), '[]')::text as names,
-            coalesce(l.is_unknown, false) as "isUnknown"
+            coalesce(l.is_unknown, true) as "isUnknown"
           from (
             select id, number, status, kind, base_stack_version, commit_id, requested_by, token_id from updates
             where stack_id = ${update.stackId} and (dry_run or kind = 'preview') order by number desc limit ${searchedPreviews}) p
