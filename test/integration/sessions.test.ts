@@ -194,9 +194,11 @@ describe('a session', () => {
   test('stays when the tokens of its user are revoked, and is none of them', async () => {
     const { browser, login } = await signedIn();
     expect(await dashboardOf(browser)).toBe(200);
-    const [{ id }] = (await query(app, `select s.id from sessions s join users u on u.id = s.user_id where u.login = $1`, [
-      login,
-    ])) as [{ id: string }];
+    const [{ id }] = (await query(
+      app,
+      `select s.id from sessions s join users u on u.id = s.user_id where u.login = $1`,
+      [login],
+    )) as [{ id: string }];
     expect(await admin('revoke', '--user', login)).toBe(0);
     expect(printed).toContain(`Revoked 1 token of ${login}.`);
     expect(await admin('revoke', id)).not.toBe(0);
