@@ -11,7 +11,7 @@ import type { PayloadStore } from './platform/payloads/payload-store.ts';
 import type { ReadOnlyMode } from './platform/read-only/read-only-mode.ts';
 import type { Metrics } from './platform/telemetry/metrics.ts';
 import { createDueIndexRepository } from './search/due-index-repository.ts';
-import type { BodyBuffer } from './state/checkpoints/body-buffer.ts';
+import type { BodyBuffer } from './platform/payloads/body-buffer.ts';
 import type { CompactionRepository } from './state/journal/compaction-repository.ts';
 import type { IncrementalCompaction } from './state/journal/incremental/incremental-compaction.ts';
 import type { OpenReplays } from './state/journal/incremental/open-replays.ts';

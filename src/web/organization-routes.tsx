@@ -5,7 +5,7 @@ import {
   parseMemberSearch,
   parseTextSearch,
   parseTokenSearch,
-} from './platform/app/settings-search.ts';
+} from './platform/app/list-search.ts';
 import { pageTexts } from './platform/texts.tsx';
 import { lazyPage } from './platform/ui/chunks.tsx';
 import { settingRoutes } from './setting-routes.tsx';

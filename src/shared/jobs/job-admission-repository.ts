@@ -3,7 +3,7 @@ import { Value } from 'typebox/value';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Outcome } from '../platform/errors/outcome.ts';
 import type { BodyEncryption } from '../platform/payloads/payload-store.ts';
-import type { Job } from './definitions.ts';
+import type { Job } from './job-list.ts';
 
 const nullable = <T extends Parameters<typeof Type.Array>[0]>(type: T) => Type.Union([type, Type.Null()]);
 const Bytes = Type.Unsafe<Buffer>(Type.Unknown());

@@ -2,7 +2,7 @@ import type { Job as QueuedJob } from 'bullmq';
 import { Value } from 'typebox/value';
 import { redisCall } from '../platform/redis/redis.ts';
 import { isUuid } from '../platform/schema/uuid.ts';
-import { Job } from './definitions.ts';
+import { Job } from './job-list.ts';
 import type { JobAdmissionRepository } from './job-admission-repository.ts';
 import type { QueueMonitor, RedisState } from './queue-monitor.ts';
 import { type QueueName, type QueueState, queueNames } from './queue-names.ts';

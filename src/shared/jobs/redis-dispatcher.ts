@@ -8,7 +8,7 @@ import type { OutcomeRepository } from '../platform/outcomes/outcome-repository.
 import { QueueUnavailableError } from '../platform/redis/queue-unavailable.ts';
 import { isCluster, type RedisConnection, redisCall, watchSubscription } from '../platform/redis/redis.ts';
 import { inSpan } from '../platform/tracing/tracing.ts';
-import type { Job } from './definitions.ts';
+import type { Job } from './job-list.ts';
 import {
   type DispatcherState,
   type DispatchOptions,

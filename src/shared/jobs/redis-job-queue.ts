@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
 import { inSpan } from '../platform/tracing/tracing.ts';
-import type { Job } from './definitions.ts';
+import type { Job } from './job-list.ts';
 import type { DispatchOptions } from './dispatcher.ts';
 import type { JobAdmissionRepository } from './job-admission-repository.ts';
 import { queueFor } from './queue-names.ts';

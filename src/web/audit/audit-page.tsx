@@ -5,7 +5,7 @@ import { type ReactNode, useState } from 'react';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import type { AuditItem } from '../platform/app/procedure-types.ts';
 import styles from '../platform/app/settings-page.module.css';
-import { type AuditSearch, toAuditQuery } from '../platform/app/settings-search.ts';
+import { type AuditSearch, toAuditQuery } from '../platform/app/list-search.ts';
 import { TextFilter } from '../platform/app/text-filter.tsx';
 import { trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job as QueuedJob, WaitingError, Worker } from 'bullmq';
 import { Value } from 'typebox/value';
-import { Job, JobHead, jobNames } from '../../shared/jobs/definitions.ts';
 import type { JobAdmission, JobAdmissionRepository } from '../../shared/jobs/job-admission-repository.ts';
+import { Job, JobHead, jobNames } from '../../shared/jobs/job-list.ts';
 import { type QueueName, queueNames } from '../../shared/jobs/queue-names.ts';
 import { type JobData, keptFailures, queuePrefix, redisQueueName } from '../../shared/jobs/queues.ts';
 import { type Outcome, toRejection } from '../../shared/platform/errors/outcome.ts';
@@ -15,7 +15,7 @@ import { disconnectRedis, type RedisConnection } from '../../shared/platform/red
 import { type Metrics, observeTraced } from '../../shared/platform/telemetry/metrics.ts';
 import { currentSpan, inJobSpan } from '../../shared/platform/tracing/tracing.ts';
 import { JournalClaimedError } from '../../shared/state/journal/journal-compactor.ts';
-import type { JobHandlers } from './handlers.ts';
+import type { JobHandlers } from './job-handlers.ts';
 import { JobVerifier, NotAdmittedError, replyChannelOf, shown } from './job-verifier.ts';
 import { RefusedError, redacted } from './stored-errors.ts';
 

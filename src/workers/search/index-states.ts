@@ -9,7 +9,7 @@ import {
   indexClaimSeconds,
 } from '../../shared/search/due-index-repository.ts';
 import { createFormerVersionsRepository } from '../../shared/search/former-versions-repository.ts';
-import { assertStoreReachable } from '../platform/item-failures.ts';
+import { assertStoreReachable } from '../platform/store-reachable.ts';
 
 const pollMs = 1_000;
 /** A stack that commits all the time is indexed about this often. */

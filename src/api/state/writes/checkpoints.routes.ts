@@ -1,5 +1,5 @@
 import { type TSchema, Type } from 'typebox';
-import { checkpointWrite } from '../../../shared/jobs/definitions.ts';
+import { checkpointWrite } from '../../../shared/jobs/job-list.ts';
 import { ConflictError } from '../../../shared/platform/errors/errors.ts';
 import type { CheckpointKind } from '../../../shared/state/checkpoints/checkpoint-writer.ts';
 import { updatePath } from '../../platform/http/paths.ts';
@@ -10,7 +10,7 @@ import {
   CheckpointDeltaRequest,
   CheckpointRequest,
   VerbatimCheckpointRequest,
-} from '../../platform/protocol/payloads.ts';
+} from './writes.schemas.ts';
 import type { UpdateService } from '../../updates/update-service.ts';
 import { fencedWrite, fenceOf, type SubmitWrite } from './submit-write.ts';
 

@@ -3,7 +3,7 @@ import { decryptWithIdentities, encryptToRecipients } from '../../../shared/back
 import { TransferError } from '../../../shared/diy/diy-layout.ts';
 import { PassphraseCrypter } from '../../../shared/diy/passphrase-crypter.ts';
 import { decryptWith, encryptWith } from '../../../shared/secrets/key-ring.ts';
-import { bytesOf } from '../../../shared/state/checkpoints/body-buffer.ts';
+import { bytesOf } from '../../../shared/platform/payloads/body-buffer.ts';
 import type { EncryptedKey } from './archive-layout.ts';
 
 const keyBytes = 32;

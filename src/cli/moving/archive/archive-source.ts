@@ -10,7 +10,7 @@ import type {
   SourcePreview,
   SourceState,
 } from '../moving-source.ts';
-import { readArchivedEvents } from './archive-events.ts';
+import { readArchivedEvents } from './archived-events.ts';
 import { describeRemainder } from './archive-export.ts';
 import { ArchiveDamagedError, readArchived, readJson, readManifest, readStored } from './archive-files.ts';
 import { type ArchiveAccess, type ArchiveKey, openKey } from './archive-key.ts';

@@ -5,9 +5,9 @@ import { isCluster, type RedisConnection, redisCall, untilReady } from '../redis
 import { SetChunkCommand } from '../redis/set-chunk-command.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { arriving } from './arriving-body.ts';
-import { BodyReleases, type CompleteBody } from './body-releases.ts';
+import { BodyReleases, type CompleteBody } from './redis-body-releases.ts';
 import { type BudgetName, budgetNames } from './in-flight-rules.ts';
-import { defaultTimes, OwnBody, type RedisPayloadTimes, WaitingBodies } from './own-body.ts';
+import { defaultTimes, OwnBody, type RedisPayloadTimes, WaitingBodies } from './redis-body.ts';
 import {
   type BodyEncryption,
   BudgetExhaustedError,

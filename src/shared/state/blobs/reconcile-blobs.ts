@@ -5,7 +5,7 @@ import { ListingEndedError } from '../../platform/blobs/listing-cursor.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { BlobRepository } from '../checkpoints/blob-repository.ts';
-import { bytesOf } from '../checkpoints/body-buffer.ts';
+import { bytesOf } from '../../platform/payloads/body-buffer.ts';
 
 /** Counts of a round so far. */
 export const ReconcileCounts = Type.Object({

@@ -3,7 +3,7 @@ import { isPool, plannedOnce, type Queryable, type Row, sql } from '../../platfo
 import { Bytes, Nullable } from '../../platform/schema/standard-schema.ts';
 import { onLockedStack } from '../../stacks/on-locked-stack.ts';
 import { fenceHolds } from '../../updates/fence.ts';
-import type { LeaseFence } from '../../updates/lease.ts';
+import type { LeaseFence } from '../../updates/fence.ts';
 import { isNoPreview } from '../../updates/preview-fragments.ts';
 import type { StoredDocument } from './document-store.ts';
 

@@ -3,7 +3,8 @@ import { ConflictError, InvalidRequestError, UnavailableError } from '../../plat
 import { freeBuffer } from '../../platform/memory/free-buffer.ts';
 import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
 import { isHeld } from '../../updates/fence.ts';
-import { LeaseFence, LeaseLostError } from '../../updates/lease.ts';
+import { LeaseLostError } from '../../updates/lease-loss.ts';
+import { LeaseFence } from '../../updates/fence.ts';
 import type { RollbackState } from '../../updates/rollback-detection/rollback-state.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import {
@@ -13,7 +14,7 @@ import {
   bytesOf,
   inflate,
   type WriteBody,
-} from './body-buffer.ts';
+} from '../../platform/payloads/body-buffer.ts';
 import type {
   CheckpointOrder,
   CheckpointRepository,
@@ -23,7 +24,7 @@ import type {
 import { type CheckpointDelta, DeltaBases, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
 import { LateScan, type ScannedMember } from './deployment-scanner.ts';
 import type { DocumentStore } from './document-store.ts';
-import type { DocumentVerifier } from './document-verifier.ts';
+import type { DocumentReader } from './document-reader.ts';
 import { saveDocument, smallBody } from './save-document.ts';
 
 export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]);
@@ -112,7 +113,7 @@ export class CheckpointWriter {
   readonly #checkpoints: CheckpointRepository;
   readonly #rollbackState: Pick<RollbackState, 'beginWrite'>;
   readonly #documents: DocumentStore;
-  readonly #verifier: DocumentVerifier;
+  readonly #documentReader: DocumentReader;
   readonly #bodyBuffer: BodyBuffer;
   readonly #bases = new DeltaBases();
   readonly #maxBytes: number;
@@ -122,7 +123,7 @@ export class CheckpointWriter {
     checkpoints: CheckpointRepository;
     rollbackState: Pick<RollbackState, 'beginWrite'>;
     documents: DocumentStore;
-    verifier: DocumentVerifier;
+    documentReader: DocumentReader;
     bodyBuffer: BodyBuffer;
     maxBodyBytes: number;
   }) {
@@ -130,7 +131,7 @@ export class CheckpointWriter {
     this.#checkpoints = parts.checkpoints;
     this.#rollbackState = parts.rollbackState;
     this.#documents = parts.documents;
-    this.#verifier = parts.verifier;
+    this.#documentReader = parts.documentReader;
     this.#bodyBuffer = parts.bodyBuffer;
     this.#maxBytes = parts.maxBodyBytes;
   }
@@ -185,7 +186,7 @@ export class CheckpointWriter {
       if (!base || base.updateId !== fence.updateId)
         throw new InvalidDeltaError('There is no checkpoint of this update to apply the delta to');
       if (maxBaseBytes !== undefined && base.sizeBytes > maxBaseBytes) throw new LargeBaseError(base.sizeBytes);
-      const applied = await this.#applyDelta(() => this.#verifier.open(base), base.sizeBytes, delta);
+      const applied = await this.#applyDelta(() => this.#documentReader.open(base), base.sizeBytes, delta);
       if (await this.#commitDelta(fence, base.id, applied, delta)) return;
     }
     throw new UnavailableError('Other checkpoints of this update are being committed at the same time; please retry');

@@ -10,7 +10,7 @@ import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import type { MemberItem } from '../../platform/app/procedure-types.ts';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
 import styles from '../../platform/app/settings-page.module.css';
-import { type MemberSearch, type Role, roles } from '../../platform/app/settings-search.ts';
+import { type MemberSearch, type Role, roles } from '../../platform/app/list-search.ts';
 import { TextFilter } from '../../platform/app/text-filter.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
 import { pageActionTexts } from '../../platform/texts.tsx';

@@ -4,7 +4,7 @@ import {
   parseMemberSearch,
   parseTokenSearch,
   toAuditQuery,
-} from '../../platform/app/settings-search.ts';
+} from '../../platform/app/list-search.ts';
 
 test('filters in a URL are kept, and unknown parameters are dropped', () => {
   expect(parseMemberSearch({ text: 'ada', role: 'owner' })).toEqual({ text: 'ada', role: undefined });

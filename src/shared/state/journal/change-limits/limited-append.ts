@@ -4,7 +4,7 @@ import type { Database } from '../../../platform/db/database.ts';
 import type { Queryable } from '../../../platform/db/sql.ts';
 import { ForbiddenError } from '../../../platform/errors/errors.ts';
 import { FenceError, whileFenceHolds } from '../../../updates/fence.ts';
-import type { LeaseFence } from '../../../updates/lease.ts';
+import type { LeaseFence } from '../../../updates/fence.ts';
 import { urnKey } from '../../deployments/live-urns.ts';
 import type { BatchEntry } from '../journal-batch.ts';
 import { type Appended, createJournalRepository } from '../journal-repository.ts';
