@@ -42,7 +42,7 @@ import { createHook } from '../support/webhooks.ts';
 
 // An installation with states in rows and in the blob store, history, secrets, events, a policy pack and a running update.
 
-const app = testApp({ settings: { HOLDFAST_ENCRYPT_DOCUMENTS: 'true' } });
+const app = testApp({ settings: { HOLDFAST_ENCRYPT_DOCUMENTS: 'true', leaseSeconds: 3600 } });
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-backup-'));
 const location = path.join(home, 'backups');
 let stack: TestStack;
