@@ -8,7 +8,7 @@ import type { EventRepository } from './event-repository.ts';
 export const appendEvents = {
   name: 'append-events',
   schemas: [1],
-  payload: { fence: LeaseFence },
+  fields: { fence: LeaseFence },
   label: () => 'events',
   budget: 'writes',
   run: (

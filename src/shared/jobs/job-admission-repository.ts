@@ -22,7 +22,7 @@ const NoRow = Type.Object({});
 
 /** The rights of a queued job. */
 export interface JobAdmission {
-  /** As written by this release or another one; this one may not know its payload. */
+  /** As written by this release or another one; this one may not know its fields. */
   readonly job: unknown;
   readonly encryption: BodyEncryption | null;
   /** The admission has expired or was revoked: the job must not run. */

@@ -10,7 +10,7 @@ import { Admission, type StackHead, type StateEdit, type StateEdits } from './ed
 import { storeDeployment } from './store-deployment.ts';
 import { recordVersion } from './versions/record-version.ts';
 
-/** The payload of a job that makes a new version. */
+/** The fields of a job that makes a new version. */
 export const editTarget = {
   stackId: Type.String(),
   /** Chosen before the job is queued, so that a second run finds what the first one committed. */
@@ -39,11 +39,11 @@ interface Services {
 export const importDeployment = {
   name: 'import-deployment',
   schemas: [1],
-  payload: editTarget,
+  fields: editTarget,
   label: () => 'import',
   budget: 'imports',
   onlyWhileAwaited: () => true,
-  payloadOf: async ({ stateEdits }: Services, { head, ...target }: ImportInput) => ({
+  fieldsOf: async ({ stateEdits }: Services, { head, ...target }: ImportInput) => ({
     ...target,
     admission: await stateEdits.admit(head),
   }),

@@ -169,7 +169,7 @@ class QueueWorker {
   /** Returns a job of another release to the queue without counting an attempt. Always throws. */
   async #requeue(queued: QueuedJob<JobData>, job: unknown, token: string | undefined): Promise<never> {
     const { id: jobId, attemptsStarted } = queued;
-    if (!Value.Check(JobHead, job)) throw new Error('This release does not know the payload');
+    if (!Value.Check(JobHead, job)) throw new Error('This release does not know this job');
     const { name, schema } = job;
     if (attemptsStarted <= 1)
       this.#logger.info({ jobId, job: name, schema }, 'job left to a worker of another release');

@@ -37,7 +37,7 @@ export type CheckpointKind = Static<typeof CheckpointKind>;
 export const CheckpointEnvelope = Type.Union([Type.Literal('cli'), Type.Literal('contract')]);
 export type CheckpointEnvelope = Static<typeof CheckpointEnvelope>;
 
-const payload = {
+const fields = {
   kind: CheckpointKind,
   /** Missing in jobs of the previous release; `cli` then. */
   envelope: Type.Optional(CheckpointEnvelope),
@@ -45,7 +45,7 @@ const payload = {
   /** Position in the order of arrival (`updates.assignArrivalSequence`); full checkpoints only. */
   arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),
 };
-type CheckpointJob = Static<TObject<typeof payload>>;
+type CheckpointJob = Static<TObject<typeof fields>>;
 
 /**
  * Saves a checkpoint of a running update, as sent by a CLI without journaling. The API runs it for a small body, a worker for a large
@@ -54,7 +54,7 @@ type CheckpointJob = Static<TObject<typeof payload>>;
 export const applyCheckpoint = {
   name: 'apply-checkpoint',
   schemas: [1],
-  payload,
+  fields,
   label: ({ kind }: CheckpointJob) => kind,
   budget: 'writes',
   // A process that was frozen could give an old call a later position than its repeat.

@@ -28,7 +28,7 @@ interface Services {
 export const appendJournal = {
   name: 'append-journal',
   schemas: [1],
-  payload: { fence: LeaseFence },
+  fields: { fence: LeaseFence },
   label: () => 'journal',
   budget: 'writes',
   run: async (services: Services, { fence }: { readonly fence: LeaseFence }, body: WriteBody) => {
