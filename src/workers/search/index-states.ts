@@ -110,7 +110,7 @@ export class HistoryRound {
 }
 
 /**
- * Records what versions have changed that are older than the index of their stack: states of earlier releases, and imported ones. Keeps the
+ * Records what versions have changed that are older than the index of their stack: imported ones, and those before a rebuild. Keeps the
  * pace of `backlog`, and stops after a second. Returns the number of versions.
  */
 export async function fillHistory(

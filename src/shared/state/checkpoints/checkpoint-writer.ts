@@ -39,8 +39,7 @@ export type CheckpointEnvelope = Static<typeof CheckpointEnvelope>;
 
 const fields = {
   kind: CheckpointKind,
-  /** Missing in jobs of the previous release; `cli` then. */
-  envelope: Type.Optional(CheckpointEnvelope),
+  envelope: CheckpointEnvelope,
   fence: LeaseFence,
   /** Position in the order of arrival (`updates.assignArrivalSequence`); full checkpoints only. */
   arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),
@@ -62,7 +61,6 @@ export const applyCheckpoint = {
   run: async ({ writer }: { readonly writer: CheckpointWriter }, job: CheckpointJob, body: WriteBody) =>
     writer.write({
       ...job,
-      envelope: job.envelope ?? 'cli',
       ...(await body.open({ parsed: job.kind === 'delta' })),
     }),
 } as const;
