@@ -128,6 +128,7 @@ export function describeDispatcher(
           name: 'apply-checkpoint',
           schema: 1,
           kind: 'full',
+          envelope: 'cli',
           fence,
           arrivalSequence: 7,
           payloadKey: 'key',
