@@ -10,8 +10,8 @@ import { UpdateParams } from '../platform/protocol/core.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
 import { fencedWrite, fenceOf, type SubmitWrite } from '../state/writes/submit-write.ts';
 import { assertUpdateId } from '../updates/updates.routes.ts';
-import { EventBatchRequest, EventsQuery, EventsResponse } from './events.schemas.ts';
 import type { EventQueries } from './event-queries.ts';
+import { EventBatchRequest, EventsQuery, EventsResponse } from './events.schemas.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -1,6 +1,6 @@
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 import { component } from '../platform/protocol/components.ts';
-import { AnyObject, Maybe } from '../platform/protocol/core.ts';
+import { AnyObject } from '../platform/protocol/core.ts';
 
 /** apitype.EngineEventBatch. Each event also has one payload, named after its type. */
 export const EventBatchRequest = component(

@@ -7,12 +7,12 @@ import type { RouteScope } from '../platform/http/route-scope.ts';
 import { component } from '../platform/protocol/components.ts';
 import { ContractImportResponse } from '../platform/protocol/contract.ts';
 import { StackParams, VersionParams } from '../platform/protocol/core.ts';
-import { UntypedDeployment } from './writes/writes.schemas.ts';
 import type { StateScans } from '../platform/scans/state-scans.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
 import { type StateDownloads, sendState } from './download-slots.ts';
 import type { StateService } from './state-service.ts';
 import type { SubmitWrite } from './writes/submit-write.ts';
+import { UntypedDeployment } from './writes/writes.schemas.ts';
 
 /** What the routes call. */
 export interface Services {

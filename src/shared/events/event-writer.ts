@@ -1,6 +1,6 @@
 import type { WriteBody } from '../platform/payloads/body-buffer.ts';
-import { LeaseLostError } from '../updates/lease-loss.ts';
 import { LeaseFence } from '../updates/fence.ts';
+import { LeaseLostError } from '../updates/lease-loss.ts';
 import { splitEventBatch } from './event-batch.ts';
 import type { EventRepository } from './event-repository.ts';
 

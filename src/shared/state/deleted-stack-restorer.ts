@@ -15,8 +15,8 @@ import { createStackRepository } from '../stacks/stack-repository.ts';
 import { readTags, tagsIn } from '../stacks/tags.ts';
 import { createUpdateRepository } from '../updates/update-repository.ts';
 import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
-import type { DocumentStore } from './checkpoints/document-store.ts';
 import type { DocumentReader } from './checkpoints/document-reader.ts';
+import type { DocumentStore } from './checkpoints/document-store.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';
 import { recordVersion } from './versions/record-version.ts';
 

@@ -1,10 +1,10 @@
 import { type Static, type TObject, Type } from 'typebox';
 import { AuditSource } from '../audit/audit-event.ts';
 import { createAuditRepository } from '../audit/audit-repository.ts';
+import { type BodyEncoding, type ByteSource, inflate, type WriteBody } from '../platform/payloads/body-buffer.ts';
 import { PayloadMissingError } from '../platform/payloads/payload-store.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import { formatStackRef } from '../stacks/names.ts';
-import { type BodyEncoding, type ByteSource, inflate, type WriteBody } from '../platform/payloads/body-buffer.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
 import { Admission, type StackHead, type StateEdit, type StateEdits } from './edits/state-edits.ts';
 import { storeDeployment } from './store-deployment.ts';

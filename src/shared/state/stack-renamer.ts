@@ -9,8 +9,8 @@ import { createStackRepository, type StackRow } from '../stacks/stack-repository
 import { readTags, tagsIn } from '../stacks/tags.ts';
 import { assertNotConsumedSince } from '../updates/rules/new-consumers.ts';
 import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
-import type { DocumentStore } from './checkpoints/document-store.ts';
 import type { DocumentReader } from './checkpoints/document-reader.ts';
+import type { DocumentStore } from './checkpoints/document-store.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';
 import { StackChangedError, type StateEdit, type StateEdits } from './edits/state-edits.ts';
 import { recordVersion } from './versions/record-version.ts';

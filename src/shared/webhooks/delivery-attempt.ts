@@ -7,8 +7,8 @@ import { currentTrace, inRootSpan, inSpan } from '../platform/tracing/tracing.ts
 import type { EncryptedSecrets } from '../secrets/encrypted-secrets.ts';
 import { MasterKeyError } from '../secrets/key-ring.ts';
 import { isReplaced, statusRequestOf } from './commit-status.ts';
-import { type AttemptRecord, type ClaimedDelivery, createDeliveryRepository } from './delivery-repository.ts';
 import { leftOut, type Message, outcomeOf } from './delivery-outcome.ts';
+import { type AttemptRecord, type ClaimedDelivery, createDeliveryRepository } from './delivery-repository.ts';
 import { type EventFacts, factsOf } from './event-facts.ts';
 import { eventHeaders, payloadOf } from './payloads.ts';
 import { setsCommitStatus, urlOriginOf } from './webhook.ts';

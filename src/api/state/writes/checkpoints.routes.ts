@@ -6,13 +6,9 @@ import { updatePath } from '../../platform/http/paths.ts';
 import type { Lease } from '../../platform/http/request.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { ContractVerbatimCheckpointRequest } from '../../platform/protocol/contract.ts';
-import {
-  CheckpointDeltaRequest,
-  CheckpointRequest,
-  VerbatimCheckpointRequest,
-} from './writes.schemas.ts';
 import type { UpdateService } from '../../updates/update-service.ts';
 import { fencedWrite, fenceOf, type SubmitWrite } from './submit-write.ts';
+import { CheckpointDeltaRequest, CheckpointRequest, VerbatimCheckpointRequest } from './writes.schemas.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -2,8 +2,8 @@ import { journalWrite } from '../../../shared/jobs/job-list.ts';
 import { ConflictError } from '../../../shared/platform/errors/errors.ts';
 import { updatePath } from '../../platform/http/paths.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
-import { JournalEntriesRequest } from './writes.schemas.ts';
 import { fencedWrite, fenceOf, type SubmitWrite } from './submit-write.ts';
+import { JournalEntriesRequest } from './writes.schemas.ts';
 
 /** What the routes call. */
 export interface Services {

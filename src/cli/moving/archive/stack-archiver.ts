@@ -11,7 +11,6 @@ import { DocumentDamagedError } from '../../../shared/state/checkpoints/document
 import { StateDeletedError } from '../../../shared/state/retention/deleted-errors.ts';
 import type { StateDocument } from '../../../shared/state/state-reader.ts';
 import type { ArchiveClaim } from './archive-claim.ts';
-import { archivedEvents } from './archived-events.ts';
 import { writeArchived, writeJson } from './archive-files.ts';
 import type { ArchiveKey } from './archive-key.ts';
 import {
@@ -25,6 +24,7 @@ import {
   type StackIndex,
   stateFile,
 } from './archive-layout.ts';
+import { archivedEvents } from './archived-events.ts';
 import { type ArchivedUpdateRow, createArchivedStackRepository } from './archived-stack-repository.ts';
 import { deletedFault, withoutEvents, withoutState } from './unreadable-parts.ts';
 import { readWritten, type Written } from './written-parts.ts';

@@ -6,9 +6,9 @@ import { joined } from '../bytes/joined.ts';
 import { codeOf } from '../errors/causes.ts';
 import { InvalidRequestError, PayloadTooLargeError } from '../errors/errors.ts';
 import type { Span } from '../json/json-scanner.ts';
+import { inSlices } from '../slices/slices.ts';
 import { ArrivalBuffer, type BufferedBody, freeBytes, once } from './arrival-buffer.ts';
 import type { ByteBudget } from './byte-budget.ts';
-import { inSlices } from '../slices/slices.ts';
 
 /** Bytes that can be read more than once, with the same result each time. */
 export type ByteSource = () => AsyncIterable<Buffer>;

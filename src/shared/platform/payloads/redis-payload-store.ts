@@ -5,9 +5,7 @@ import { isCluster, type RedisConnection, redisCall, untilReady } from '../redis
 import { SetChunkCommand } from '../redis/set-chunk-command.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { arriving } from './arriving-body.ts';
-import { BodyReleases, type CompleteBody } from './redis-body-releases.ts';
 import { type BudgetName, budgetNames } from './in-flight-rules.ts';
-import { defaultTimes, OwnBody, type RedisPayloadTimes, WaitingBodies } from './redis-body.ts';
 import {
   type BodyEncryption,
   BudgetExhaustedError,
@@ -18,6 +16,8 @@ import {
   PayloadTamperedError,
   ReservationLostError,
 } from './payload-store.ts';
+import { defaultTimes, OwnBody, type RedisPayloadTimes, WaitingBodies } from './redis-body.ts';
+import { BodyReleases, type CompleteBody } from './redis-body-releases.ts';
 import { RedisInFlightBudget } from './redis-in-flight-budget.ts';
 
 /** Measured: binary values of this size keep Redis responsive, larger ones stall it. */

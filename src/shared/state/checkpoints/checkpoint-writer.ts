@@ -1,12 +1,6 @@
 import { type Static, type TObject, Type } from 'typebox';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
 import { freeBuffer } from '../../platform/memory/free-buffer.ts';
-import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
-import { isHeld } from '../../updates/fence.ts';
-import { LeaseLostError } from '../../updates/lease-loss.ts';
-import { LeaseFence } from '../../updates/fence.ts';
-import type { RollbackState } from '../../updates/rollback-detection/rollback-state.ts';
-import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import {
   type BodyBuffer,
   type BodyEncoding,
@@ -15,6 +9,11 @@ import {
   inflate,
   type WriteBody,
 } from '../../platform/payloads/body-buffer.ts';
+import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
+import { isHeld, LeaseFence } from '../../updates/fence.ts';
+import { LeaseLostError } from '../../updates/lease-loss.ts';
+import type { RollbackState } from '../../updates/rollback-detection/rollback-state.ts';
+import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import type {
   CheckpointOrder,
   CheckpointRepository,
@@ -23,8 +22,8 @@ import type {
 } from './checkpoint-repository.ts';
 import { type CheckpointDelta, DeltaBases, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
 import { LateScan, type ScannedMember } from './deployment-scanner.ts';
-import type { DocumentStore } from './document-store.ts';
 import type { DocumentReader } from './document-reader.ts';
+import type { DocumentStore } from './document-store.ts';
 import { saveDocument, smallBody } from './save-document.ts';
 
 export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]);

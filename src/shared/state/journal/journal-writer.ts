@@ -1,8 +1,8 @@
-import type { Metrics } from '../../platform/telemetry/metrics.ts';
-import { LeaseLostError } from '../../updates/lease-loss.ts';
-import { LeaseFence } from '../../updates/fence.ts';
-import type { RollbackState } from '../../updates/rollback-detection/rollback-state.ts';
 import type { WriteBody } from '../../platform/payloads/body-buffer.ts';
+import type { Metrics } from '../../platform/telemetry/metrics.ts';
+import { LeaseFence } from '../../updates/fence.ts';
+import { LeaseLostError } from '../../updates/lease-loss.ts';
+import type { RollbackState } from '../../updates/rollback-detection/rollback-state.ts';
 import { appendLimited, BeginRefusedError, type LimitParts } from './change-limits/limited-append.ts';
 import type { JournalBacklog } from './incremental/journal-backlog.ts';
 import { type BatchEntry, isLimitable, splitJournalBatch } from './journal-batch.ts';

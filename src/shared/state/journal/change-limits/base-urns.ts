@@ -1,7 +1,7 @@
 import { denseSliceBytes, inSlices } from '../../../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
-import { DocumentMissingError } from '../../checkpoints/document-store.ts';
 import type { DocumentReader } from '../../checkpoints/document-reader.ts';
+import { DocumentMissingError } from '../../checkpoints/document-store.ts';
 import { KeptUrns } from '../../deployments/kept-urns.ts';
 import { LiveUrns } from '../../deployments/live-urns.ts';
 

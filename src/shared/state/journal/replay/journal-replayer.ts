@@ -1,7 +1,7 @@
 import type { UpdateRepository, UpdateRow } from '../../../updates/update-repository.ts';
 import { isActive } from '../../../updates/update-state.ts';
-import { DocumentMissingError } from '../../checkpoints/document-store.ts';
 import type { DocumentReader } from '../../checkpoints/document-reader.ts';
+import { DocumentMissingError } from '../../checkpoints/document-store.ts';
 import type { ManifestSource } from '../../deployments/write-document.ts';
 import type { OpenReplays, WarmReplay } from '../incremental/open-replays.ts';
 import type { JournalSnapshots } from '../journal-snapshots.ts';
