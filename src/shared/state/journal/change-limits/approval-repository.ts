@@ -86,8 +86,8 @@ export function createApprovalRepository(db: Queryable) {
         union all
         select excluded.asked_by, excluded.asked_user_id, excluded.asked_token_id, excluded.update_id, excluded.request
         where not (${staysOfRun})),
-      (approved_at, approved_by, approved_user_id, approved_token_id, reason, expires_at) = (
-        select a.approved_at, a.approved_by, a.approved_user_id, a.approved_token_id, a.reason, a.expires_at where ${isInForce})`;
+      (approved_at, approved_by, approved_user_id, approved_token_id, approved_people, reason, expires_at) = (
+        select a.approved_at, a.approved_by, a.approved_user_id, a.approved_token_id, a.approved_people, a.reason, a.expires_at where ${isInForce})`;
   /**
    * Drops the oldest requests of the stack, and of the requester of the approval `id`, if there are too many; `id`, which was just requested,
    * stays. Locked ones stay for the next time.
@@ -145,8 +145,8 @@ export function createApprovalRepository(db: Queryable) {
       db.query(sql.nothing`
         /* approvals.approve */
         update update_approvals set approved_at = clock_timestamp(), approved_by = ${by.login}, approved_user_id = ${by.userId},
-          approved_token_id = ${by.tokenId}, reason = ${given.reason},
-          expires_at = clock_timestamp() + make_interval(secs => ${given.seconds})
+          approved_token_id = ${by.tokenId}, approved_people = people_behind(${by.tokenId}::uuid, ${by.userId}::uuid),
+          reason = ${given.reason}, expires_at = clock_timestamp() + make_interval(secs => ${given.seconds})
         where id = ${id}`),
 
     /** Deletes up to `limit` approvals that expired or were requested more than `days` ago, but for stacks under a legal hold. Returns how many. */
@@ -170,8 +170,8 @@ export function createApprovalRepository(db: Queryable) {
         delete from update_approvals where id = ${id} and not exists (select 1 from ended)`),
 
     /**
-     * The approval that covers this run. Excludes approvals by a user who controls the run's token; `byPeople`: also approvals by tokens without a
-     * user.
+     * The approval that covers this run. Excludes approvals by a user who controls the run's token, also those that were given by a token that
+     * this user controlled then; `byPeople`: also approvals by tokens without a user.
      */
     findValid: (
       { stackId, kind, commit }: ApprovalSubject,
@@ -183,7 +183,7 @@ export function createApprovalRepository(db: Queryable) {
         select ${approvalColumns({ tokenId, userId })} from update_approvals a
         where a.stack_id = ${stackId} and a.kind = ${kind} and a.commit_id = ${commit} and ${isInForce}
           and (a.approved_token_id is null or a.approved_token_id is distinct from ${tokenId}::uuid)
-          and not people_behind(a.approved_token_id, a.approved_user_id) && people_behind(${tokenId}::uuid, ${userId}::uuid)
+          and not (a.approved_people || people_behind(a.approved_token_id, a.approved_user_id)) && people_behind(${tokenId}::uuid, ${userId}::uuid)
           and not (${byPeople} and a.approved_user_id is null and a.approved_token_id is not null)`),
 
     /** The request; null if there is none. */
