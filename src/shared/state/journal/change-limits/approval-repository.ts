@@ -36,8 +36,7 @@ const isInForce = sql.fragment`(
     select 1 from memberships m join users u on u.id = m.user_id
     where m.organization_id = a.organization_id and m.user_id = a.approved_user_id and m.created_at <= a.approved_at and u.deactivated_at is null))
   and (a.approved_token_id is null or not exists (
-    select 1 from api_tokens t where t.id = a.approved_token_id and t.revoked_at is not null and not t.is_session))
-  and (a.approved_token_id is null or a.approved_user_id is not null or exists (select 1 from api_tokens t where t.id = a.approved_token_id)))`;
+    select 1 from api_tokens t where t.id = a.approved_token_id and t.revoked_at is not null and not t.is_session)))`;
 
 /** Columns of the approval `a`. */
 export const approvalColumns = ({ tokenId, userId }: ApprovalViewer) => sql.fragment`
