@@ -117,7 +117,8 @@ describe('a claim', () => {
 
   test('of a run that ended with its process shows a failure from the second time on, until one is done', async () => {
     const shown = async () => (await runs().list()).map(({ error, failedAt }) => [error, failedAt !== null]);
-    const killed = () => query(app, `update maintenance_runs set claimed_until = clock_timestamp() - interval '1 second'`);
+    const killed = () =>
+      query(app, `update maintenance_runs set claimed_until = clock_timestamp() - interval '1 second'`);
     const claim = (holder: string) => runs().claim('x', holder, { ...times, everySeconds: 0 });
     await claim(one);
     await killed();

@@ -185,7 +185,11 @@ async function list(target: BlobStore, json: true | undefined): Promise<boolean>
     if (manifest instanceof BackupError) {
       isReadable = false;
       const { message: error } = manifest;
-      printResult('backup list', { backup: id, installation, isComplete, error }, { json, text: `${id}  damaged: ${error}` });
+      printResult(
+        'backup list',
+        { backup: id, installation, isComplete, error },
+        { json, text: `${id}  damaged: ${error}` },
+      );
       continue;
     }
     const { blobs, bytes, finishedAt, recipients, release, takenAt } = manifest;

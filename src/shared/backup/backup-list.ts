@@ -38,7 +38,13 @@ export async function findBackups(target: BlobStore): Promise<FoundBackup[]> {
       const start = backupKeys.start(id, '');
       const owner = keys.find((key) => key.startsWith(start))?.slice(start.length) ?? null;
       const isComplete = owner !== null && keys.includes(backupKeys.manifest(id));
-      return { id, owner, isComplete, keys, blobLists: keys.filter((key) => key.startsWith(`backups/${id}/blobs/`)).sort() };
+      return {
+        id,
+        owner,
+        isComplete,
+        keys,
+        blobLists: keys.filter((key) => key.startsWith(`backups/${id}/blobs/`)).sort(),
+      };
     });
 }
 

@@ -108,8 +108,8 @@ export async function saveBackups(
 }
 
 /**
- * Notes that a backup of this installation in the location is without faults. Pages and metrics show it at once: the task that looks into the location may be making a
- * backup for hours.
+ * Notes that a backup of this installation in the location is without faults. Pages and metrics show it at once: the task that looks into
+ * the location may be making a backup for hours.
  */
 export async function noteVerified(
   runs: BackgroundTaskRepository,

@@ -58,8 +58,8 @@ const cleanUpMs = 5_000;
 
 /**
  * Writes a backup to the target and returns its manifest, which is written last. Copies all tables as of one moment, then the blobs that
- * they need and that no earlier backup of the installation has copied, also one that was interrupted. The caller holds the blobs: see backUp. Throws
- * BlobStoreUnavailableError, BackupError and the reason of `signal`.
+ * they need and that no earlier backup of the installation has copied, also one that was interrupted. The caller holds the blobs: see
+ * backUp. Throws BlobStoreUnavailableError, BackupError and the reason of `signal`.
  */
 export async function createBackup(parts: BackupParts): Promise<Manifest> {
   const { encryption, target } = parts;

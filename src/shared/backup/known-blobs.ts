@@ -13,8 +13,8 @@ interface KnownList {
 }
 
 /**
- * The blobs that the newest complete backup of an installation has, and what interrupted ones have copied since. Only where they are listed is in memory:
- * lists are almost in the order of their keys, so the copies of a page of keys are in a few lists.
+ * The blobs that the newest complete backup of an installation has, and what interrupted ones have copied since. Only where they are
+ * listed is in memory: lists are almost in the order of their keys, so the copies of a page of keys are in a few lists.
  */
 export class KnownBlobs {
   readonly #target: BlobStore;
