@@ -90,10 +90,12 @@ test('installations that share a location count, delete and share only their own
   // Both begin in an empty location.
   let isFirst = true;
   const put: BlobStore['put'] = async (...args) => {
-    await store.put(...args);
-    if (!isFirst) return;
-    isFirst = false;
-    await back(app);
+    const stored = await store.put(...args);
+    if (isFirst) {
+      isFirst = false;
+      await back(app);
+    }
+    return stored;
   };
   const slow = new Proxy<BlobStore>(store, {
     get: (of, name) => (name === 'put' ? put : Reflect.get(of, name).bind(of)),
