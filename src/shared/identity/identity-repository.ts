@@ -263,7 +263,8 @@ export function createIdentityRepository(db: Queryable) {
 
     revokeToken: async (tokenId: string) => {
       const result = await db.query(sql.nothing`
-        /* identity.revokeToken */ update api_tokens set revoked_at = now() where id = ${tokenId} and revoked_at is null`);
+        /* identity.revokeToken */
+        update api_tokens set revoked_at = now() where id = ${tokenId} and revoked_at is null and not is_session`);
       return result.rowCount > 0;
     },
   };

@@ -297,11 +297,6 @@ export function createUpdateRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    findLatestPreviews: (stackId: string, { limit, offset }: { limit: number; offset: number }) =>
-      db.any(sql.rows(IdRow)`
-        /* updates.findLatestPreviews */ select id from updates
-        where stack_id = ${stackId} and (dry_run or kind = 'preview') order by number desc limit ${limit} offset ${offset}`),
-
     findByVersion: (stackId: string, stackVersion: number) =>
       db.maybeOne(sql.rows(UpdateRow)`
         /* updates.findByVersion */ select ${updateColumns} from ${withJournal}
