@@ -160,6 +160,8 @@ export function startBackgroundTasks(context: AppContext): void {
     ...(config.reconcile.everySeconds > 0 ? [reconcileInSlices(context, runs)] : []),
   ];
   const names = tasks.map(({ name }) => name);
+  // The first one would otherwise begin a series at 1, which is no increase.
+  for (const name of names) context.metrics.tasksPostponed.labels(name).inc(0);
   context.metrics.gaugeByQuery(
     'holdfast_task_failing',
     'Whether the last run of a background task in any process failed: 1 or 0.',

@@ -78,8 +78,8 @@ const step = (name: string, everyMinutes: number, labels: Series['labels'] = {})
   ...{ name, labels, at: (minute) => Math.floor(minute / everyMinutes) },
 });
 
-const requests = (status: string, perMinute: number, route = '/', instance = 'api'): Sample =>
-  counter('holdfast_http_request_seconds_count', perMinute, { status, method: 'GET', route, instance });
+const requests = (status: string, perMinute: number, route = '/', instance = 'api', method = 'GET'): Sample =>
+  counter('holdfast_http_request_seconds_count', perMinute, { status, method, route, instance });
 const lease = '/api/stacks/:organization/:project/:stack/:kind/:updateId/renew_lease';
 const working = [
   gauge('holdfast_build_info', 1, { role: 'api', instance: 'api' }),
@@ -138,8 +138,18 @@ const faults: Readonly<
     right: [gauge('holdfast_redis_up', 1)],
   },
   HoldfastRedisFull: {
-    faulty: [gauge('holdfast_redis_memory_bytes', 86), gauge('holdfast_redis_memory_limit_bytes', 100)],
-    right: [gauge('holdfast_redis_memory_bytes', 86), gauge('holdfast_redis_memory_limit_bytes', 0)],
+    faulty: [
+      ...[gauge('holdfast_redis_memory_bytes', 86), gauge('holdfast_redis_memory_limit_bytes', 100)],
+      // Of another site.
+      gauge('holdfast_redis_memory_bytes', 1, { instance: 'api' }),
+      gauge('holdfast_redis_memory_limit_bytes', 400, { instance: 'api' }),
+    ],
+    right: [
+      ...[gauge('holdfast_redis_memory_bytes', 86), gauge('holdfast_redis_memory_limit_bytes', 0)],
+      // Of another site.
+      gauge('holdfast_redis_memory_bytes', 1, { instance: 'api' }),
+      gauge('holdfast_redis_memory_limit_bytes', 80, { instance: 'api' }),
+    ],
   },
   HoldfastBlobStoreErrors: {
     faulty: [counter('holdfast_blob_errors_total', 7)],
@@ -176,6 +186,7 @@ const faults: Readonly<
     right: [counter('holdfast_blob_sweeps_refused_total', 0), gauge('holdfast_outgoing_paused', 0)],
     at: 20,
   },
+  HoldfastReadOnly: above('holdfast_read_only', 0, { instance: 'api' }, 5 * hour),
   HoldfastSiteReplaced: above('holdfast_site_fenced', 0),
   HoldfastSecondStoreBehind: above('holdfast_second_store_lag_seconds', 60),
   HoldfastItemsPostponed: {
@@ -269,12 +280,20 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
     expect(await firing({ samples: roles.map((name) => role(name)), at: 10 })).toEqual([expected]);
   });
 
-  test('do not count refusals of a read-only installation as faults', async () => {
+  test('do not count refusals of a read-only installation as faults, but count what it still does', async () => {
+    const create = '/api/stacks/:organization/:project/:stack/:kind';
+    const refusals = [...working, requests('200', 600, lease), requests('503', 60, create, 'api', 'POST')];
     const failing = [...working, requests('200', 600, lease), requests('503', 60, lease)];
-    const readOnly = gauge('holdfast_read_only', 1, { instance: 'api' });
-    expect(await firing({ samples: failing, at: 70 }, { samples: [...failing, readOnly], at: 70 })).toEqual([
-      ['HoldfastErrorBudgetBurns', 'HoldfastErrorBudgetShrinks', 'HoldfastErrors'],
+    // For less than hours.
+    const readOnly = {
+      ...gauge('holdfast_read_only', 1, { instance: 'api' }),
+      at: (minute: number) => Math.sign(minute),
+    };
+    const cases = [refusals, [...refusals, readOnly], [...failing, readOnly]];
+    expect(await firing(...cases.map((samples) => ({ samples, at: 70 })))).toEqual([
+      ['HoldfastErrors'],
       [],
+      ['HoldfastErrorBudgetBurns', 'HoldfastErrorBudgetShrinks', 'HoldfastErrors'],
     ]);
   });
 
@@ -295,6 +314,10 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
       { samples: [...working, made], at: 140 },
     );
     expect(fired).toEqual([[], ['HoldfastBackupOld']]);
+    // A number below zero stands for none, as processes of a replaced site have.
+    const old = { ...gauge('holdfast_backup_overdue_seconds', 0, { instance: 'old' }) };
+    const replaced = { ...old, at: (minute: number) => (minute > 20 ? -1 : 0) };
+    expect(await firing({ samples: [...working, replaced], at: 140 })).toEqual([['HoldfastBackupOld']]);
   });
 
   test('count failing calls among those of users, without the probes of proxies', async () => {
@@ -312,14 +335,18 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
   const fenced = (instance: string): Sample => gauge('holdfast_site_fenced', 1, { instance });
 
   test('say what fails at one site, whatever the other one does', async () => {
-    const others = [gauge('holdfast_read_only', 1, { instance: 'old' }), requests('503', 60, lease, 'old')];
+    const others = [
+      ...['holdfast_read_only', 'holdfast_site_fenced'].map((name) => gauge(name, 1, { instance: 'old' })),
+      requests('503', 60, lease, 'old'),
+    ];
     const failing = [requests('200', 600, lease), requests('503', 60, lease)];
     const [errors, none] = await firing(
       { samples: [...working, ...others, ...failing], at: 70 },
       { samples: [...working, ...others, requests('200', 600, lease)], at: 70 },
     );
-    expect(errors).toEqual(['HoldfastErrorBudgetBurns', 'HoldfastErrorBudgetShrinks', 'HoldfastErrors']);
-    expect(none).toEqual([]);
+    const replaced = 'HoldfastSiteReplaced';
+    expect(errors).toEqual(['HoldfastErrorBudgetBurns', 'HoldfastErrorBudgetShrinks', 'HoldfastErrors', replaced]);
+    expect(none).toEqual([replaced]);
   });
 
   test('do not take a site that was replaced for one that answers', async () => {
@@ -366,8 +393,19 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
     expect(await firing({ samples: [...working, sweep], at: 14 * hour })).toEqual([['HoldfastItemsPostponed']]);
   });
 
-  test('do not fire after a few errors among few calls', async () => {
+  test('page nobody after a few errors among few calls', async () => {
     const few = [...working, requests('200', 0.2, lease), requests('503', 0.05, lease)];
-    expect((await firing({ samples: few, at: 90 }))[0]).not.toContain('HoldfastErrorBudgetBurns');
+    expect(await firing({ samples: few, at: 90 })).toEqual([['HoldfastErrorBudgetShrinks']]);
+  });
+
+  test('say that the blob store fails also where few calls use it', async () => {
+    const errors = counter('holdfast_blob_errors_total', 2);
+    const [failing, fine] = await firing(
+      ...[2, 20].map((perMinute) => ({
+        samples: [...working, errors, counter('holdfast_blob_seconds_count', perMinute)],
+        at: 30,
+      })),
+    );
+    expect([failing, fine]).toEqual([['HoldfastBlobStoreErrors'], []]);
   });
 });

@@ -115,6 +115,28 @@ describe('a claim', () => {
     }
   });
 
+  test('of a run that ended with its process shows a failure from the second time on, until one is done', async () => {
+    const shown = async () => (await runs().list()).map(({ error, failedAt }) => [error, failedAt !== null]);
+    const killed = () =>
+      query(app, `update maintenance_runs set claimed_until = clock_timestamp() - interval '1 second'`);
+    const claim = (holder: string) => runs().claim('x', holder, { ...times, everySeconds: 0 });
+    await claim(one);
+    await killed();
+    expect(await claim(two)).not.toBeNull();
+    expect(await shown()).toEqual([['It was cut off', false]]);
+    await killed();
+    await claim(one);
+    await killed();
+    expect(await shown()).toEqual([['It was cut off', true]]);
+    await claim(two);
+    await runs().release('x', two);
+    expect(await shown()).toEqual([[null, false]]);
+    await claim(one);
+    await killed();
+    await claim(two);
+    expect(await shown()).toEqual([['It was cut off', false]]);
+  });
+
   test('of a run that records a position is handed on at once', async () => {
     await runs().claim('x', one, times);
     expect(await runs().savePosition('x', one, '{"at":1}')).toBe(true);

@@ -5,7 +5,7 @@ import { afterAll, expect, jest, test } from '@jest/globals';
 import { encryptToRecipients } from '../../src/shared/backup/backup-encryption.ts';
 import { findBackups, openBackup } from '../../src/shared/backup/backup-list.ts';
 import { backupTasks, readBackupStatus, unverifiedSince } from '../../src/shared/backup/backup-status.ts';
-import { backupKeys, writeManifest } from '../../src/shared/backup/manifest.ts';
+import { backupKeys, ownerOf, writeManifest } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { createBackgroundTaskRepository } from '../../src/shared/platform/background-tasks/background-task-repository.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
@@ -31,9 +31,11 @@ async function locationWith(name: string, { id, takenAt }: { id: string | null; 
   const manifest = await openPlain(store);
   const changed = { ...manifest, ...(id === null ? {} : { id }), ...(takenAt === null ? {} : { takenAt }) };
   const { encrypt } = await encryptToRecipients([]);
-  await store.put(backupKeys.start(changed.id), once(Buffer.from('\n')));
+  const owner = ownerOf(manifest.installation);
+  await store.put(backupKeys.start(changed.id, owner), once(Buffer.from('\n')));
   await store.put(backupKeys.manifest(changed.id), once(await writeManifest(changed, encrypt)));
-  if (id !== null) for (const key of ['started', 'manifest.json']) await store.delete(`backups/${made.id}/${key}`);
+  const replaced = [backupKeys.start(made.id, owner), backupKeys.manifest(made.id)];
+  if (id !== null) for (const key of replaced) await store.delete(key);
   return { location, store };
 }
 

@@ -13,7 +13,7 @@ import { createAuditRepository } from '../../src/shared/audit/audit-repository.t
 import { noEncryption } from '../../src/shared/backup/backup-encryption.ts';
 import { type FoundBackup, findBackups, readVerification } from '../../src/shared/backup/backup-list.ts';
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
-import { backupKeys, type Manifest, writeManifest } from '../../src/shared/backup/manifest.ts';
+import { backupKeys, type Manifest, ownerOf, writeManifest } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { createTableCopyRepository } from '../../src/shared/backup/table-copy-repository.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
@@ -351,7 +351,8 @@ test('the next backup copies only new blobs, and pruning leaves what the newest 
 test('an interrupted backup is listed as incomplete, never restored, and goes with the next one', async () => {
   const other = path.join(home, 'interrupted');
   await using store = await openStore(other);
-  await store.put(backupKeys.start('20200101t000000z'), once(Buffer.from('\n')));
+  const [{ id } = {}] = await query(app, 'select id from installation');
+  await store.put(backupKeys.start('20200101t000000z', ownerOf(String(id))), once(Buffer.from('\n')));
   await store.put(backupKeys.table('20200101t000000z', 'stacks'), once(Buffer.from('half')));
   await store.put(`${backupKeys.blobs}checkpoints/of-nobody`, once(Buffer.from('half')));
   // A prune deletes the first object first.

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { sql } from '../../src/shared/platform/db/sql.ts';
 import { expireLeases } from '../support/expire-leases.ts';
 import { startStopwatch } from '../support/running-time.ts';
 import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
@@ -78,6 +79,24 @@ describe('when Postgres hangs', () => {
     await until(healthy, 'healthy again');
   });
 });
+
+test('while all connections are in use, the server is ready as long as Postgres responds', async () => {
+  const { db } = app.context;
+  await until(healthy, 'healthy');
+  const queue = (count: number) =>
+    Array.from({ length: count }, () => db.query(sql.nothing`select pg_sleep(0.6)`).then(String, String));
+  const calls = queue(40);
+  const { result, ms } = await timed(() => probe('/readyz'));
+  expect([result.status, result.json.database]).toEqual([200, 'ok']);
+  expect(ms).toBeLessThan(2_900);
+  expect(db.poolState().waiting).toBeGreaterThan(0);
+  proxy.hang();
+  calls.push(...queue(8));
+  await until(async () => (await probe('/readyz')).status === 503, 'not ready without Postgres');
+  proxy.resume();
+  await Promise.all(calls);
+  await until(healthy, 'healthy again');
+}, 240_000);
 
 test('refused connections return 503 at once, and stop doing so when they are accepted again', async () => {
   proxy.refuse();

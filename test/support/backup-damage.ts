@@ -84,7 +84,7 @@ export async function damageEach(
 /** The objects of the backup and all blobs, without marks, which contain nothing of it. */
 async function keysOf(target: BlobStore, id: string): Promise<string[]> {
   const backup = (await findBackups(target)).find((each) => each.id === id);
-  const marks = [backupKeys.start(id), backupKeys.verified(id)];
+  const marks = [backupKeys.start(id, backup?.owner ?? ''), backupKeys.verified(id)];
   const { blobs } = await target.list(backupKeys.blobs);
   const own = backup?.keys.filter((key) => !marks.includes(key)) ?? [];
   return [...own, ...blobs.map(({ key }) => key)].sort();

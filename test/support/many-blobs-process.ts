@@ -3,7 +3,7 @@ import { noEncryption } from '../../src/shared/backup/backup-encryption.ts';
 import { pruneBackups } from '../../src/shared/backup/backup-list.ts';
 import type { BackupSource } from '../../src/shared/backup/checked-blob.ts';
 import { createBackup } from '../../src/shared/backup/create-backup.ts';
-import { backupKeys, writeBlobList, writeManifest } from '../../src/shared/backup/manifest.ts';
+import { backupKeys, ownerOf, writeBlobList, writeManifest } from '../../src/shared/backup/manifest.ts';
 import { BodyPace, store } from '../../src/shared/backup/stored-bytes.ts';
 import type { TableCopyRepository } from '../../src/shared/backup/table-copy-repository.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
@@ -47,11 +47,10 @@ const manifest = await writeManifest(
   },
   noEncryption.encrypt,
 );
-await target.put(backupKeys.start(earlier), once(Buffer.from('\n')));
+await target.put(backupKeys.start(earlier, ownerOf(contents.installation)), once(Buffer.from('\n')));
 await target.put(backupKeys.manifest(earlier), once(manifest));
 
 const copies: Partial<TableCopyRepository> = {
-  readClock: async () => new Date(),
   beginSnapshot: async () => {},
   listAuditBases: async () => new Map(),
   describe: async () => ({ ...contents, takenAt: new Date() }),

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { BackupError } from '../../shared/backup/backup-error.ts';
-import { findBackups, pruneBackups, readHead } from '../../shared/backup/backup-list.ts';
+import { assertOwn, findBackups, pruneBackups, readHead } from '../../shared/backup/backup-list.ts';
 import { noteVerified } from '../../shared/backup/backup-status.ts';
 import { openTarget } from '../../shared/backup/backup-target.ts';
-import type { Manifest, ManifestHead } from '../../shared/backup/manifest.ts';
+import { type Manifest, type ManifestHead, ownerOf } from '../../shared/backup/manifest.ts';
 import { createBackgroundTaskRepository } from '../../shared/platform/background-tasks/background-task-repository.ts';
 import { BlobNotFoundError, type BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
@@ -20,6 +20,8 @@ import { restorationText, restore } from './restore.ts';
 import { verify } from './verify.ts';
 
 const maxShown = 20;
+
+type PrunedBackups = Awaited<ReturnType<typeof pruneBackups>>;
 
 /** Adds the commands of `holdfast backup`. */
 export function addBackupCommands(backup: Command, run: CommandRun): void {
@@ -55,7 +57,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
       on(
         to,
         async (call) => {
-          if (keep !== undefined) await assertMayDelete(call);
+          if (keep !== undefined) await assertMayDelete(call.session);
           const manifest = await create(call, { bytesPerSecond, recipients: recipient ?? null });
           printResult('backup create', manifest, { json, text: `Backup ${manifest.id}: ${describe(manifest)}.` });
           const { missingBlobs: missing, uncheckedBlobs: unchecked = 0, wrongBlobs: wrong = [] } = manifest;
@@ -73,7 +75,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
           if (missing.length + wrong.length > 0) run.exitCode = 1;
           // Last, because it fails while a backup that is kept cannot be read.
           if (keep === undefined) return;
-          const pruned = await pruneBackups(call.target, keep);
+          const pruned = await pruneBackups(call.target, keep, ownerOf(manifest.installation));
           if (!json) console.log(prunedText(pruned));
         },
         { mustExist: false },
@@ -128,8 +130,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
       on(
         from,
         async (call) => {
-          if (await call.session.hasDatabase()) await assertMayDelete(call);
-          const pruned = await pruneBackups(call.target, keep);
+          const pruned = await prune(call, keep);
           printResult('backup prune', pruned, { json, text: prunedText(pruned) });
         },
         { mayBeAlone: true },
@@ -167,9 +168,11 @@ async function showVerified(session: AdminSession, location: string, id: string)
 /** Returns whether all complete ones can be read. */
 async function list(target: BlobStore, json: true | undefined): Promise<boolean> {
   let isReadable = true;
-  for (const { id, isComplete } of await findBackups(target)) {
+  const found = await findBackups(target);
+  const areOfSeveral = new Set(found.flatMap(({ owner }) => owner ?? [])).size > 1;
+  for (const { id, isComplete, owner: installation } of found) {
     if (!isComplete) {
-      printResult('backup list', { backup: id, isComplete }, { json, text: `${id}  incomplete` });
+      printResult('backup list', { backup: id, installation, isComplete }, { json, text: `${id}  incomplete` });
       continue;
     }
     const manifest = await readHead(target, { id }).catch((error: unknown) => {
@@ -182,25 +185,39 @@ async function list(target: BlobStore, json: true | undefined): Promise<boolean>
     if (manifest instanceof BackupError) {
       isReadable = false;
       const { message: error } = manifest;
-      printResult('backup list', { backup: id, isComplete, error }, { json, text: `${id}  damaged: ${error}` });
+      printResult(
+        'backup list',
+        { backup: id, installation, isComplete, error },
+        { json, text: `${id}  damaged: ${error}` },
+      );
       continue;
     }
     const { blobs, bytes, finishedAt, recipients, release, takenAt } = manifest;
-    const found = { backup: id, isComplete, takenAt, finishedAt, release, blobs, bytes, recipients };
-    printResult('backup list', found, { json, text: `${id}  ${describe(manifest)}` });
+    const shown = { backup: id, installation, isComplete, takenAt, finishedAt, release, blobs, bytes, recipients };
+    const whose = areOfSeveral ? `, of installation ${installation}` : '';
+    printResult('backup list', shown, { json, text: `${id}  ${describe(manifest)}${whose}` });
   }
   return isReadable;
 }
 
+/** Without a database, prunes the backups of each installation. */
+async function prune({ session, target }: BackupCall, keep: number): Promise<PrunedBackups> {
+  if (!(await session.hasDatabase())) return pruneBackups(target, keep);
+  await assertMayDelete(session);
+  const { installation } = await session.withDatabase((db) => createSiteRepository(db).read());
+  assertOwn(await findBackups(target), ownerOf(installation));
+  return pruneBackups(target, keep, ownerOf(installation));
+}
+
 /** A restored database does not delete the backups of the one that it may replace. Throws BackupError. */
-async function assertMayDelete({ session }: BackupCall): Promise<void> {
+async function assertMayDelete(session: AdminSession): Promise<void> {
   if (await session.withDatabase((db) => createHeldOutgoingRepository(db).isHeld()))
     throw new BackupError(
       'This database was restored and has not taken over (`holdfast admin take-over`): it deletes no backups',
     );
 }
 
-function prunedText({ backups, blobs, locked }: Awaited<ReturnType<typeof pruneBackups>>): string {
+function prunedText({ backups, blobs, locked }: PrunedBackups): string {
   const kept = locked.length === 0 ? '' : ` Object locks keep ${counted(locked.length, 'more backup')}.`;
   return `Deleted ${counted(backups.length, 'backup')} and ${counted(blobs, 'blob')}.${kept}`;
 }

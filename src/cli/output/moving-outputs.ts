@@ -42,6 +42,8 @@ export const movingOutputs = {
   /** One for each backup, a line each. */
   'backup list': Type.Object({
     backup: Text,
+    /** Tells installations apart. Null: it is being deleted. */
+    installation: TextOrNull,
     isComplete: Flag,
     takenAt: Type.Optional(Text),
     finishedAt: Type.Optional(Text),

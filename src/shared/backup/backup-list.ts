@@ -8,6 +8,8 @@ import { readSmall } from './stored-bytes.ts';
 /** A backup in a target. */
 export interface FoundBackup {
   readonly id: string;
+  /** Names the installation, as ownerOf does; null: without its first object, nothing does. */
+  readonly owner: string | null;
   /** Whether it has its first and its last object. Otherwise it was interrupted, is still being made, or a prune has begun to delete it. */
   readonly isComplete: boolean;
   /** Keys of its objects, without the blobs, which backups share. */
@@ -32,12 +34,30 @@ export async function findBackups(target: BlobStore): Promise<FoundBackup[]> {
   }
   return [...found]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([id, keys]) => ({
-      id,
-      isComplete: [backupKeys.start(id), backupKeys.manifest(id)].every((key) => keys.includes(key)),
-      keys,
-      blobLists: keys.filter((key) => key.startsWith(`backups/${id}/blobs/`)).sort(),
-    }));
+    .map(([id, keys]) => {
+      const start = backupKeys.start(id, '');
+      const owner = keys.find((key) => key.startsWith(start))?.slice(start.length) ?? null;
+      const isComplete = owner !== null && keys.includes(backupKeys.manifest(id));
+      return {
+        id,
+        owner,
+        isComplete,
+        keys,
+        blobLists: keys.filter((key) => key.startsWith(`backups/${id}/blobs/`)).sort(),
+      };
+    });
+}
+
+/**
+ * Throws BackupError if only other installations have complete backups there. An installation that starts in a used location by mistake, maybe
+ * because its own disk is not mounted, would otherwise back up as if all were well.
+ */
+export function assertOwn(present: readonly FoundBackup[], owner: string): void {
+  const complete = present.filter(({ isComplete }) => isComplete);
+  if (complete.length > 0 && !complete.some((backup) => backup.owner === owner))
+    throw new BackupError(
+      'The location has backups of another installation, not of this one: take another folder or prefix, or restore one of them',
+    );
 }
 
 const idTime = /^(\d{4})(\d\d)(\d\d)t(\d\d)(\d\d)(\d\d)(\d{3})z$/;
@@ -55,8 +75,10 @@ export function nextId(present: readonly FoundBackup[], now: Date): string {
 /** Reads the head of the manifest of a backup; null: of the newest that is complete. Throws BackupError. */
 export async function openBackup(target: BlobStore, id: string | null): Promise<ManifestHead> {
   const backups = await findBackups(target);
-  const backup =
-    id === null ? backups.findLast(({ isComplete }) => isComplete) : backups.find((each) => each.id === id);
+  const complete = backups.filter(({ isComplete }) => isComplete);
+  if (id === null && new Set(complete.map(({ owner }) => owner)).size > 1)
+    throw new BackupError('There are backups of several installations: name one of `holdfast backup list`');
+  const backup = id === null ? complete.at(-1) : backups.find((each) => each.id === id);
   if (!backup) throw new BackupError(id === null ? 'There is no complete backup' : `There is no backup ${id}`);
   if (!backup.isComplete)
     throw new BackupError(`Backup ${backup.id} is incomplete: it was interrupted, or a prune has begun to delete it`);
@@ -76,34 +98,42 @@ export async function readVerification(target: BlobStore, { id, keys }: FoundBac
 }
 
 /**
- * Deletes all but the newest `keep` complete backups, incomplete ones that are older than the newest complete one, and blobs that no
- * remaining backup needs, unless a backup is being made. What an object lock protects stays. Returns the ids of the deleted backups, the
- * number of deleted blobs, and the ids of backups that a lock keeps. Safe to repeat after an interruption. Throws BackupError if a
- * remaining backup cannot be read.
+ * Deletes all but the newest `keep` complete backups of `owner` (null: of each), its incomplete ones that are older than its newest complete
+ * one, and blobs that no remaining backup needs, unless a backup is being made. What an object lock protects stays. Returns the ids of the
+ * deleted backups, the number of deleted blobs, and the ids of backups that a lock keeps. Safe to repeat after an interruption. Throws
+ * BackupError if a remaining backup cannot be read.
  */
 export async function pruneBackups(
   target: BlobStore,
   keep: number,
+  owner: string | null = null,
 ): Promise<{ backups: string[]; blobs: number; locked: string[] }> {
   const all = await findBackups(target);
-  const complete = all.filter(({ isComplete }) => isComplete);
-  const newest = complete.at(-1)?.id ?? '';
-  const kept = new Set(complete.slice(-keep).map(({ id }) => id));
+  const kept = new Set<string>();
   const now = new Date();
   const ended: FoundBackup[] = [];
   const locked: string[] = [];
-  for (const backup of all) {
-    const isEnded = backup.isComplete ? !kept.has(backup.id) : backup.id < newest;
-    if (!isEnded) continue;
-    if (backup.isComplete && (await isLocked(target, backupKeys.manifest(backup.id), now))) {
-      locked.push(backup.id);
-      kept.add(backup.id);
-    } else ended.push(backup);
+  const unfinished = new Set<string>();
+  for (const [whose, backups] of Map.groupBy(all, (backup) => backup.owner)) {
+    const mayDelete = [owner, whose].includes(null) || whose === owner;
+    // A prune has begun to delete the ones of nobody.
+    const complete = (whose === null ? all : backups).filter(({ isComplete }) => isComplete).map(({ id }) => id);
+    const newest = complete.at(-1) ?? '';
+    for (const id of whose === null ? [] : mayDelete ? complete.slice(-keep) : complete) kept.add(id);
+    for (const backup of backups) {
+      if (kept.has(backup.id)) continue;
+      if (!backup.isComplete && backup.id > newest) unfinished.add(backup.id);
+      else if (!mayDelete) continue;
+      else if (backup.isComplete && (await isLocked(target, backupKeys.manifest(backup.id), now))) {
+        locked.push(backup.id);
+        kept.add(backup.id);
+      } else ended.push(backup);
+    }
   }
   const needed = new KeySet();
   for (const id of kept) await addNeeded(target, id, needed);
   const backups = await deleteBackups(target, ended);
-  const isLater = ({ id }: FoundBackup): boolean => id > newest || !all.some((each) => each.id === id);
+  const isLater = ({ id }: FoundBackup): boolean => unfinished.has(id) || !all.some((each) => each.id === id);
   return { backups, blobs: await deleteBlobs(target, needed, { isLater, now }), locked };
 }
 
@@ -129,9 +159,9 @@ function isLockedAt(now: Date, found: BlobStat | null): boolean {
 }
 
 async function deleteBackups(target: BlobStore, backups: readonly FoundBackup[]): Promise<string[]> {
-  for (const { id, keys } of backups) {
+  for (const { id, keys, owner } of backups) {
     // First, so that a backup that is still being made notices: it writes its manifest, then looks.
-    await target.delete(backupKeys.start(id));
+    if (owner !== null) await target.delete(backupKeys.start(id, owner));
     // Then, so that one without some of its objects is never taken for a complete one.
     await target.delete(backupKeys.manifest(id));
     for (const key of keys) await target.delete(key);

@@ -108,15 +108,15 @@ export async function saveBackups(
 }
 
 /**
- * Notes that a backup in the location is without faults. Pages and metrics show it at once: the task that looks into the location may be making a
- * backup for hours.
+ * Notes that a backup of this installation in the location is without faults. Pages and metrics show it at once: the task that looks into
+ * the location may be making a backup for hours.
  */
 export async function noteVerified(
   runs: BackgroundTaskRepository,
   { at, id, location }: { readonly at: number; readonly id: string; readonly location: string },
 ): Promise<void> {
   const { backups: found } = await readBackupStatus(runs);
-  if (found?.location !== location) return;
+  if (found?.location !== location || !found.backups.some((each) => each.id === id)) return;
   const backups = found.backups.map((each) => (each.id === id ? { ...each, verifiedAt: at } : each));
   const lastVerifiedAt = Math.max(at, found.lastVerifiedAt ?? at);
   await runs.saveResult(backupTasks.create, JSON.stringify({ ...found, backups, lastVerifiedAt } satisfies Backups));

@@ -8,12 +8,20 @@ import { inParallel } from '../platform/blobs/in-parallel.ts';
 import { holdfastVersion } from '../platform/config/config.ts';
 import { type BackupEncryption, blobPrefix } from './backup-encryption.ts';
 import { BackupError } from './backup-error.ts';
-import { findBackups, nextId } from './backup-list.ts';
+import { assertOwn, findBackups, nextId } from './backup-list.ts';
 import { sweepUploads } from './backup-target.ts';
 import { type BackupSource, openChecked } from './checked-blob.ts';
 import { KeyPages } from './key-pages.ts';
 import { KnownBlobs } from './known-blobs.ts';
-import { type BlobCopy, backupKeys, type Manifest, type TableCopy, writeBlobList, writeManifest } from './manifest.ts';
+import {
+  type BlobCopy,
+  backupKeys,
+  type Manifest,
+  ownerOf,
+  type TableCopy,
+  writeBlobList,
+  writeManifest,
+} from './manifest.ts';
 import { type BodyPace, Meter, type StoredObject, store } from './stored-bytes.ts';
 import type { TableCopyRepository } from './table-copy-repository.ts';
 
@@ -50,15 +58,19 @@ const cleanUpMs = 5_000;
 
 /**
  * Writes a backup to the target and returns its manifest, which is written last. Copies all tables as of one moment, then the blobs that
- * they need and that no earlier backup has copied, also one that was interrupted. The caller holds the blobs: see backUp. Throws
- * BlobStoreUnavailableError, BackupError and the reason of `signal`.
+ * they need and that no earlier backup of the installation has copied, also one that was interrupted. The caller holds the blobs: see
+ * backUp. Throws BlobStoreUnavailableError, BackupError and the reason of `signal`.
  */
 export async function createBackup(parts: BackupParts): Promise<Manifest> {
   const { encryption, target } = parts;
-  const id = nextId(await findBackups(target), await parts.copies.readClock());
+  const { installation, takenAt: now } = await parts.copies.describe();
+  const owner = ownerOf(installation);
+  const present = await findBackups(target);
+  assertOwn(present, owner);
+  const id = nextId(present, now);
   let manifest: Manifest;
   try {
-    manifest = await copyAll(parts, id);
+    manifest = await copyAll(parts, id, owner);
   } catch (error) {
     // The next backup copies all tables again. It goes on from the lists of blobs.
     // Before what may take long: an open snapshot holds up the database. A hung store or connection holds up nothing.
@@ -68,7 +80,7 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   }
   // From here on, even after an error, the manifest may be there, and needs all of it.
   await target.put(backupKeys.manifest(id), once(await writeManifest(manifest, encryption.encrypt)));
-  if ((await target.stat(backupKeys.start(id))) === null) {
+  if ((await target.stat(backupKeys.start(id, owner))) === null) {
     await target.delete(backupKeys.manifest(id));
     throw new BackupError('A prune deleted this unfinished backup, because a later one is complete');
   }
@@ -82,13 +94,13 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
   timer.abort();
 }
 
-async function copyAll(parts: BackupParts, id: string): Promise<Manifest> {
+async function copyAll(parts: BackupParts, id: string, owner: string): Promise<Manifest> {
   const { copies, encryption, source, target } = parts;
   const recipients = [...encryption.recipients];
   await sweepUploads(target);
   // From now on, a prune deletes no blobs.
-  await target.put(backupKeys.start(id), once(Buffer.from('\n')));
-  const known = await KnownBlobs.open(target);
+  await target.put(backupKeys.start(id, owner), once(Buffer.from('\n')));
+  const known = await KnownBlobs.open(target, owner);
   const needed = new KeyPages();
   const heads = new KeyPages();
   // Before the snapshot, which then has each batch whose head is copied, unless retention drops it meanwhile.

@@ -14,7 +14,7 @@ const copyOf = (name: string, bytes = 1): BlobCopy => ({
 async function targetOf(backups: Readonly<Record<string, readonly (readonly BlobCopy[])[]>>): Promise<MemoryBlobs> {
   const target = new MemoryBlobs();
   for (const [id, lists] of Object.entries(backups)) {
-    await target.put(backupKeys.start(id), once(Buffer.from('\n')));
+    await target.put(backupKeys.start(id, 'ours'), once(Buffer.from('\n')));
     for (const [at, list] of lists.entries())
       await target.put(backupKeys.blobList(id, at + 1), once(writeBlobList(list)));
   }
@@ -34,7 +34,7 @@ test('copies are found in lists of any order, the newest of each, and no others'
     ],
     2: [[copyOf('c'), copyOf('d', 2)]],
   });
-  const known = await KnownBlobs.open(target);
+  const known = await KnownBlobs.open(target, 'ours');
   expect(await find(known, 'a', 'b', 'c', 'd', 'e')).toEqual(['a 1', 'b 1', 'c 1', 'd 2']);
   expect(await find(known, 'z')).toEqual(['z 1']);
   expect(await find(known, 'b')).toEqual(['b 1']);
@@ -45,7 +45,7 @@ test('lists that are damaged or gone are left out, others of the same backup are
   const target = await targetOf({ 1: [[copyOf('a')], [copyOf('b')], [copyOf('c')]] });
   const damaged = target.blobs.get(backupKeys.blobList('1', 1)) as Buffer;
   target.blobs.set(backupKeys.blobList('1', 1), damaged.subarray(5));
-  const known = await KnownBlobs.open(target);
+  const known = await KnownBlobs.open(target, 'ours');
   target.blobs.delete(backupKeys.blobList('1', 2));
   expect(await find(known, 'a', 'b', 'c')).toEqual(['c 1']);
 });

@@ -13,8 +13,8 @@ interface KnownList {
 }
 
 /**
- * The blobs that the newest complete backup has, and what interrupted ones have copied since. Only where they are listed is in memory:
- * lists are almost in the order of their keys, so the copies of a page of keys are in a few lists.
+ * The blobs that the newest complete backup of an installation has, and what interrupted ones have copied since. Only where they are
+ * listed is in memory: lists are almost in the order of their keys, so the copies of a page of keys are in a few lists.
  */
 export class KnownBlobs {
   readonly #target: BlobStore;
@@ -26,8 +26,8 @@ export class KnownBlobs {
   }
 
   /** Reads the lists. Leaves out those that are damaged. */
-  static async open(target: BlobStore): Promise<KnownBlobs> {
-    const backups = await findBackups(target);
+  static async open(target: BlobStore, owner: string): Promise<KnownBlobs> {
+    const backups = (await findBackups(target)).filter((backup) => backup.owner === owner);
     const newest = backups.findLastIndex(({ isComplete }) => isComplete);
     const lists: KnownList[] = [];
     for (const backup of backups.slice(Math.max(newest, 0)))

@@ -74,7 +74,8 @@ export type Manifest = Static<typeof Manifest>;
 /** Keys in the target of backups. */
 export const backupKeys = {
   root: 'backups/',
-  start: (id: string): string => `backups/${id}/started`,
+  /** Written first. `owner`: see ownerOf. */
+  start: (id: string, owner: string): string => `backups/${id}/started/${owner}`,
   manifest: (id: string): string => `backups/${id}/manifest.json`,
   /** Written by a verification without faults. */
   verified: (id: string): string => `backups/${id}/verified`,
@@ -83,6 +84,9 @@ export const backupKeys = {
   /** Of all copies of blobs. A blob never changes, so that backups share its copy. */
   blobs: 'blobs/',
 };
+
+/** What names an installation in keys. Not its id, which an encrypted backup does not tell. */
+export const ownerOf = (installation: string): string => hashOf(installation).slice(0, 16);
 
 /** The manifest as text, followed by a line with its own SHA-256. */
 export async function writeManifest(manifest: Manifest, encrypt: BackupEncryption['encrypt']): Promise<Buffer> {

@@ -51,11 +51,6 @@ export function createTableCopyRepository(client: pg.Client) {
     end: () => run('commit'),
     rollback: () => run('rollback'),
 
-    readClock: async (): Promise<Date> => {
-      const [row] = await run<{ at: Date }>('/* tableCopies.readClock */ select clock_timestamp() as at');
-      return (row as NonNullable<typeof row>).at;
-    },
-
     describe: async () => {
       const [row] = await run<{ takenAt: Date; postgres: string; installation: string; masterKeys: string[] }>(`
         /* tableCopies.describe */

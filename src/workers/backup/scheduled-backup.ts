@@ -12,7 +12,7 @@ import {
 } from '../../shared/backup/backup-status.ts';
 import { openTarget } from '../../shared/backup/backup-target.ts';
 import type { BackupSource } from '../../shared/backup/checked-blob.ts';
-import type { Manifest, ManifestHead } from '../../shared/backup/manifest.ts';
+import { type Manifest, type ManifestHead, ownerOf } from '../../shared/backup/manifest.ts';
 import { backUp } from '../../shared/backup/run-backup.ts';
 import type { AppContext } from '../../shared/context.ts';
 import type { BackgroundTaskRepository } from '../../shared/platform/background-tasks/background-task-repository.ts';
@@ -20,6 +20,7 @@ import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import { isDue, overdueMs } from '../../shared/platform/config/schedule.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
+import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
 import type { BackgroundTask } from '../platform/background-task.ts';
 import { assertPauseOver } from './attempt-pause.ts';
 
@@ -39,7 +40,7 @@ interface Clocks {
 
 /**
  * Creates the task that backs up as HOLDFAST_BACKUP_SCHEDULE says, and deletes old backups. A restored database that has not taken over does
- * neither: the location may have the backups of another one.
+ * neither: the location may have the backups of the one from which it was copied. Backups of other installations count for nothing, and stay.
  */
 export function backUpOnSchedule(
   context: BackupSource & Pick<AppContext, 'config' | 'db' | 'logger' | 'metrics' | 'readOnly'>,
@@ -83,10 +84,11 @@ export function backUpOnSchedule(
     },
   );
   const heads = new Map<string, ManifestHead>();
+  const readOwner = async (): Promise<string> => ownerOf((await createSiteRepository(context.db).read()).installation);
   const save = async (backups: readonly KnownBackup[], failures: Failures = {}): Promise<void> =>
     saveBackups(runs, { location, schedule, keep, backups: [...backups], ...failures }, await now());
   const look = async (target: BlobStore, failures?: Failures): Promise<readonly KnownBackup[]> => {
-    const backups = await listBackups(target, heads, logger);
+    const backups = await listBackups(target, await readOwner(), { heads, logger });
     await save(backups, failures);
     return backups;
   };
@@ -96,7 +98,7 @@ export function backUpOnSchedule(
     // In case the process is killed.
     await save(present, { pruneFailure: { ...begun, error: cutOff } });
     try {
-      const { backups } = await pruneBackups(target, keep);
+      const { backups } = await pruneBackups(target, keep, await readOwner());
       logger.info({ deleted: backups }, 'old backups deleted');
     } catch (error) {
       await save(present, { pruneFailure: { ...begun, error: (error as Error).message } }).catch(() => {});
@@ -183,13 +185,13 @@ function takenAt(backup: KnownBackup | undefined, now: number): number | null {
   return hasPassed(at, now) ? at : null;
 }
 
-/** The complete backups, newest first, without damaged ones. `heads` keeps what was read: a manifest never changes. */
+/** The complete backups of an installation, newest first, without damaged ones. `heads` keeps what was read: a manifest never changes. */
 async function listBackups(
   target: BlobStore,
-  heads: Map<string, ManifestHead>,
-  logger: Logger,
+  owner: string,
+  { heads, logger }: { readonly heads: Map<string, ManifestHead>; readonly logger: Logger },
 ): Promise<KnownBackup[]> {
-  const complete = (await findBackups(target)).filter(({ isComplete }) => isComplete);
+  const complete = (await findBackups(target)).filter((backup) => backup.isComplete && backup.owner === owner);
   const known: KnownBackup[] = [];
   for (const backup of complete.reverse()) {
     const head = heads.get(backup.id) ?? (await openBackup(target, backup.id).catch(skipDamaged(logger)));

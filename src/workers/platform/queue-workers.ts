@@ -63,7 +63,7 @@ export interface QueueWorkers {
 export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
   const connection = options.connect();
   // The first failure would otherwise begin a series at 1, which is no increase.
-  for (const name of jobNames) options.metrics.jobsEnded.labels(name, 'failed').inc(0);
+  for (const name of [...jobNames, 'unknown']) options.metrics.jobsEnded.labels(name, 'failed').inc(0);
   const workers = queueNames.map((name) => new QueueWorker(name, connection, options));
   return {
     pause: () => {

@@ -54,11 +54,13 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
     };
   }
 
-  test('a worker has failures of all jobs from its start, so that the first one is an increase', async () => {
+  test('a worker has failures of all jobs and postponed items of tasks from its start, so that the first one is an increase', async () => {
     const figure = await metrics(worker.url);
     expect(jobNames).toContain('rename-stack');
-    for (const job of jobNames)
+    for (const job of [...jobNames, 'unknown'])
       expect([job, figure(`holdfast_jobs_ended_total{name="${job}",outcome="failed"}`)]).toEqual([job, 0]);
+    for (const task of ['archive-events', 'drop-old-audit', 'retention', 'scrub'])
+      expect([task, figure(`holdfast_task_postponed_total{name="${task}"}`)]).toEqual([task, 0]);
     const failing = () => metrics(worker.url).then((now) => now('holdfast_task_failing{name="drop-old-audit"}'));
     expect(await failing()).toBe(0);
     const failed = `insert into maintenance_runs (name, last_started_at, failed_at) values ('drop-old-audit', now(), now())

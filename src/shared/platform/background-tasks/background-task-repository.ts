@@ -23,6 +23,7 @@ const RunRow = Type.Object({
   seenAt: Nullable(Timestamp),
 });
 const maxError = 500;
+const cutOff = 'It was cut off';
 /** A task that failed is repeated long before. */
 const failureHours = 24;
 /** How long after the start of a failed run the next one begins, in seconds, if its task runs less often. */
@@ -38,7 +39,7 @@ export function createBackgroundTaskRepository(db: Queryable) {
     /**
      * Claims a task for `claimSeconds` if no other process holds it and its last run either started at least `everySeconds` ago or saved a position
      * to resume from. After a failed run, ten minutes are enough. Ignores times in the future: the clock was set back. Returns null if the task is
-     * not due or held by another process.
+     * not due or held by another process. A run that never ended has failed if the one before it did not end either: it may kill its process.
      */
     claim: (name: string, holder: string, times: { claimSeconds: number; everySeconds: number }) =>
       db.maybeOne(sql.rows(ClaimRow)`
@@ -46,7 +47,9 @@ export function createBackgroundTaskRepository(db: Queryable) {
         insert into maintenance_runs as m (name, claimed_by, claimed_until, last_started_at)
         values (${name}, ${holder}::uuid, ${until(times.claimSeconds)}, clock_timestamp())
         on conflict (name) do update set claimed_by = excluded.claimed_by, claimed_until = excluded.claimed_until,
-          last_started_at = case when m.place is null then excluded.last_started_at else m.last_started_at end
+          last_started_at = case when m.place is null then excluded.last_started_at else m.last_started_at end,
+          last_error = case when m.claimed_by is null then m.last_error else ${cutOff} end,
+          failed_at = case when m.claimed_by is not null and m.last_error = ${cutOff} then clock_timestamp() else m.failed_at end
         where (m.claimed_until is null or m.claimed_until <= clock_timestamp() or m.claimed_until > ${until(times.claimSeconds)})
           and (m.place is not null or m.last_started_at is null or m.last_started_at > clock_timestamp()
             or m.last_started_at <= ${until(-times.everySeconds)}

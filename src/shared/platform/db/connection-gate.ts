@@ -49,6 +49,7 @@ export class ConnectionGate {
   #free: number;
   #othersInside = 0;
   #lastFirstAt = Number.NEGATIVE_INFINITY;
+  #lastServedAt = Number.NEGATIVE_INFINITY;
   #recheck: NodeJS.Timeout | null = null;
 
   constructor(poolSize: number) {
@@ -58,6 +59,11 @@ export class ConnectionGate {
 
   get waiting(): number {
     return this.#first.size + this.#others.size;
+  }
+
+  /** When a caller was last done without an error, as of `performance.now()`. */
+  get lastServedAt(): number {
+    return this.#lastServedAt;
   }
 
   /** Whether there is priority work, or was a moment ago. */
@@ -74,7 +80,9 @@ export class ConnectionGate {
     if (queue.size === 0 && this.#free > 0 && (first || this.#hasCapacity())) this.#enter(first);
     else await this.#wait(limitMs, queue);
     try {
-      return await work();
+      const result = await work();
+      this.#lastServedAt = performance.now();
+      return result;
     } finally {
       this.#free += 1;
       if (first) this.#lastFirstAt = performance.now();

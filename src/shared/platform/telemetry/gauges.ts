@@ -20,6 +20,31 @@ export function oneAtATime<T>(read: () => Promise<T>): () => Promise<T> {
   };
 }
 
+/**
+ * Runs `read` as `oneAtATime` does. A result that comes after the time limit is kept: a query that always takes longer would otherwise never
+ * give one, just when there is much to count.
+ */
+function keepingResult<T>(read: () => Promise<T>) {
+  let latest: T | null = null;
+  const ask = oneAtATime(async () => {
+    latest = await read();
+  });
+  return {
+    /** Returns whether the result was there in time. */
+    ask: (): Promise<boolean> =>
+      withTimeout(ask(), queryLimitMs, noResponse).then(
+        () => true,
+        () => false,
+      ),
+    /** The last result; null: it was taken, or there is none. */
+    take: (): T | null => {
+      const taken = latest;
+      latest = null;
+      return taken;
+    },
+  };
+}
+
 /** Functions that create gauges which are read at each scrape. */
 export function gaugesOf(registers: Registry[]) {
   return {
@@ -87,15 +112,19 @@ export function gaugesOf(registers: Registry[]) {
     ) => {
       let readAt = Number.NEGATIVE_INFINITY;
       let reading: Promise<void> | null = null;
-      const ask = oneAtATime(read);
+      const { ask, take } = keepingResult(read);
+      const set = (): void => {
+        const values = take();
+        if (values) for (const key of keys) created[key].set(values[key]);
+      };
       const readOnce = async (): Promise<void> => {
         readAt = performance.now();
-        const values = await withTimeout(ask(), queryLimitMs, noResponse).catch(() => null);
-        if (values) for (const key of keys) created[key].set(values[key]);
-        else readAt -= Math.max(0, everyMs - retryMs);
+        if (!(await ask())) readAt -= Math.max(0, everyMs - retryMs);
+        set();
       };
       // Gauges of the same scrape are collected at the same time.
       const collect = async (): Promise<void> => {
+        set();
         if (reading === null && performance.now() - readAt < everyMs) return;
         reading ??= readOnce().finally(() => {
           reading = null;
@@ -119,7 +148,7 @@ interface QueriedGauge<L extends string> {
   readonly everyMs: number;
 }
 
-/** `read` returns a function that sets the values it has read. If the query took too long, only the next scrape may call it. */
+/** `read` returns a function that sets the values it has read. If the query took too long, the next scrape calls it. */
 function gaugeByQuery<L extends string>(
   { everyMs, labelNames, ...options }: QueriedGauge<L>,
   read: (gauge: Gauge<L>) => Promise<() => void>,
@@ -129,13 +158,13 @@ function gaugeByQuery<L extends string>(
     ...options,
     labelNames: [...labelNames],
     async collect() {
+      take()?.();
       if (performance.now() - readAt < everyMs) return;
       readAt = performance.now();
-      const set = await withTimeout(ask(), queryLimitMs, noResponse).catch(() => null);
-      if (set) set();
-      else readAt -= Math.max(0, everyMs - retryMs);
+      if (!(await ask())) readAt -= Math.max(0, everyMs - retryMs);
+      take()?.();
     },
   });
-  const ask = oneAtATime(() => read(gauge));
+  const { ask, take } = keepingResult(() => read(gauge));
   return gauge;
 }

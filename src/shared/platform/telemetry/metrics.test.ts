@@ -1,6 +1,8 @@
 import { expect, jest, test } from '@jest/globals';
 import { createMetrics } from './metrics.ts';
 
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
 test('a query that has not answered is not asked again, and its answer is used when it comes', async () => {
   const metrics = createMetrics();
   const answers: ((value: number) => void)[] = [];
@@ -24,6 +26,31 @@ test('a query that has not answered is not asked again, and its answer is used w
   const scrape = metrics.registry.metrics();
   for (const answer of answers) answer(7);
   expect((await scrape).match(/ 7$/gm)).toHaveLength(3);
+});
+
+test('a query that always takes longer than a scrape waits gives its answer to the next one', async () => {
+  const metrics = createMetrics();
+  let reads = 0;
+  const read = async (): Promise<number> => {
+    const answer = ++reads;
+    await sleep(1_500);
+    return answer;
+  };
+  metrics.gaugeByQuery('by_query', 'One label.', 'kind', async () => ({ some: await read() }));
+  metrics.gaugesByQuery({ some: { name: 'shared', help: 'No label.' } }, async () => ({ some: await read() }), 60_000);
+  const scrape = async (): Promise<string[]> => {
+    const text = metrics.registry.metrics();
+    await jest.advanceTimersByTimeAsync(15_000);
+    return (await text).match(/^(by_query|shared)\S* \d$/gm) ?? [];
+  };
+  jest.useFakeTimers();
+  try {
+    expect(await scrape()).toEqual([]);
+    expect(await scrape()).toEqual(['by_query{kind="some"} 1', 'shared 2']);
+    expect(await scrape()).toEqual(['by_query{kind="some"} 3', 'shared 2']);
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 test('a gauge that queries the database is read once per interval, and keeps its value meanwhile', async () => {
