@@ -113,6 +113,7 @@ export const lastSuccessTexts = {
 export const messageListTexts = {
   severities: { debug: 'Debug', info: 'Note', warning: 'Warning', error: 'Error' },
   noMessages: 'No messages',
+  noMessagesYet: 'No messages yet',
   readingTheMessages: 'Reading the messages…',
   noMessagesHint: 'Errors, warnings and the output of the program appear here, by resource.',
   messages: 'Messages',
@@ -177,6 +178,7 @@ export const removalSummaryTexts = {
     ];
     return `Would ${parts.join(' and ') || 'delete nothing'}`;
   },
+  endsEarly: 'The events of this preview are not all here: deletions, which come last, may be missing',
   reading: 'The preview is not yet read to its end: deletions, which come last, may be missing here',
   label: 'Deleted or replaced',
   protected: 'protected',
@@ -317,6 +319,7 @@ export const watchButtonTexts = {
 
 export const waterfallChartTexts = {
   noResourceChanged: 'No resource changed',
+  noResourceChangedYet: 'No resource has changed yet',
   readingTheEvents: 'Reading the events…',
   noResourceHint: 'Each resource that the update changes has a bar here, from its start to its end.',
   label: 'Times of the resources',
