@@ -60,7 +60,8 @@ export class EventFeed {
       }
       if (signal.aborted) return;
       // The last events were stored before the update ended, so they are read after its end was seen.
-      if (isFirst || !wasRunning) this.#change(onChange, () => Object.assign(this, { isCaughtUp: true, isOver: !wasRunning }));
+      if (isFirst || !wasRunning)
+        this.#change(onChange, () => Object.assign(this, { isCaughtUp: true, isOver: !wasRunning }));
       if (!wasRunning) return;
       isFirst = false;
       if (this.#source.isRunning()) await this.#source.wait(signal);

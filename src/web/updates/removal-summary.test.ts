@@ -12,7 +12,13 @@ interface Case {
   readonly hasGaps?: boolean;
 }
 
-function titleOf({ hasGaps = false, hasSummary = true, isOver = true, op = 'same', status = 'succeeded' }: Case): string {
+function titleOf({
+  hasGaps = false,
+  hasSummary = true,
+  isOver = true,
+  op = 'same',
+  status = 'succeeded',
+}: Case): string {
   const progress = new UpdateProgress();
   const urn = 'urn:pulumi:dev::web::aws:s3/bucket:Bucket::a';
   progress.add({ sequence: 0, timestamp: 1, resourcePreEvent: { metadata: { op, urn } } });

@@ -271,7 +271,10 @@ export class UpdateProgress {
 
   /** Makes a list as if the part with `sequence` had come in its order. */
   #joinAgain(list: Diagnostic[], parts: readonly Diagnostic[], sequence: number): void {
-    const from = Math.max(0, list.findLastIndex((message) => message.sequence < sequence));
+    const from = Math.max(
+      0,
+      list.findLastIndex((message) => message.sequence < sequence),
+    );
     const first = Math.min(list[from]?.sequence ?? sequence, sequence);
     for (const { severity } of list.splice(from)) if (severity !== 'debug') this.diagnosticCounts[severity] -= 1;
     for (const part of parts.slice(parts.findIndex((each) => each.sequence >= first))) this.#join(list, part);
