@@ -193,13 +193,13 @@ export const updateActionsTexts = {
   cancel: 'Cancel',
   dialogs: {
     cancel: {
-      title: 'Cancel this update?',
+      title: (stack: string) => `Cancel this update of ${stack}?`,
       description:
         'The CLI loses its lock at once. Steps in progress may finish in the cloud without being saved; the stack then has pending operations.',
       action: 'Cancel the update',
     },
     drain: {
-      title: 'Drain this update?',
+      title: (stack: string) => `Drain this update of ${stack}?`,
       description:
         'It starts no new steps. The steps in progress are finished and saved, and then the CLI ends the update.',
       action: 'Drain the update',
