@@ -5,7 +5,7 @@ import type { StackRef } from './procedure-types.ts';
 /** The actions of the current page, by their names in the command palette. */
 const actions = new Map<string, () => void>();
 /** The action to run once a page that offers it is shown. */
-let wanted: string | null = null;
+let wanted: { readonly name: string } | null = null;
 
 /** Offers an action of a page to the command palette while the page is shown. `run`: null where the user may not. */
 export function usePageAction(name: string, run: (() => void) | null): void {
@@ -14,16 +14,17 @@ export function usePageAction(name: string, run: (() => void) | null): void {
     latest.current = run;
   });
   const isOffered = run !== null;
-  useEffect(() => {
-    if (!isOffered) return undefined;
-    const call = (): void => latest.current?.();
-    actions.set(name, call);
-    if (wanted === name) {
-      wanted = null;
-      call();
-    }
-    return () => void (actions.get(name) === call && actions.delete(name));
-  }, [name, isOffered]);
+  useEffect(() => (isOffered ? offerAction(name, () => latest.current?.()) : undefined), [name, isOffered]);
+}
+
+/** Returns a function that ends the offer. */
+export function offerAction(name: string, call: () => void): () => void {
+  actions.set(name, call);
+  if (wanted?.name === name) {
+    wanted = null;
+    call();
+  }
+  return () => void (actions.get(name) === call && actions.delete(name));
 }
 
 /** Offers to copy the name of the stack on view. Browsers permit it only on pages that were loaded over TLS, or from this computer. */
@@ -38,9 +39,21 @@ export function listPageActions(): readonly string[] {
   return [...actions.keys()];
 }
 
-/** Runs an action of the current page, or of the next page that offers it. */
+/** Runs an action of the current page, if it still offers it. */
 export function runPageAction(name: string): void {
+  actions.get(name)?.();
+}
+
+/** Runs an action of the page that is gone to, once it offers it. Returns a function that gives it up. */
+export function awaitPageAction(name: string): () => void {
+  const asked = { name };
+  wanted = asked;
   const run = actions.get(name);
-  if (run) run();
-  else wanted = name;
+  if (run) {
+    wanted = null;
+    run();
+  }
+  return () => {
+    if (wanted === asked) wanted = null;
+  };
 }
