@@ -2,7 +2,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { X } from 'lucide-react';
 import { type ReactNode, useEffect, useRef } from 'react';
-import { PartProblem, Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { PartProblem, useProblem } from '../../platform/app/problem-pages.tsx';
 import type { StackRef } from '../../platform/app/procedure-types.ts';
 import { nameInUrn, shortType } from '../../platform/app/resource-name.ts';
 import { stopsUnread, trpc } from '../../platform/app/trpc.ts';
@@ -65,8 +65,9 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, take
           <X size={16} />
         </Button>
       </header>
-      {problem ? <Problem {...problem} /> : query.isPending ? <Skeleton width="70%" /> : null}
-      {resource === undefined ? null : (
+      {problem ? <PartProblem {...problem} /> : query.isPending ? <Skeleton width="70%" /> : null}
+      {/* What was read before it was deleted stays in the query. */}
+      {resource === undefined || problem ? null : (
         <>
           <FactList>
             <FactRow name={resourceTexts.urn}>
@@ -94,7 +95,7 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, take
               onChange={({ target }) => onBlame(target.checked)}
             />
           ) : null}
-          {blameProblem ? <Problem {...blameProblem} /> : null}
+          {blameProblem ? <PartProblem {...blameProblem} /> : null}
           <Properties
             title={resourceTexts.inputs}
             part="inputs"
