@@ -102,6 +102,7 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, take
             stack={stack}
             urn={urn}
             value={resource.inputs}
+            digest={resource.digests.inputs}
             annotate={annotation(blame.data, stack, 'inputs')}
           />
           <Properties
@@ -110,6 +111,7 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, take
             stack={stack}
             urn={urn}
             value={resource.outputs}
+            digest={resource.digests.outputs}
             annotate={annotation(blame.data, stack, 'outputs')}
           />
           <Relatives titleOf={resourceTexts.dependsOn} urns={resource.dependencies} onOpen={onOpen} />
@@ -136,6 +138,7 @@ function hasProperties(value: unknown): boolean {
 
 function Properties({
   annotate,
+  digest,
   part,
   stack,
   title,
@@ -145,6 +148,8 @@ function Properties({
   readonly title: string;
   readonly part: 'inputs' | 'outputs';
   readonly value: unknown;
+  /** Identifies `value`: secrets are at places in it. */
+  readonly digest: string | null;
   readonly annotate: ((path: string) => ReactNode) | undefined;
   readonly stack: StackRef;
   readonly urn: string;
@@ -157,7 +162,11 @@ function Properties({
         value={value}
         annotate={annotate}
         renderSecret={({ parts, path }) => (
-          <Secret stack={stack} name={path} location={{ of: 'resource', urn, part, path: [...parts] }} />
+          <Secret
+            stack={stack}
+            name={path}
+            location={{ of: 'resource', urn, part, path: [...parts], ...(digest !== null && { digest }) }}
+          />
         )}
       />
     </Section>
