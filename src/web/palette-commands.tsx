@@ -19,9 +19,9 @@ import {
 import { type ReactNode, useDeferredValue } from 'react';
 import { mainPages } from './main-pages.ts';
 import { operatorPages } from './operator/operator-pages.ts';
+import { awaitPageAction, runPageAction } from './palette-actions.ts';
 import { useMe } from './platform/app/me.ts';
 import { organizationPages, useMayManage } from './platform/app/organization-pages.ts';
-import { awaitPageAction, runPageAction } from './platform/app/page-actions.ts';
 import type { StackRef } from './platform/app/procedure-types.ts';
 import type { SectionLink } from './platform/app/section-layout.tsx';
 import { signOut } from './platform/app/session.ts';

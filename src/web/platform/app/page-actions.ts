@@ -2,10 +2,11 @@ import { useEffect, useRef } from 'react';
 import { pageActionTexts } from '../texts.tsx';
 import type { StackRef } from './procedure-types.ts';
 
-/** The actions of the current page, by their names in the command palette. */
-const actions = new Map<string, () => void>();
-/** The action to run once a page that offers it is shown. */
-let wanted: { readonly name: string } | null = null;
+/** The actions of the current page, by their names in the command palette, and the one to run once a page that offers it is shown. */
+export const pageActions: { readonly offered: Map<string, () => void>; wanted: { readonly name: string } | null } = {
+  offered: new Map(),
+  wanted: null,
+};
 
 /** Offers an action of a page to the command palette while the page is shown. `run`: null where the user may not. */
 export function usePageAction(name: string, run: (() => void) | null): void {
@@ -19,41 +20,17 @@ export function usePageAction(name: string, run: (() => void) | null): void {
 
 /** Returns a function that ends the offer. */
 export function offerAction(name: string, call: () => void): () => void {
-  actions.set(name, call);
+  const { offered, wanted } = pageActions;
+  offered.set(name, call);
   if (wanted?.name === name) {
-    wanted = null;
+    pageActions.wanted = null;
     call();
   }
-  return () => void (actions.get(name) === call && actions.delete(name));
+  return () => void (offered.get(name) === call && offered.delete(name));
 }
 
 /** Offers to copy the name of the stack on view. Browsers permit it only on pages that were loaded over TLS, or from this computer. */
 export function useCopyAction({ organization, project, stack }: StackRef): void {
   const copy = (): void => void navigator.clipboard.writeText(`${organization}/${project}/${stack}`).catch(() => {});
   usePageAction(pageActionTexts.copyStackName, window.isSecureContext ? copy : null);
-}
-
-/** Names of the actions of the current page. */
-export function listPageActions(): readonly string[] {
-  wanted = null;
-  return [...actions.keys()];
-}
-
-/** Runs an action of the current page, if it still offers it. */
-export function runPageAction(name: string): void {
-  actions.get(name)?.();
-}
-
-/** Runs an action of the page that is gone to, once it offers it. Returns a function that gives it up. */
-export function awaitPageAction(name: string): () => void {
-  const asked = { name };
-  wanted = asked;
-  const run = actions.get(name);
-  if (run) {
-    wanted = null;
-    run();
-  }
-  return () => {
-    if (wanted === asked) wanted = null;
-  };
 }

@@ -1,5 +1,6 @@
 import { expect, jest, test } from '@jest/globals';
-import { awaitPageAction, listPageActions, offerAction, runPageAction } from './page-actions.ts';
+import { awaitPageAction, listPageActions, runPageAction } from './palette-actions.ts';
+import { offerAction } from './platform/app/page-actions.ts';
 
 test('an action of the page that has gone since the palette opened runs on no other page', () => {
   const cancel = jest.fn();
