@@ -2,7 +2,7 @@ import { Check, Lock, TriangleAlert } from 'lucide-react';
 import { useState } from 'react';
 import type { UpdateDetails } from '../platform/app/procedure-types.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
-import { Notice } from '../platform/ui/notification.tsx';
+import { Notice } from '../platform/ui/notice.tsx';
 import type { EventFeed } from './event-feed.ts';
 import styles from './removal-summary.module.css';
 import { removalSummaryTexts } from './texts.tsx';
