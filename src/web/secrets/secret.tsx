@@ -82,7 +82,8 @@ export function Secret({
       else if (document.visibilityState !== 'hidden') replace(revealed.value);
     } catch (error) {
       setProblem(error instanceof Error ? error.message : secretTexts.notNow);
-      if (errorCode(error) === 'CONFLICT') void queryClient.invalidateQueries({ queryKey: trpc.resources.get.pathKey() });
+      if (errorCode(error) === 'CONFLICT')
+        void queryClient.invalidateQueries({ queryKey: trpc.resources.get.pathKey() });
     } finally {
       isAsking.current = false;
     }

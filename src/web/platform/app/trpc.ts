@@ -2,7 +2,15 @@ import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { createTRPCClient, httpSubscriptionLink } from '@trpc/client';
 import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query';
 import { proxyTexts } from '../texts.tsx';
-import { errorCode, isUnreached, mayRetry, ProxyAnswerError, proxyAnswer, repeatAfter, retryDelay } from './api-error.ts';
+import {
+  errorCode,
+  isUnreached,
+  mayRetry,
+  ProxyAnswerError,
+  proxyAnswer,
+  repeatAfter,
+  retryDelay,
+} from './api-error.ts';
 import { callLink } from './call-link.ts';
 import type { AppRouter } from './procedure-types.ts';
 import { noteReached } from './reachability.ts';
