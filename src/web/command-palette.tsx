@@ -1,8 +1,8 @@
 import { Search } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import styles from './command-palette.module.css';
+import { listPageActions } from './palette-actions.ts';
 import { type Command, searchId, useCommands } from './palette-commands.tsx';
-import { listPageActions } from './platform/app/page-actions.ts';
 import { paletteTexts } from './platform/app/texts.tsx';
 import { CutName } from './platform/ui/cut-name.tsx';
 import { Dialog } from './platform/ui/dialog.tsx';

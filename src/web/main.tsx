@@ -1,20 +1,29 @@
 import { CSPProvider } from '@base-ui/react/csp-provider';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
-import { type ReactNode, StrictMode } from 'react';
+import { type ReactNode, StrictMode, useEffect } from 'react';
 import { createRoot } from 'react-dom/client';
 import './platform/app/tokens.css';
 import './platform/app/base.css';
 import { ChunkNotice } from './platform/app/chunk-notice.tsx';
-import { hasLoss, noteInput, useSessionEnded } from './platform/app/session.ts';
+import { useMeQuery } from './platform/app/me.ts';
+import { hasLoss, noteInput, noteUser, useSessionEnded } from './platform/app/session.ts';
 import { queryClient } from './platform/app/trpc.ts';
 import { sessionTexts } from './platform/texts.tsx';
 import { SubmitBlock } from './platform/ui/submit-block.ts';
 import { router } from './router.tsx';
 
+const endedPollMs = 10_000;
+
 /** Open forms use this to say that the session has ended. */
 function SessionHalt({ children }: { readonly children: ReactNode }) {
-  return <SubmitBlock value={useSessionEnded() ? <Ended /> : null}>{children}</SubmitBlock>;
+  const isEnded = useSessionEnded();
+  const { data, dataUpdatedAt } = useMeQuery(isEnded ? endedPollMs : undefined);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each answer counts, also one like the last.
+  useEffect(() => {
+    if (data) noteUser(data.login);
+  }, [data, dataUpdatedAt]);
+  return <SubmitBlock value={isEnded ? <Ended /> : null}>{children}</SubmitBlock>;
 }
 
 function Ended() {

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { type LinkProps, useNavigate } from '@tanstack/react-router';
+import { type LinkProps, useNavigate, useRouter } from '@tanstack/react-router';
 import {
   Activity,
   Bookmark,
@@ -19,9 +19,9 @@ import {
 import { type ReactNode, useDeferredValue } from 'react';
 import { mainPages } from './main-pages.ts';
 import { operatorPages } from './operator/operator-pages.ts';
+import { awaitPageAction, runPageAction } from './palette-actions.ts';
 import { useMe } from './platform/app/me.ts';
 import { organizationPages, useMayManage } from './platform/app/organization-pages.ts';
-import { runPageAction } from './platform/app/page-actions.ts';
 import type { StackRef } from './platform/app/procedure-types.ts';
 import type { SectionLink } from './platform/app/section-layout.tsx';
 import { signOut } from './platform/app/session.ts';
@@ -78,6 +78,7 @@ export function useCommands(
   actions: readonly string[],
 ): { readonly commands: readonly Command[]; readonly isAnswered: boolean } {
   const navigate = useNavigate();
+  const router = useRouter();
   const me = useMe();
   const favorites = useFavorites(me?.login);
   const owners = useViewOwners();
@@ -136,8 +137,14 @@ export function useCommands(
     ...actions.map((name) => action(name, () => runPageAction(name))),
     ...elsewhere.map(({ name, to }) =>
       action(name, () => {
-        runPageAction(name);
-        void navigate({ to, params: { organization } } as LinkProps);
+        const giveUp = awaitPageAction(name);
+        void navigate({ to, params: { organization } } as LinkProps).then(() => {
+          const end = router.subscribe('onBeforeNavigate', ({ pathChanged }) => {
+            if (!pathChanged) return;
+            giveUp();
+            end();
+          });
+        });
       }),
     ),
     ...ofOrganization,

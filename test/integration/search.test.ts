@@ -624,6 +624,18 @@ describe('a secret', () => {
     expect(JSON.stringify(recorded)).not.toMatch(/sesame|hidden text|a\.example/);
   });
 
+  test('of a resource is shown only beside what was shown around it', async () => {
+    const { organization, project, stack: name } = stack;
+    const shown = await ask(app, stack.auth.replace('token ', ''), 'resources.get', {
+      ...{ organization, project, stack: name, urn },
+    });
+    const { inputs, outputs } = shown.data.digests;
+    expect([inputs, outputs]).toEqual([expect.stringMatching(/^[\w-]{43}$/), null]);
+    const place = { of: 'resource', urn, part: 'inputs', path: ['list', 1, 'pass'] };
+    expect((await reveal({ ...place, digest: inputs })).data?.value).toBe('hidden text');
+    expect(await reveal({ ...place, digest: 'x'.repeat(43) })).toMatchObject({ status: 409 });
+  });
+
   test('of another provider, or what is none, is not shown', async () => {
     const ofOther = await reveal({ of: 'resource', urn, part: 'inputs', path: ['other'] });
     expect(ofOther).toMatchObject({ status: 400, error: { kind: 'not-decryptable', message: /only the cli/i } });

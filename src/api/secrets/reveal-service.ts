@@ -23,6 +23,8 @@ export type SecretLocation =
       readonly urn: string;
       readonly part: 'inputs' | 'outputs';
       readonly path: readonly (string | number)[];
+      /** Of the part, as `resources.get` has shown it. */
+      readonly digest?: string | undefined;
     };
 
 const maxValueBytes = 1024 * 1024;
@@ -48,7 +50,7 @@ export class RevealService {
 
   /**
    * The plaintext of a value: text unchanged, other values as JSON. The read is recorded with the location of the value before it returns. Throws
-   * NotFoundError, InvalidRequestError if only the CLI can decrypt it, UnavailableError, and what `scan` throws.
+   * NotFoundError, ConflictError if the resource is not as it was shown, InvalidRequestError if only the CLI can decrypt it, UnavailableError, and what `scan` throws.
    */
   async reveal(
     scan: StateScan,
@@ -87,7 +89,7 @@ export class RevealService {
     const text =
       location.of === 'output'
         ? await this.#readOutput(scan, ref, location.name)
-        : await this.#resources.readProperty(scan, ref, location.urn, location.part, location.path);
+        : await this.#readProperty(scan, ref, location);
     if (text === null) return null;
     if (text.length > maxValueBytes)
       throw new NotOursError('The value is too large to be shown here; the CLI shows it');
@@ -101,6 +103,11 @@ export class RevealService {
         return textOf(replaceRanges(text, ranges));
       },
     };
+  }
+
+  #readProperty(scan: StateScan, ref: StackRef, location: SecretLocation & { of: 'resource' }): Promise<Buffer | null> {
+    const { digest = null, part, path, urn } = location;
+    return this.#resources.readProperty(scan, ref, urn, part, path, digest);
   }
 
   async #readOutput(scan: StateScan, ref: StackRef, name: string): Promise<Buffer | null> {

@@ -19,6 +19,7 @@ const Location = Type.Union([
     urn: text(8_000),
     part: Type.Union([Type.Literal('inputs'), Type.Literal('outputs')]),
     path: Type.Array(Type.Union([text(1_000), Type.Integer({ minimum: 0 })]), { minItems: 1, maxItems: maxDepth }),
+    digest: Type.Optional(text(100)),
   }),
 ]);
 

@@ -1,4 +1,4 @@
-import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { type JsonSpan, scanJsonInSlices, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { denseSliceBytes } from '../../shared/platform/slices/slices.ts';
 import type { ResourceView } from '../../shared/search/resource-facts.ts';
@@ -17,7 +17,7 @@ import {
 import { noSuchVersion } from './no-such-version.ts';
 import { findResource } from './resources/find-resource.ts';
 import { readGraph } from './resources/read-graph.ts';
-import { redactedJsonInSlices } from './resources/redacted-json.ts';
+import { redactedDigest, redactedJsonInSlices } from './resources/redacted-json.ts';
 import { authorView, blameResource } from './resources/resource-blame.ts';
 
 /** Larger inputs or outputs are not shown, in bytes. */
@@ -48,7 +48,7 @@ export class ResourceService {
 
   /**
    * One resource, with the inputs and outputs of the newest state, or of a version; secrets are redacted. Of an older version, only what its
-   * state has is shown. Throws NotFoundError, and what `scan` throws.
+   * state has is shown. `digests` identify what is shown. Throws NotFoundError, and what `scan` throws.
    */
   async get(scan: StateScan, ref: StackRef, urn: string, version: number | null) {
     const stack = await this.#find(ref);
@@ -66,6 +66,10 @@ export class ResourceService {
       id: view.string('id') || null,
       inputs: await redactedJsonInSlices(view.raw('inputs'), maxViewBytes),
       outputs: await redactedJsonInSlices(view.raw('outputs'), maxViewBytes),
+      digests: {
+        inputs: await redactedDigest(view.raw('inputs'), maxViewBytes),
+        outputs: await redactedDigest(view.raw('outputs'), maxViewBytes),
+      },
       dependencies,
       dependents: version === null ? await rows.listDependents(stack.stackId, key, maxDependents) : [],
       ...versionsOf(stack),
@@ -80,16 +84,23 @@ export class ResourceService {
     return { ...blame, ...versionsOf(stack) };
   }
 
-  /** The raw JSON of a property of a resource in the newest state; null if there is none. Throws NotFoundError, and what `scan` throws. */
+  /**
+   * The raw JSON of a property of a resource in the newest state; null if there is none. `digest`: that of the part as it was shown, or null.
+   * Throws NotFoundError, ConflictError if the part has changed since, and what `scan` throws.
+   */
   async readProperty(
     scan: StateScan,
     ref: StackRef,
     urn: string,
     part: 'inputs' | 'outputs',
     path: readonly (string | number)[],
+    digest: string | null,
   ): Promise<Buffer | null> {
     const view = await this.#view(scan, ref, await this.#find(ref), urn, null);
     const values = view.raw(part);
+    // An item of a list may have another place now: its place would be that of another secret.
+    if (digest !== null && digest !== (await redactedDigest(values, maxViewBytes)))
+      throw new ConflictError('The resource has changed since it was shown: look at it again');
     if (values === null) return null;
     let found: Buffer | null = null;
     const onValue = (at: readonly (string | number)[], span: JsonSpan): void => {

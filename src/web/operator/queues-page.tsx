@@ -112,6 +112,10 @@ const states = {
   failed: { text: queueTexts.failed, tone: 'failure', Icon: CircleX },
 } as const;
 
+function nameOf({ id, name }: Job): string {
+  return `${name.replaceAll('-', ' ')} ${id.slice(0, 8)}`;
+}
+
 function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<Job>[] {
   const size = queue.name === 'large' ? 'large' : 'small';
   return [
@@ -152,7 +156,7 @@ function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<J
             {job.canRetry ? (
               <Button
                 size="small"
-                aria-label={queueTexts.retryJob(`${job.name} ${job.id.slice(0, 8)}`)}
+                aria-label={queueTexts.retryJob(nameOf(job))}
                 onClick={() => onAsk({ way: 'retry', queue: size, job })}
               >
                 {queueTexts.retry}
@@ -160,7 +164,7 @@ function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<J
             ) : null}
             <Button
               size="small"
-              aria-label={queueTexts.discardJob(`${job.name} ${job.id.slice(0, 8)}`)}
+              aria-label={queueTexts.discardJob(nameOf(job))}
               onClick={() => onAsk({ way: 'discard', queue: size, job })}
             >
               {queueTexts.discard}
@@ -181,7 +185,7 @@ function AskJob({ asked: { job, queue, way }, onClose }: { readonly asked: Asked
   const mutation = way === 'retry' ? retry : discard;
   return (
     <ActionDialog
-      title={way === 'retry' ? queueTexts.retryTitle : queueTexts.discardTitle}
+      title={way === 'retry' ? queueTexts.retryTitle(nameOf(job)) : queueTexts.discardTitle(nameOf(job))}
       description={way === 'retry' ? queueTexts.retryLead : queueTexts.discardLead}
       action={way === 'retry' ? queueTexts.runAgain : queueTexts.discardIt}
       isDanger={way === 'discard'}

@@ -157,7 +157,7 @@ export const queueTexts = {
   discardJob: (job: string) => `Discard ${job}`,
   discardLead:
     'Only this record is removed. The caller already got an error; cleanup jobs are scheduled again automatically.',
-  discardTitle: 'Discard this job?',
+  discardTitle: (job: string) => `Discard ${job}?`,
   error: 'Error',
   failed: 'Failed',
   inRedis: (redis: { readonly time: string; readonly used: string; readonly limit: string | null }) =>
@@ -175,7 +175,7 @@ export const queueTexts = {
   retry: 'Retry',
   retryJob: (job: string) => `Retry ${job}`,
   retryLead: 'The job is queued again. Running it twice does no harm.',
-  retryTitle: 'Run this job again?',
+  retryTitle: (job: string) => `Run ${job} again?`,
   runAgain: 'Run it again',
   running: 'Running',
   smallWrites: 'Small writes',

@@ -108,6 +108,7 @@ export const themeTexts = {
 } as const;
 
 export const proxyTexts = {
+  mayBeDone: ' It may be done: look before you repeat it.',
   answeredInPlace: (status: number) =>
     `A proxy answered in place of the server (status ${status}). The server may be restarting or overloaded.`,
   answeredWithPage: (status: number) =>

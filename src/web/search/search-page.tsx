@@ -85,7 +85,8 @@ const columns: readonly Column<FoundResource>[] = [
         <Link
           to="/$organization/$project/$stack"
           params={{ organization: item.organization, project: item.project, stack: item.stack }}
-          search={{ tab: 'resources', urn: item.urn }}
+          // Its URN leads to its replacement.
+          search={{ tab: 'resources', ...(item.isDeleted ? { text: item.name } : { urn: item.urn }) }}
           title={item.urn}
         >
           {item.name}

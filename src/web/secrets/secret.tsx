@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { Eye, EyeOff } from 'lucide-react';
 import { useCallback, useEffect, useRef, useState } from 'react';
+import { errorCode } from '../platform/app/api-error.ts';
 import type { SecretLocation, StackRef } from '../platform/app/procedure-types.ts';
-import { apiClient, trpc } from '../platform/app/trpc.ts';
+import { apiClient, queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { CopyButton } from '../platform/ui/code.tsx';
 import { Redacted } from '../platform/ui/json-view.tsx';
@@ -47,6 +48,12 @@ export function Secret({
     if (hadFocus.current) place.current?.querySelector<HTMLElement>('[data-focus]')?.focus();
     hadFocus.current = false;
   }, [value]);
+  // The value was that of the item that was at this place.
+  const shownOf = location.of === 'resource' ? location.digest : undefined;
+  const current = useRef(shownOf);
+  current.current = shownOf;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when what is around it has changed.
+  useEffect(() => replace(null), [replace, shownOf]);
   useEffect(() => {
     if (value === null) return undefined;
     const hide = (): void => replace(null);
@@ -70,10 +77,13 @@ export function Secret({
     try {
       const { organization, project, stack: of } = stack;
       const revealed = await apiClient.secrets.reveal.mutate({ organization, project, stack: of, location });
+      if (current.current !== shownOf) setProblem(secretTexts.notNow);
       // It would stand there on return.
-      if (document.visibilityState !== 'hidden') replace(revealed.value);
+      else if (document.visibilityState !== 'hidden') replace(revealed.value);
     } catch (error) {
       setProblem(error instanceof Error ? error.message : secretTexts.notNow);
+      if (errorCode(error) === 'CONFLICT')
+        void queryClient.invalidateQueries({ queryKey: trpc.resources.get.pathKey() });
     } finally {
       isAsking.current = false;
     }

@@ -41,6 +41,7 @@ export const resourceListTexts = {
   resources: 'Resources',
   showAs: 'Show as',
   soFar: (version: number) => `An update is running: these are the resources of version ${version} so far.`,
+  toBeDeleted: 'to be deleted',
   tree: 'Tree',
 } as const;
 

@@ -30,7 +30,7 @@ test('reads all events of an ended update once', async () => {
   const { feed, reads } = arriving([range(0, 450)]);
   await feed.run(() => {}, new AbortController().signal);
   expect(feed.progress.eventCount).toBe(450);
-  expect(feed.isCaughtUp).toBe(true);
+  expect(feed).toMatchObject({ isCaughtUp: true, isOver: true, hasGaps: false });
   expect(reads).toEqual([null, '199', '399']);
 });
 
@@ -45,6 +45,47 @@ test('continues while the update runs, and finds batches that arrive late', asyn
   await feed.run(() => (changes += 1), new AbortController().signal);
   expect(feed.progress.eventCount).toBe(720);
   expect(changes).toBeGreaterThanOrEqual(4);
+});
+
+test('finds a batch that the CLI repeats long after later ones: at once, or at the end', async () => {
+  const late = range(300, 350);
+  const rest = [...range(0, 300), ...range(350, 1_200)];
+  const { feed, reads } = arriving([rest, late, [], range(1_200, 1_210)]);
+  const counts: number[] = [];
+  await feed.run(() => counts.push(feed.progress.eventCount), new AbortController().signal);
+  expect(counts).toContain(1_200);
+  expect(feed).toMatchObject({ isOver: true, hasGaps: false, progress: { eventCount: 1_210 } });
+  // One older page, and the newest two.
+  expect(reads).toEqual(
+    [null, 199, 449, 649, 849, 1049, 199, 849, 1049, 849, 1049, 849, 1049].map((after) => after && String(after)),
+  );
+
+  const atEnd = arriving([rest, range(1_200, 1_210), [...late, ...range(1_210, 1_220)]]);
+  await atEnd.feed.run(() => {}, new AbortController().signal);
+  expect(atEnd.feed).toMatchObject({ isOver: true, hasGaps: false, progress: { eventCount: 1_220 } });
+});
+
+test('says so if events never arrive, and does not wait for them', async () => {
+  const { feed } = arriving([range(0, 500), range(600, 700), range(700, 720)]);
+  await feed.run(() => {}, new AbortController().signal);
+  expect(feed).toMatchObject({ isOver: true, hasGaps: true, progress: { eventCount: 620 } });
+});
+
+test('is over once the end was seen and the last events were read, not before', async () => {
+  const { feed } = arriving([range(0, 250), range(250, 260), range(260, 270)]);
+  const seen: unknown[] = [];
+  await feed.run(
+    () => seen.push(`${feed.progress.eventCount} ${feed.isCaughtUp} ${feed.isOver}`),
+    new AbortController().signal,
+  );
+  expect(seen).toEqual([
+    '200 false false',
+    '250 false false',
+    '250 true false',
+    '260 true false',
+    '270 true false',
+    '270 true true',
+  ]);
 });
 
 test('stops when its signal is aborted', async () => {

@@ -1,4 +1,5 @@
 import { readEvent } from './engine-event.ts';
+import { MissingEvents } from './missing-events.ts';
 import { UpdateProgress } from './update-progress.ts';
 
 /** A page of events, the oldest first. `next`: where the following page begins, or null at the current end. */
@@ -20,44 +21,78 @@ export class EventFeed {
   readonly progress = new UpdateProgress();
   /** Whether all events that existed at the start have been read once. */
   isCaughtUp = false;
+  /** Whether the update has ended, and all its events have been read. */
+  isOver = false;
   /** Changes with everything above: the view is rebuilt when it does. */
   revision = 0;
   readonly #source: EventSource;
+  readonly #missing = new MissingEvents();
+  /** Where pages begin, by the event after which each does. */
+  readonly #starts = new Map<number, string>();
 
   constructor(source: EventSource) {
     this.#source = source;
   }
 
+  /** Whether events are missing between others. */
+  get hasGaps(): boolean {
+    return this.#missing.first !== null;
+  }
+
   /** Reads until the update has ended and all its events are here. Rejects if a page cannot be read. */
   async run(onChange: () => void, signal: AbortSignal): Promise<void> {
+    let isFirst = true;
     // Where the newest two pages begin. The CLI sends up to three batches of 50 events at a time, which arrive in any
-    // order: late events are on these pages, so they are read again.
+    // order: late events are on these pages mostly, so they are read again.
     let newest: (string | null)[] = [null];
     while (!signal.aborted) {
       const wasRunning = this.#source.isRunning();
-      for (let cursor = newest[0] ?? null; ; ) {
-        const page = await this.#source.fetchPage(cursor, signal);
-        if (signal.aborted) return;
-        this.#add(page, onChange);
-        if (signal.aborted) return;
-        if (page.next === null) break;
-        cursor = page.next;
+      const gap = wasRunning ? this.#missing.firstAwaited() : this.#missing.first;
+      let cursor = newest[0] ?? null;
+      // A batch that was repeated is on an older page. While more events come, one such page per round is enough.
+      if (gap !== null && wasRunning) await this.#read(this.#startOf(gap), onChange, signal);
+      else if (gap !== null) cursor = this.#startOf(gap);
+      while (!signal.aborted) {
+        const next = await this.#read(cursor, onChange, signal);
+        if (next === null) break;
+        cursor = next;
         if (cursor !== newest.at(-1)) newest = [newest.at(-1) ?? null, cursor];
       }
-      if (!this.isCaughtUp) this.#change(onChange, () => (this.isCaughtUp = true));
+      if (signal.aborted) return;
       // The last events were stored before the update ended, so they are read after its end was seen.
+      if (isFirst || !wasRunning)
+        this.#change(onChange, () => Object.assign(this, { isCaughtUp: true, isOver: !wasRunning }));
       if (!wasRunning) return;
+      isFirst = false;
       if (this.#source.isRunning()) await this.#source.wait(signal);
     }
   }
 
-  #add(page: EventPage, onChange: () => void): void {
+  /** Reads a page. Returns where the following one begins; null at the end, or if nobody waits any more. */
+  async #read(cursor: string | null, onChange: () => void, signal: AbortSignal): Promise<string | null> {
+    const page = await this.#source.fetchPage(cursor, signal);
+    if (signal.aborted) return null;
     let added = 0;
+    let last = -1;
     for (const item of page.items) {
+      const sequence = (item as { readonly sequence?: unknown } | null)?.sequence;
+      if (typeof sequence === 'number') {
+        this.#missing.note(sequence);
+        last = sequence;
+      }
       const event = readEvent(item);
       if (event !== null && this.progress.add(event)) added += 1;
     }
+    if (page.next !== null) this.#starts.set(last, page.next);
     if (added > 0) this.#change(onChange, () => {});
+    return page.next;
+  }
+
+  /** Where the page begins that has an event, as far as pages are known. */
+  #startOf(sequence: number): string | null {
+    let start: number | null = null;
+    for (const after of this.#starts.keys()) if (after < sequence && after > (start ?? -1)) start = after;
+    return start === null ? null : (this.#starts.get(start) ?? null);
   }
 
   #change(onChange: () => void, change: () => void): void {

@@ -55,7 +55,8 @@ export function EventList({ search, stack, update }: EventListProps) {
   );
   useRefetchOnChange(update.status, query.refetch);
   const problem = useProblem(query);
-  const rows = useMemo(() => listRows(query.data?.pages ?? [], search.text ?? ''), [query.data, search.text]);
+  const pages = problem ? undefined : query.data?.pages;
+  const rows = useMemo(() => listRows(pages ?? [], search.text ?? ''), [pages, search.text]);
   return (
     <ListSection
       label={eventListTexts.events}

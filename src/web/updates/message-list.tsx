@@ -22,7 +22,8 @@ import {
 import styles from './message-list.module.css';
 import { messageListTexts } from './texts.tsx';
 import type { UpdateSearch } from './update-search.ts';
-import type { LiveProgress } from './use-update.ts';
+import { isActive } from './update-status.ts';
+import { hasRead, type LiveProgress } from './use-update.ts';
 
 const icons = { debug: Info, info: Info, warning: TriangleAlert, error: CircleX } as const;
 const labels = messageListTexts.severities;
@@ -65,7 +66,15 @@ export function MessageList({ live, search, update }: MessageListProps) {
   }, [line, isThere]);
   if (groups.length === 0) {
     return (
-      <Empty title={feed.isCaughtUp ? messageListTexts.noMessages : messageListTexts.readingTheMessages}>
+      <Empty
+        title={
+          !hasRead(live, update)
+            ? messageListTexts.readingTheMessages
+            : isActive(update)
+              ? messageListTexts.noMessagesYet
+              : messageListTexts.noMessages
+        }
+      >
         <p>{messageListTexts.noMessagesHint}</p>
       </Empty>
     );

@@ -15,7 +15,7 @@ import { progressTreeTexts } from './texts.tsx';
 import { listTreeRows, type TreeRow } from './tree-rows.ts';
 import type { UpdateSearch } from './update-search.ts';
 import { isActive } from './update-status.ts';
-import { type LiveProgress, useNowSeconds } from './use-update.ts';
+import { hasRead, type LiveProgress, useNowSeconds } from './use-update.ts';
 
 const rowPixels = 36;
 
@@ -40,17 +40,17 @@ export function ProgressTree({ live, search, stack, update }: ProgressTreeProps)
     [progress, revision, showUnchanged, text, collapsed],
   );
   const now = useNowSeconds(isActive(update) && progress.runningCount > 0);
-  const isLoading = !feed.isCaughtUp && rows.length === 0 && live.error === null;
+  const isLoading = !hasRead(live, update) && progress.rows.size === 0 && live.error === null;
   // Errors and removals come with the first rows: nothing is shown before, so that the layout does not shift.
   if (isLoading) return <TreeSkeleton />;
   return (
     <div className={styles['progress']}>
       <ErrorSummary stack={stack} update={update} progress={progress} revision={revision} />
-      {update.dryRun ? <RemovalSummary isWhole={feed.isCaughtUp} progress={progress} revision={revision} /> : null}
+      {update.dryRun ? <RemovalSummary feed={feed} update={update} revision={revision} /> : null}
       <ListSection
         label={progressTreeTexts.label}
         bar={<Filter search={search} />}
-        facts={countText(progress.rows.size, rows.length, feed.isCaughtUp)}
+        facts={countText(progress.rows.size, rows.length, feed.isOver)}
       >
         {rows.length === 0 ? <NoRows search={search} update={update} /> : null}
         {rows.length > 0 ? (

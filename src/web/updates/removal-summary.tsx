@@ -1,32 +1,39 @@
 import { Check, Lock, TriangleAlert } from 'lucide-react';
 import { useState } from 'react';
+import type { UpdateDetails } from '../platform/app/procedure-types.ts';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { Notice } from '../platform/ui/notice.tsx';
+import type { EventFeed } from './event-feed.ts';
 import styles from './removal-summary.module.css';
 import { removalSummaryTexts } from './texts.tsx';
-import type { UpdateProgress } from './update-progress.ts';
 
 const maxListed = 8;
 
 /** The resources that a preview would delete or replace, shown first: reviewers look for them. */
 export function RemovalSummary({
-  isWhole,
-  progress,
+  feed,
+  update,
 }: {
-  readonly progress: UpdateProgress;
-  /** Whether its events are read to the end, where the deletions are. */
-  readonly isWhole: boolean;
+  readonly feed: Pick<EventFeed, 'hasGaps' | 'isOver' | 'progress'>;
+  readonly update: Pick<UpdateDetails, 'status'>;
   /** Revision of the tree: rerenders the component with it. */
   readonly revision: number;
 }) {
+  const { progress } = feed;
   const rows = [...progress.rows.values()];
   const deleted = rows.filter(({ op }) => op === 'delete');
   const replaced = rows.filter(({ op }) => op === 'replace');
   const shown = [...deleted, ...replaced];
+  // The engine's summary comes after the deletions. It has one after a failure too, before it knew all of them.
+  const isWhole = feed.isOver && !feed.hasGaps && progress.summary !== null && update.status === 'succeeded';
   // The note that was shown during the reading stays, so that the rows below do not shift.
-  const [wasPart] = useState(!isWhole);
-  if (isWhole && shown.length === 0 && !wasPart) return null;
-  const title = isWhole ? removalSummaryTexts.title(deleted.length, replaced.length) : removalSummaryTexts.reading;
+  const [wasPart] = useState(!feed.isOver);
+  if (rows.length === 0 || (isWhole && shown.length === 0 && !wasPart)) return null;
+  const title = isWhole
+    ? removalSummaryTexts.title(deleted.length, replaced.length)
+    : feed.isOver
+      ? removalSummaryTexts.endsEarly
+      : removalSummaryTexts.reading;
   return (
     <Notice
       tone={shown.length === 0 ? 'neutral' : 'warning'}

@@ -113,6 +113,7 @@ export const lastSuccessTexts = {
 export const messageListTexts = {
   severities: { debug: 'Debug', info: 'Note', warning: 'Warning', error: 'Error' },
   noMessages: 'No messages',
+  noMessagesYet: 'No messages yet',
   readingTheMessages: 'Reading the messages…',
   noMessagesHint: 'Errors, warnings and the output of the program appear here, by resource.',
   messages: 'Messages',
@@ -177,6 +178,7 @@ export const removalSummaryTexts = {
     ];
     return `Would ${parts.join(' and ') || 'delete nothing'}`;
   },
+  endsEarly: 'The events of this preview are not all here: deletions, which come last, may be missing',
   reading: 'The preview is not yet read to its end: deletions, which come last, may be missing here',
   label: 'Deleted or replaced',
   protected: 'protected',
@@ -191,13 +193,13 @@ export const updateActionsTexts = {
   cancel: 'Cancel',
   dialogs: {
     cancel: {
-      title: 'Cancel this update?',
+      title: (stack: string) => `Cancel this update of ${stack}?`,
       description:
         'The CLI loses its lock at once. Steps in progress may finish in the cloud without being saved; the stack then has pending operations.',
       action: 'Cancel the update',
     },
     drain: {
-      title: 'Drain this update?',
+      title: (stack: string) => `Drain this update of ${stack}?`,
       description:
         'It starts no new steps. The steps in progress are finished and saved, and then the CLI ends the update.',
       action: 'Drain the update',
@@ -317,6 +319,7 @@ export const watchButtonTexts = {
 
 export const waterfallChartTexts = {
   noResourceChanged: 'No resource changed',
+  noResourceChangedYet: 'No resource has changed yet',
   readingTheEvents: 'Reading the events…',
   noResourceHint: 'Each resource that the update changes has a bar here, from its start to its end.',
   label: 'Times of the resources',

@@ -93,6 +93,7 @@ function StopDialog({
   return (
     <ActionDialog
       {...texts[way]}
+      title={texts[way].title(`${stack.project}/${stack.stack}`)}
       stay={updateActionsTexts.keepItRunning}
       isDanger={way === 'cancel'}
       isPending={isPending}

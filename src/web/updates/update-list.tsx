@@ -41,7 +41,7 @@ export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
     ),
   );
   const problem = useProblem(query);
-  const updates = query.data?.pages.flatMap(({ items }) => items) ?? [];
+  const updates = (!problem && query.data?.pages.flatMap(({ items }) => items)) || [];
   return (
     <section className={styles['section']} aria-label={updateListTexts.updates}>
       <ListToggle
@@ -65,7 +65,7 @@ export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
         </Empty>
       ) : null}
       <Rows stack={stack} updates={updates} />
-      {query.hasNextPage ? (
+      {query.hasNextPage && !problem ? (
         <Button
           className={styles['more']}
           disabled={query.isFetchingNextPage}

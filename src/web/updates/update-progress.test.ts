@@ -145,6 +145,28 @@ describe('the tree of an update', () => {
     expect(progress.diagnosticCounts).toEqual({ info: 1, warning: 1, error: 1 });
   });
 
+  test('joins the parts of outputs in their order, in whatever order they arrive', () => {
+    const message = fc.record({
+      message: fc.constantFrom('one ', 'two\n', ' ', 'x'.repeat(40_000)),
+      urn: fc.constantFrom('', urnOf('a')),
+      severity: fc.constantFrom('info', 'debug', 'error'),
+      streamID: fc.nat(2),
+    });
+    const arrival = fc
+      .array(message, { maxLength: 12 })
+      .map((all) => all.map((diagnosticEvent, sequence) => ({ sequence, timestamp: 5, diagnosticEvent })))
+      .chain((events) => fc.tuple(fc.constant(events), fc.shuffledSubarray(events, { minLength: events.length })));
+    fc.assert(
+      fc.property(arrival, ([sent, arrived]) => {
+        const [expected, progress] = [read(sent), read(arrived)];
+        expect(groupMessages(progress)).toEqual(groupMessages(expected));
+        expect(progress.diagnosticCounts).toEqual(expected.diagnosticCounts);
+        expect(progress.rows.get(urnOf('a'))?.worst).toBe(expected.rows.get(urnOf('a'))?.worst);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
   test('takes the summary from the last event', () => {
     const progress = read([
       {

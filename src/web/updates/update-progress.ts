@@ -85,6 +85,8 @@ export class UpdateProgress {
   config: Record<string, unknown> | null = null;
   hasEnded = false;
   readonly #seen = new Set<number>();
+  /** What messages in a list were made from, in order: parts of one output may come in any order. */
+  readonly #parts = new Map<readonly Diagnostic[], Diagnostic[]>();
   readonly #orphans = new Map<string, ResourceRow[]>();
   readonly #steps = new Map<string, { open: Set<Operation>; over: Set<Operation>; failed: boolean }>();
 
@@ -245,16 +247,37 @@ export class UpdateProgress {
   ): void {
     const row = urn === null ? null : this.#findOrCreate(urn);
     const list = row?.diagnostics ?? this.diagnostics;
-    const last = list.at(-1);
-    if (streamId !== 0 && last?.streamId === streamId && last.message.length < maxStreamCharacters) {
-      last.message += message;
-    } else {
-      if (message.trim() === '' && policy === null) return;
-      list.push({ sequence, timestamp, severity, message, policy, streamId });
-      if (severity !== 'debug') this.diagnosticCounts[severity] += 1;
-    }
-    if (row === null || severity === 'debug') return;
+    const parts = this.#parts.get(list) ?? [];
+    this.#parts.set(list, parts);
+    const part = { sequence, timestamp, severity, message, policy, streamId };
+    const at = parts.findLastIndex((other) => other.sequence < sequence) + 1;
+    parts.splice(at, 0, part);
+    if (at === parts.length - 1) this.#join(list, part);
+    else this.#joinAgain(list, parts, sequence);
+    if (row === null || severity === 'debug' || (message.trim() === '' && policy === null)) return;
     if (row.worst === null || severities.indexOf(severity) > severities.indexOf(row.worst)) row.worst = severity;
+  }
+
+  /** Adds a message, or the next part of one, to the end of a list. */
+  #join(list: Diagnostic[], part: Diagnostic): void {
+    const last = list.at(-1);
+    if (part.streamId !== 0 && last?.streamId === part.streamId && last.message.length < maxStreamCharacters) {
+      last.message += part.message;
+    } else if (part.message.trim() !== '' || part.policy !== null) {
+      list.push({ ...part });
+      if (part.severity !== 'debug') this.diagnosticCounts[part.severity] += 1;
+    }
+  }
+
+  /** Makes a list as if the part with `sequence` had come in its order. */
+  #joinAgain(list: Diagnostic[], parts: readonly Diagnostic[], sequence: number): void {
+    const from = Math.max(
+      0,
+      list.findLastIndex((message) => message.sequence < sequence),
+    );
+    const first = Math.min(list[from]?.sequence ?? sequence, sequence);
+    for (const { severity } of list.splice(from)) if (severity !== 'debug') this.diagnosticCounts[severity] -= 1;
+    for (const part of parts.slice(parts.findIndex((each) => each.sequence >= first))) this.#join(list, part);
   }
 }
 

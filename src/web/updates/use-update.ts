@@ -46,6 +46,11 @@ export interface LiveProgress {
   readonly retry: () => void;
 }
 
+/** Whether all events are read: of an update that runs, those that existed at the start. */
+export function hasRead({ feed }: LiveProgress, update: Pick<UpdateDetails, 'status'>): boolean {
+  return feed.isOver || (feed.isCaughtUp && isActive(update));
+}
+
 /** Reads the events of an update; goes on while it runs. */
 export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgress {
   const { organization, project, stack: name } = stack;

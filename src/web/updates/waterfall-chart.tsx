@@ -9,7 +9,7 @@ import { viewOperation } from './operations.ts';
 import { waterfallChartTexts } from './texts.tsx';
 import { useStatistics } from './update-statistics.tsx';
 import { isActive } from './update-status.ts';
-import { type LiveProgress, useNowSeconds } from './use-update.ts';
+import { hasRead, type LiveProgress, useNowSeconds } from './use-update.ts';
 import { type Bar, layOutWaterfall, type Waterfall } from './waterfall.ts';
 import styles from './waterfall-chart.module.css';
 
@@ -43,7 +43,15 @@ export function WaterfallChart({
   );
   if (waterfall.bars.length === 0) {
     return (
-      <Empty title={feed.isCaughtUp ? waterfallChartTexts.noResourceChanged : waterfallChartTexts.readingTheEvents}>
+      <Empty
+        title={
+          !hasRead(live, update)
+            ? waterfallChartTexts.readingTheEvents
+            : isLive
+              ? waterfallChartTexts.noResourceChangedYet
+              : waterfallChartTexts.noResourceChanged
+        }
+      >
         <p>{waterfallChartTexts.noResourceHint}</p>
       </Empty>
     );

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { replaceRanges } from '../../../shared/platform/json/member-edits.ts';
 import { denseSliceBytes, scanInSlices } from '../../../shared/platform/slices/slices.ts';
 import { cutDeep } from '../../platform/http/cut-deep.ts';
@@ -43,6 +44,18 @@ const lookedAt = 4;
 export async function redactedJsonInSlices(text: Buffer | null, maxBytes: number): Promise<unknown> {
   if (text === null) return null;
   return text.length > lookedAt * maxBytes ? large(text) : redactValue(text, await listSecretsInSlices(text), maxBytes);
+}
+
+/** Identifies what `redactedJsonInSlices` shows of a value, which has no secrets. Null for a value that it does not show. */
+export async function redactedDigest(text: Buffer | null, maxBytes: number): Promise<string | null> {
+  if (text === null || text.length > lookedAt * maxBytes) return null;
+  const digest = createHash('sha256');
+  let at = 0;
+  for (const { end, start } of await listSecretsInSlices(text)) {
+    digest.update(text.subarray(at, start)).update(redacted);
+    at = end;
+  }
+  return digest.update(text.subarray(at)).digest('base64url');
 }
 
 function redactValue(text: Buffer, secrets: readonly SecretSpan[], maxBytes: number): unknown {

@@ -2,10 +2,11 @@ import { useEffect, useRef } from 'react';
 import { pageActionTexts } from '../texts.tsx';
 import type { StackRef } from './procedure-types.ts';
 
-/** The actions of the current page, by their names in the command palette. */
-const actions = new Map<string, () => void>();
-/** The action to run once a page that offers it is shown. */
-let wanted: string | null = null;
+/** The actions of the current page, by their names in the command palette, and the one to run once a page that offers it is shown. */
+export const pageActions: { readonly offered: Map<string, () => void>; wanted: { readonly name: string } | null } = {
+  offered: new Map(),
+  wanted: null,
+};
 
 /** Offers an action of a page to the command palette while the page is shown. `run`: null where the user may not. */
 export function usePageAction(name: string, run: (() => void) | null): void {
@@ -14,33 +15,22 @@ export function usePageAction(name: string, run: (() => void) | null): void {
     latest.current = run;
   });
   const isOffered = run !== null;
-  useEffect(() => {
-    if (!isOffered) return undefined;
-    const call = (): void => latest.current?.();
-    actions.set(name, call);
-    if (wanted === name) {
-      wanted = null;
-      call();
-    }
-    return () => void (actions.get(name) === call && actions.delete(name));
-  }, [name, isOffered]);
+  useEffect(() => (isOffered ? offerAction(name, () => latest.current?.()) : undefined), [name, isOffered]);
+}
+
+/** Returns a function that ends the offer. */
+export function offerAction(name: string, call: () => void): () => void {
+  const { offered, wanted } = pageActions;
+  offered.set(name, call);
+  if (wanted?.name === name) {
+    pageActions.wanted = null;
+    call();
+  }
+  return () => void (offered.get(name) === call && offered.delete(name));
 }
 
 /** Offers to copy the name of the stack on view. Browsers permit it only on pages that were loaded over TLS, or from this computer. */
 export function useCopyAction({ organization, project, stack }: StackRef): void {
   const copy = (): void => void navigator.clipboard.writeText(`${organization}/${project}/${stack}`).catch(() => {});
   usePageAction(pageActionTexts.copyStackName, window.isSecureContext ? copy : null);
-}
-
-/** Names of the actions of the current page. */
-export function listPageActions(): readonly string[] {
-  wanted = null;
-  return [...actions.keys()];
-}
-
-/** Runs an action of the current page, or of the next page that offers it. */
-export function runPageAction(name: string): void {
-  const run = actions.get(name);
-  if (run) run();
-  else wanted = name;
 }

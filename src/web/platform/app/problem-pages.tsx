@@ -15,6 +15,10 @@ export function NotFoundPage() {
       document.title = before;
     };
   }, []);
+  return <NotFound />;
+}
+
+function NotFound() {
   return (
     <Empty title={problemTexts.notFound} isPage icon={<Compass size={20} />}>
       <p>{problemTexts.notFoundWhy}</p>
@@ -34,7 +38,7 @@ export interface ProblemProps {
   readonly onRetry: () => unknown;
 }
 
-/** An error in place of content. Something the user may not see looks like something that does not exist. */
+/** An error in place of content, which may be a part of a page: it keeps its title. Something the user may not see looks like something that does not exist. */
 export function Problem({ error, onRetry }: ProblemProps) {
   const [isTrying, retry] = useRetry(onRetry);
   const code = errorCode(error);
@@ -44,7 +48,7 @@ export function Problem({ error, onRetry }: ProblemProps) {
         <p>{messageOf(error)}.</p>
       </Empty>
     );
-  if (code === 'NOT_FOUND') return <NotFoundPage />;
+  if (code === 'NOT_FOUND') return <NotFound />;
   if (code === 'FORBIDDEN')
     return (
       <Empty title={problemTexts.noAccess} icon={<Lock size={20} />} isPage isProblem>

@@ -1,5 +1,5 @@
-import { expect, test } from '@jest/globals';
-import { QueryClient, QueryObserver } from '@tanstack/react-query';
+import { expect, jest, test } from '@jest/globals';
+import { InfiniteQueryObserver, QueryClient, QueryObserver } from '@tanstack/react-query';
 import { reread } from './reread.ts';
 
 test('many changes do not keep an answer from the page, and the last one is read', async () => {
@@ -38,4 +38,40 @@ test('many changes do not keep an answer from the page, and the last one is read
   await late;
   end();
   client.clear();
+});
+
+test('a long list is read once for the changes of a while', async () => {
+  jest.useFakeTimers();
+  const client = new QueryClient();
+  let reads = 0;
+  const pages = 20;
+  const observer = new InfiniteQueryObserver(client, {
+    queryKey: ['resources', 'list'],
+    queryFn: ({ pageParam }: { pageParam: number }) => {
+      reads += 1;
+      return Promise.resolve(pageParam);
+    },
+    initialPageParam: 0,
+    getNextPageParam: (page: number) => (page + 1 < pages ? page + 1 : undefined),
+  });
+  const end = observer.subscribe(() => {});
+  await jest.advanceTimersByTimeAsync(1_000);
+  // A short list is read at once.
+  await reread(client, ['resources']);
+  expect(reads).toBe(2);
+  for (let page = 1; page < pages; page++) await observer.fetchNextPage();
+  reads = 0;
+  for (let change = 0; change < 30; change++) {
+    await reread(client, ['resources']);
+    await jest.advanceTimersByTimeAsync(100);
+  }
+  expect(reads).toBe(0);
+  await jest.advanceTimersByTimeAsync(60_000);
+  expect(reads).toBe(pages);
+  await reread(client, ['resources']);
+  await jest.advanceTimersByTimeAsync(60_000);
+  expect(reads).toBe(2 * pages);
+  end();
+  client.clear();
+  jest.useRealTimers();
 });

@@ -1,19 +1,38 @@
-import type { QueryClient, QueryKey } from '@tanstack/react-query';
+import type { QueryClient, QueryFilters, QueryKey } from '@tanstack/react-query';
+import { isLong, loadedPages } from './refreshes.ts';
 
 /** Whether what is being read must be read once more. */
 const running = new Map<string, boolean>();
 
+/** Long lists that are read again later. */
+const due = new Set<string>();
+/** A list is read again at most this often for each of its pages, in ms. */
+const msPerPage = 500;
+
 /**
  * Reads shown data again. A read in progress goes on, and is followed by one more: during many changes, each answer comes to the
- * page, and the server never does work for an answer that nobody takes.
+ * page, and the server never does work for an answer that nobody takes. Long lists are read once for the changes of a while: they
+ * are hundreds of requests, mostly for rows that are out of view.
  */
 export async function reread(client: QueryClient, queryKey: QueryKey): Promise<void> {
-  const name = JSON.stringify(queryKey);
+  for (const { queryHash, queryKey: key, state } of client.getQueryCache().findAll({ queryKey, predicate: isLong })) {
+    if (due.has(queryHash)) continue;
+    due.add(queryHash);
+    setTimeout(() => {
+      due.delete(queryHash);
+      void readAgain(client, { queryKey: key, exact: true });
+    }, msPerPage * loadedPages(state.data));
+  }
+  await readAgain(client, { queryKey, predicate: (query) => !isLong(query) });
+}
+
+async function readAgain(client: QueryClient, filters: QueryFilters & { readonly queryKey: QueryKey }): Promise<void> {
+  const name = JSON.stringify([filters.queryKey, filters.exact]);
   const isReading = running.has(name);
-  running.set(name, isReading || client.isFetching({ queryKey }) > 0);
+  running.set(name, isReading || client.isFetching(filters) > 0);
   if (isReading) return;
   for (let again = true; again; ) {
-    await client.invalidateQueries({ queryKey }, { cancelRefetch: false });
+    await client.invalidateQueries(filters, { cancelRefetch: false });
     again = running.get(name) === true;
     running.set(name, false);
   }

@@ -5,9 +5,14 @@ const ended = createFlag(false);
 /** Whether the session has ended while a draft is open: it stays until the user has signed in again. */
 export const useSessionEnded = ended.use;
 
-/** The server accepts the session, or another user's session. */
-export function noteSession(): void {
-  ended.set(false);
+/** Whose page this is. */
+let user: string | undefined;
+
+/** The server accepts a session of this user. What is shown, and open, is the first one's: for another one, the page is loaded anew. */
+export function noteUser(login: string): void {
+  user ??= login;
+  ended.set(user !== login);
+  if (user !== login && !hasDraft()) location.reload();
 }
 
 /** Parts of pages that would be lost say so, such as a value that is shown only once. */

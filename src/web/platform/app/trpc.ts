@@ -1,12 +1,21 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { createTRPCClient, httpSubscriptionLink } from '@trpc/client';
 import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query';
-import { errorCode, isUnreached, mayRetry, ProxyAnswerError, repeatAfter, retryDelay } from './api-error.ts';
+import { proxyTexts } from '../texts.tsx';
+import {
+  errorCode,
+  isUnreached,
+  mayRetry,
+  ProxyAnswerError,
+  proxyAnswer,
+  repeatAfter,
+  retryDelay,
+} from './api-error.ts';
 import { callLink } from './call-link.ts';
 import type { AppRouter } from './procedure-types.ts';
 import { noteReached } from './reachability.ts';
 import { isLong, loadedPages } from './refreshes.ts';
-import { noteSession, signIn } from './session.ts';
+import { signIn } from './session.ts';
 
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -22,7 +31,7 @@ export const queryClient = new QueryClient({
     mutations: { networkMode: 'always' },
   },
   queryCache: new QueryCache({ onSuccess, onError }),
-  mutationCache: new MutationCache({ onSuccess, onError }),
+  mutationCache: new MutationCache({ onSuccess, onError: onChangeError }),
 });
 
 /**
@@ -36,12 +45,19 @@ export function every(ms: number | null) {
 
 function onSuccess(): void {
   noteReached(true);
-  noteSession();
 }
 
 function onError(error: unknown): void {
   noteReached(!isUnreached(error));
   if (errorCode(error) === 'UNAUTHORIZED') signIn();
+}
+
+/** A proxy that gave up does not stop the server: what is shown is read again as soon as it answers. */
+function onChangeError(error: Error): void {
+  onError(error);
+  if (proxyAnswer(error) === null) return;
+  error.message += proxyTexts.mayBeDone;
+  noteAway();
 }
 
 /** For calls whose results must not be cached. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { queryClient, watchServer } from './trpc.ts';
+import { apiClient, queryClient, watchServer } from './trpc.ts';
 
 const answers = new Map<string, () => Promise<Response>>();
 const json = async () => new Response('{}', { headers: { 'content-type': 'application/json' } });
@@ -43,6 +43,25 @@ test('a proxy that keeps /healthz to itself is not taken for a server that is aw
   expect(reread).toHaveBeenCalledTimes(0);
   answers.set('/trpc/me.get', json);
   await jest.advanceTimersByTimeAsync(5_000);
+  expect(reread).toHaveBeenCalledTimes(1);
+  end();
+});
+
+test('what a change has done that a proxy gave up is read', async () => {
+  const end = watchServer();
+  answers.set('/healthz', json).set('/trpc/me.get', json);
+  reread.mockClear();
+  const gateway = async () => new Response('<html>', { status: 504, headers: { 'content-type': 'text/html' } });
+  answers.set('/trpc/teams.create?batch=1', gateway);
+  const mutationFn = () => apiClient.teams.create.mutate({ organization: 'acme', team: 'ops' } as never);
+  const change = queryClient.getMutationCache().build(queryClient, { mutationFn });
+  const failed = expect(change.execute(undefined)).rejects.toThrow(/status 504.*may be done/);
+  await jest.advanceTimersByTimeAsync(100);
+  await failed;
+  expect(reread).not.toHaveBeenCalled();
+  await jest.advanceTimersByTimeAsync(3_000);
+  expect(reread).toHaveBeenCalledTimes(1);
+  await jest.advanceTimersByTimeAsync(20_000);
   expect(reread).toHaveBeenCalledTimes(1);
   end();
 });

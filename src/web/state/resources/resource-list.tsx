@@ -1,27 +1,25 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { ChevronDown, ChevronRight, Lock } from 'lucide-react';
+import { ChevronDown, ChevronRight } from 'lucide-react';
 import { type ReactNode, useMemo, useRef, useState } from 'react';
 import { ListTextFilter } from '../../platform/app/list-text-filter.tsx';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import type { ResourceItem, ResourcePage, StackRef } from '../../platform/app/procedure-types.ts';
-import { shortType } from '../../platform/app/resource-name.ts';
 import type { StackPageSearch } from '../../platform/app/stack-search.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { lazyPart } from '../../platform/ui/chunks.tsx';
-import { CutName } from '../../platform/ui/cut-name.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { ListSection } from '../../platform/ui/list-bar.tsx';
 import { fetchMore } from '../../platform/ui/paged-list.ts';
 import { PrintNote } from '../../platform/ui/print-note.tsx';
-import { RowButton } from '../../platform/ui/row-button.tsx';
 import { Segments } from '../../platform/ui/segments.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { VirtualList } from '../../platform/ui/virtual-list.tsx';
 import { resourceListTexts } from '../texts.tsx';
 import styles from './resource-list.module.css';
 import { ResourcePanel } from './resource-panel.tsx';
+import { ResourceRow, withKeys } from './resource-row.tsx';
 
 const ResourceGraph = lazyPart(async () => (await import('./resource-graph.tsx')).default, <Rows />);
 
@@ -128,7 +126,7 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
       { getNextPageParam: (page) => page.next, placeholderData: (before) => before },
     ),
   );
-  const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
+  const items = useMemo(() => withKeys(query.data?.pages.flatMap((page) => page.items) ?? []), [query.data]);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <Rows />;
@@ -139,18 +137,20 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
       <IndexNotification page={page} />
       <VirtualList
         items={items}
-        keyOf={urnOf}
+        keyOf={keyOf}
         rowPx={rowPixels}
         onEnd={() => fetchMore(query)}
-        row={(item) => <ResourceButton resource={item} isChosen={item.urn === search.urn} onOpen={onOpen} />}
+        row={({ resource }) => (
+          <ResourceRow resource={resource} isChosen={resource.urn === search.urn} onOpen={onOpen} />
+        )}
       />
       <PrintNote count={items.length} hasMore={query.hasNextPage} />
     </>
   );
 }
 
-function urnOf({ urn }: ResourceItem): string {
-  return urn;
+function keyOf({ key }: { readonly key: string }): string {
+  return key;
 }
 
 /** Says of which version the list is, if that is not the newest one that has ended. */
@@ -166,35 +166,6 @@ function IndexNotification({ page }: { readonly page: ResourcePage | undefined }
           ? resourceListTexts.ofVersion(indexedVersion, newestVersion)
           : resourceListTexts.soFar(newestVersion)}
     </p>
-  );
-}
-
-interface ResourceButtonProps {
-  readonly resource: ResourceItem;
-  readonly isChosen: boolean;
-  readonly onOpen: (urn: string) => void;
-}
-
-function ResourceButton({ isChosen, onOpen, resource }: ResourceButtonProps) {
-  return (
-    <RowButton
-      className={styles['row']}
-      aria-current={isChosen ? 'true' : undefined}
-      title={resource.urn}
-      onClick={() => onOpen(resource.urn)}
-    >
-      <CutName text={resource.name} className={styles['name']} />
-      <span className={styles['type']}>{shortType(resource.type)}</span>
-      <span className={styles['flags']}>
-        {resource.protect ? <Lock size={12} aria-label={resourceListTexts.protected} /> : null}
-      </span>
-      <span className={styles['provider']}>
-        {resource.provider} {resource.providerVersion}
-      </span>
-      <span className={styles['changed']}>
-        {resource.changedIn === null ? '' : resourceListTexts.changedIn(resource.changedIn)}
-      </span>
-    </RowButton>
   );
 }
 
@@ -221,8 +192,8 @@ function TreeLevel({ chosen, depth, onOpen, parent, stack }: TreeLevelProps) {
   if (items.length === 0 && depth === 0) return <NoResources isFiltered={false} />;
   return (
     <ul className={depth === 0 ? styles['tree'] : styles['branch']}>
-      {items.map((resource) => (
-        <TreeNode key={resource.urn} resource={resource} stack={stack} depth={depth} chosen={chosen} onOpen={onOpen} />
+      {withKeys(items).map(({ key, resource }) => (
+        <TreeNode key={key} resource={resource} stack={stack} depth={depth} chosen={chosen} onOpen={onOpen} />
       ))}
       {query.hasNextPage ? (
         <li>
@@ -263,7 +234,7 @@ function TreeNode({
         ) : (
           <span className={styles['chevron']} />
         )}
-        <ResourceButton resource={resource} isChosen={chosen === resource.urn} onOpen={onOpen} />
+        <ResourceRow resource={resource} isChosen={chosen === resource.urn} onOpen={onOpen} />
       </div>
       {isOpen && hasChildren ? (
         <TreeLevel stack={stack} parent={resource.urn} depth={depth + 1} chosen={chosen} onOpen={onOpen} />

@@ -2,7 +2,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { X } from 'lucide-react';
 import { type ReactNode, useEffect, useRef } from 'react';
-import { PartProblem, Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { PartProblem, useProblem } from '../../platform/app/problem-pages.tsx';
 import type { StackRef } from '../../platform/app/procedure-types.ts';
 import { nameInUrn, shortType } from '../../platform/app/resource-name.ts';
 import { stopsUnread, trpc } from '../../platform/app/trpc.ts';
@@ -65,8 +65,9 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, take
           <X size={16} />
         </Button>
       </header>
-      {problem ? <Problem {...problem} /> : query.isPending ? <Skeleton width="70%" /> : null}
-      {resource === undefined ? null : (
+      {problem ? <PartProblem {...problem} /> : query.isPending ? <Skeleton width="70%" /> : null}
+      {/* What was read before it was deleted stays in the query. */}
+      {resource === undefined || problem ? null : (
         <>
           <FactList>
             <FactRow name={resourceTexts.urn}>
@@ -94,13 +95,14 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, take
               onChange={({ target }) => onBlame(target.checked)}
             />
           ) : null}
-          {blameProblem ? <Problem {...blameProblem} /> : null}
+          {blameProblem ? <PartProblem {...blameProblem} /> : null}
           <Properties
             title={resourceTexts.inputs}
             part="inputs"
             stack={stack}
             urn={urn}
             value={resource.inputs}
+            digest={resource.digests.inputs}
             annotate={annotation(blame.data, stack, 'inputs')}
           />
           <Properties
@@ -109,6 +111,7 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, take
             stack={stack}
             urn={urn}
             value={resource.outputs}
+            digest={resource.digests.outputs}
             annotate={annotation(blame.data, stack, 'outputs')}
           />
           <Relatives titleOf={resourceTexts.dependsOn} urns={resource.dependencies} onOpen={onOpen} />
@@ -135,6 +138,7 @@ function hasProperties(value: unknown): boolean {
 
 function Properties({
   annotate,
+  digest,
   part,
   stack,
   title,
@@ -144,6 +148,8 @@ function Properties({
   readonly title: string;
   readonly part: 'inputs' | 'outputs';
   readonly value: unknown;
+  /** Identifies `value`: secrets are at places in it. */
+  readonly digest: string | null;
   readonly annotate: ((path: string) => ReactNode) | undefined;
   readonly stack: StackRef;
   readonly urn: string;
@@ -156,7 +162,11 @@ function Properties({
         value={value}
         annotate={annotate}
         renderSecret={({ parts, path }) => (
-          <Secret stack={stack} name={path} location={{ of: 'resource', urn, part, path: [...parts] }} />
+          <Secret
+            stack={stack}
+            name={path}
+            location={{ of: 'resource', urn, part, path: [...parts], ...(digest !== null && { digest }) }}
+          />
         )}
       />
     </Section>

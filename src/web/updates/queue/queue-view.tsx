@@ -14,9 +14,9 @@ import { Empty } from '../../platform/ui/empty.tsx';
 import { ExternalLink } from '../../platform/ui/external-link.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { Since } from '../../platform/ui/time.tsx';
-import { shortCommit, viewKind } from '../update-status.ts';
+import { shortCommit } from '../update-status.ts';
 import styles from './queue-view.module.css';
-import { RunActions, StopDialog, type Way } from './run-actions.tsx';
+import { describeRun, RunActions, StopDialog, type Way } from './run-actions.tsx';
 import { queueTexts } from './texts.tsx';
 
 const pageSize = 200;
@@ -114,7 +114,7 @@ function StackQueue({ onAsk, runs }: { readonly runs: readonly QueueItem[]; read
 
 function Run({ onAsk, run }: { readonly run: QueueItem; readonly onAsk: (way: Way) => void }) {
   const { organization, project, stack, updateId } = run;
-  const what = queueTexts.runBy(run.kind === null ? queueTexts.run : viewKind({ kind: run.kind }), run.by);
+  const what = describeRun(run);
   return (
     <li className={`${styles['run']} ${updateId === null ? '' : styles['holder']}`}>
       <span className={styles['place']}>

@@ -6,7 +6,8 @@ import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { TextField } from '../../platform/ui/field.tsx';
-import { runActionsTexts } from './texts.tsx';
+import { viewKind } from '../update-status.ts';
+import { queueTexts, runActionsTexts } from './texts.tsx';
 
 export type Way = 'evict' | 'drain' | 'cancel';
 
@@ -34,6 +35,21 @@ export function RunActions({ onAsk, run }: { readonly run: QueueItem; readonly o
   );
 }
 
+/** What a run is, and whose. */
+export function describeRun({ by, kind }: Pick<QueueItem, 'by' | 'kind'>): string {
+  return queueTexts.runBy(kind === null ? queueTexts.run : viewKind({ kind }), by);
+}
+
+/** The question before a run is stopped. It names the run: rows move between aim and click. */
+export function askAbout(run: Pick<QueueItem, 'by' | 'kind' | 'position' | 'project' | 'stack'>, way: Way) {
+  const { description, title, ...text } = texts[way];
+  return {
+    ...text,
+    title: title(`${run.project}/${run.stack}`, run.position),
+    description: description(describeRun(run)),
+  };
+}
+
 /** Asks before a run is stopped. */
 export function StopDialog({
   onClose,
@@ -56,11 +72,9 @@ export function StopDialog({
   const ref = { organization, project, stack };
   const given = reason.trim() === '' ? {} : { reason: reason.trim() };
   const mutation = { evict, drain, cancel }[way];
-  const { title, ...text } = texts[way];
   return (
     <ActionDialog
-      {...text}
-      title={title}
+      {...askAbout(run, way)}
       isDanger={way === 'cancel'}
       isPending={mutation.isPending}
       error={mutation.error}

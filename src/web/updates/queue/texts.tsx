@@ -36,23 +36,23 @@ export const queueTexts = {
 export const runActionsTexts = {
   dialogs: {
     evict: {
-      title: 'Remove this run from the queue?',
-      description:
-        'Its pulumi command ends with an error that says so. It has changed nothing; the runs behind it move up.',
+      title: (stack: string, position: number) => `Remove number ${position} from the queue of ${stack}?`,
+      description: (run: string) =>
+        `${run}: its pulumi command ends with an error that says so. It has changed nothing; the runs behind it move up.`,
       action: 'Remove it',
       stay: 'Keep it waiting',
     },
     drain: {
-      title: 'Drain this update?',
-      description:
-        'It starts no new steps. The steps in progress are finished and saved, and then the CLI ends the update.',
+      title: (stack: string) => `Drain the update of ${stack}?`,
+      description: (run: string) =>
+        `${run}: it starts no new steps. The steps in progress are finished and saved, and then the CLI ends the update.`,
       action: 'Drain the update',
       stay: 'Keep it running',
     },
     cancel: {
-      title: 'Cancel this update?',
-      description:
-        'The CLI loses its lock at once. Steps in progress may finish in the cloud without being saved; the stack then has pending operations.',
+      title: (stack: string) => `Cancel the update of ${stack}?`,
+      description: (run: string) =>
+        `${run}: the CLI loses its lock at once. Steps in progress may finish in the cloud without being saved; the stack then has pending operations.`,
       action: 'Cancel the update',
       stay: 'Keep it running',
     },

@@ -1,0 +1,23 @@
+import { offerAction, pageActions } from './platform/app/page-actions.ts';
+
+/** Names of the actions of the current page. */
+export function listPageActions(): readonly string[] {
+  pageActions.wanted = null;
+  return [...pageActions.offered.keys()];
+}
+
+/** Runs an action of the current page, if it still offers it. */
+export function runPageAction(name: string): void {
+  pageActions.offered.get(name)?.();
+}
+
+/** Runs an action of the page that is gone to, once it offers it. Returns a function that gives it up. */
+export function awaitPageAction(name: string): () => void {
+  const asked = { name };
+  pageActions.wanted = asked;
+  const call = pageActions.offered.get(name);
+  if (call) offerAction(name, call);
+  return () => {
+    if (pageActions.wanted === asked) pageActions.wanted = null;
+  };
+}
