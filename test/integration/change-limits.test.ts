@@ -512,6 +512,27 @@ describe('approval', () => {
       expect(await deleting(stack, { auth: admin.auth })).toBe(403);
     });
 
+    test('who could give it is known whatever becomes of the token that gave it', async () => {
+      const stack = await stackWith(3);
+      await setRule(stack, 'change-limit', { changes: 0, approvers: 'tokens' });
+      const { admin, other, runner } = await peopleOf(stack);
+      const ops = await team(app, admin.organizationId, 'ops', [admin.userId]);
+      await grant(app, admin.organizationId, { teamId: ops }, 'allow', ['admin']);
+      const ofTeam = await makeToken(stack, admin.auth, 'teams/ops/tokens', {});
+      const approvalId = await askedBy(stack, runner.auth);
+      await ok(give({ stack, runner, approvalId }, ofTeam.auth));
+      await ok(app.call('DELETE', `/api/orgs/${stack.organization}/teams/ops`, { auth: other.auth }));
+      expect(await query(app, 'select 1 from api_tokens where id = $1', [ofTeam.id])).toEqual([]);
+      expect(await deleting(stack, { auth: admin.auth })).toBe(403);
+      expect(await deleting(stack, { auth: runner.auth })).toBe(204);
+      const rotated = await makeToken(stack, other.auth);
+      expect(await askedBy(stack, runner.auth)).toBe(approvalId);
+      await ok(give({ stack, runner, approvalId }, await rotate(stack, rotated.id, admin.auth, 0)));
+      await rotate(stack, rotated.id, other.auth, 0);
+      expect(await deleting(stack, { auth: admin.auth })).toBe(403);
+      expect(await deleting(stack, { auth: runner.auth })).toBe(204);
+    });
+
     test('a run of a token cannot be approved by the creator of the token, and does not pass by their earlier approvals', async () => {
       const stack = await stackWith(3);
       await setRule(stack, 'change-limit', { changes: 0 });

@@ -36,6 +36,7 @@ import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 let database: TestDatabase;
 let client: pg.Client;
 let deepStack: string;
+let previewedStack: string;
 const organizations: { id: string; name: string; facts: string | null }[] = [];
 
 /** Ten organizations with 600 stacks each, one stack with 4,000 updates, and 2,000 running updates. */
@@ -57,13 +58,19 @@ beforeAll(async () => {
     update stacks s set checkpoint_id = w.id from written w where w.stack_id = s.id`);
   await client.query(`insert into updates (stack_id, kind, exclusive, status, expires_at)
     select id, 'update', true, 'running', now() + interval '1 minute' from stacks order by id limit 2000`);
-  const [row] = (await client.query<{ id: string }>(`select id from stacks order by id desc limit 1`)).rows;
+  const [row, previewed] = (await client.query<{ id: string }>(`select id from stacks order by id desc limit 2`)).rows;
   deepStack = row?.id as string;
+  previewedStack = previewed?.id as string;
   await client.query(
     `insert into updates (stack_id, kind, dry_run, exclusive, status, expires_at, checkpoint_id, environment)
      select s.id, case when n % 1000 = 0 then 'preview' else 'update' end, n % 1000 = 0, true, 'succeeded', now(), s.checkpoint_id, repeat('x', 1500)
      from stacks s, generate_series(1, 4000) n where s.id = $1`,
     [deepStack],
+  );
+  await client.query(
+    `insert into updates (stack_id, kind, dry_run, exclusive, status, expires_at, environment)
+     select $1, 'preview', true, false, 'succeeded', now(), repeat('x', 1500) from generate_series(1, 3000)`,
+    [previewedStack],
   );
   await client.query('set session_replication_role = origin');
   await analyzeExactly(client);
@@ -207,9 +214,17 @@ describe('a page of the history reads what it returns', () => {
 
   test('the latest previews of a stack with many other updates', async () => {
     const plan = await planOf(client, (db) =>
-      createUpdateRepository(db).findLatestPreviews(deepStack, { limit: 3, offset: 0 }),
+      createHistoryRepository(db).listPreviewIds(deepStack, { limit: 3, offset: 0 }),
     );
     expect(plan).toMatchObject({ returned: 3, read: 3 });
+  });
+
+  test('a later page of the latest previews', async () => {
+    const plan = await planOf(client, (db) =>
+      createHistoryRepository(db).listPreviewIds(previewedStack, { limit: 50, offset: 2_000 }),
+    );
+    expect(plan.returned).toBe(50);
+    expect(plan.pages).toBeLessThanOrEqual(4 * 50 + 2_000 / 50);
   });
 
   test('an update that has waited looks for the ones before it among the newest', async () => {

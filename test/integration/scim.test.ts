@@ -527,6 +527,9 @@ describe('input', () => {
     expect(
       await found('userName co "@example" and not (displayName sw "p1" or externalId eq "p2") and active eq true'),
     ).toEqual(['P3']);
+    const admin = (await found('userName pr')).find((name: string) => !/^P[1-4]$/.test(name));
+    expect(await found('not (externalId eq "p1")')).toEqual([admin, 'P2', 'P3', 'P4']);
+    expect(await found('not (externalId eq "p1" or displayName sw "P2")')).toEqual([admin, 'P3', 'P4']);
     expect(await found('active eq "False"')).toEqual(['P4']);
     expect(await found('userName ew "4@EXAMPLE.test" and emails pr')).toEqual([]);
     expect(await found(String.raw`displayName eq "p\"3"`)).toEqual([]);

@@ -8,6 +8,7 @@ import { listEvents, listPersonalEvents } from '../support/audit.ts';
 import { goodPassword, PageBrowser, setPassword, withInput } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
+import { queryPath } from '../support/procedures.ts';
 import { createTestApp, testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 
@@ -27,6 +28,10 @@ async function signedIn() {
   expect((await browser.signIn(user.login)).status).toBe(303);
   return { ...user, browser };
 }
+
+/** The status of a call of the dashboard. */
+const dashboardOf = async (browser: PageBrowser) => (await browser.get(queryPath('me.get'), sameOrigin)).status;
+const sameOrigin = { 'sec-fetch-site': 'same-origin' };
 
 let printed = '';
 async function admin(...args: string[]): Promise<number> {
@@ -184,6 +189,31 @@ describe('a session', () => {
     expect(await browser.isSignedIn()).toBe(true);
     const recent = `select 1 from sessions where user_id = $1 and last_seen_at > now() - interval '1 minute'`;
     expect(await query(app, recent, [userId])).toHaveLength(1);
+  });
+
+  test('stays when the tokens of its user are revoked, and is none of them', async () => {
+    const { browser, login } = await signedIn();
+    expect(await dashboardOf(browser)).toBe(200);
+    const [{ id }] = (await query(
+      app,
+      `select s.id from sessions s join users u on u.id = s.user_id where u.login = $1`,
+      [login],
+    )) as [{ id: string }];
+    expect(await admin('revoke', '--user', login)).toBe(0);
+    expect(printed).toContain(`Revoked 1 token of ${login}.`);
+    expect(await admin('revoke', id)).not.toBe(0);
+    expect(await dashboardOf(browser)).toBe(200);
+  });
+
+  test('lasts as long as the limit says, also if it was raised meanwhile', async () => {
+    const { browser, login } = await signedIn();
+    expect(await dashboardOf(browser)).toBe(200);
+    await query(
+      app,
+      `update api_tokens set expires_at = now() - interval '1 second' where is_session and user_id = (select id from users where login = $1)`,
+      [login],
+    );
+    expect(await dashboardOf(browser)).toBe(200);
   });
 
   test('changes nothing for a page of another site', async () => {

@@ -6,10 +6,9 @@ import {
   type HistoryRepository,
   type HistoryView,
 } from '../../shared/updates/history-repository.ts';
-import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { chunkBytes, jsonString } from '../platform/http/streamed-response.ts';
-import { updateNotFound } from './update-errors.ts';
 import { historyJson, largeText, updateInfoJson, wholeBytes } from './update-info.ts';
+import { updateNotFound } from './update-not-found.ts';
 
 /** An update as shown to clients. */
 export type FoundUpdate = NonNullable<Awaited<ReturnType<HistoryRepository['find']>>>;
@@ -53,7 +52,7 @@ export class HistoryService {
     stackId: string,
     page: { readonly limit: number; readonly offset: number },
   ): Promise<readonly string[]> {
-    const previews = await createUpdateRepository(await this.#beginRead()).findLatestPreviews(stackId, page);
+    const previews = await createHistoryRepository(await this.#beginRead()).listPreviewIds(stackId, page);
     return previews.map(({ id }) => id);
   }
 

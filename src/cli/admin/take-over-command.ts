@@ -9,7 +9,7 @@ import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/hel
 import { claimSite } from '../../shared/platform/site/site-mark.ts';
 import { takeStore } from '../../shared/state/blobs/store-ownership.ts';
 import type { OpenSession } from './admin-session.ts';
-import { operator } from './operator.ts';
+import { operator } from './operator-name.ts';
 import { withSiteStores } from './site-status.ts';
 
 /** Adds `holdfast admin take-over`. */

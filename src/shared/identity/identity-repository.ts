@@ -203,7 +203,7 @@ export function createIdentityRepository(db: Queryable) {
         /* identity.insertOrganization */
         insert into organizations (name) values (${name}) on conflict (name) do nothing returning id`);
       if (created) {
-        // Only now: organizations of earlier releases keep their names.
+        // Only now: an organization keeps its name if a later release reserves it.
         if (isReservedName(name))
           throw new InvalidRequestError(`Organization name ${JSON.stringify(name)} is reserved`);
         return { id: created.id, created: true };
@@ -263,7 +263,8 @@ export function createIdentityRepository(db: Queryable) {
 
     revokeToken: async (tokenId: string) => {
       const result = await db.query(sql.nothing`
-        /* identity.revokeToken */ update api_tokens set revoked_at = now() where id = ${tokenId} and revoked_at is null`);
+        /* identity.revokeToken */
+        update api_tokens set revoked_at = now() where id = ${tokenId} and revoked_at is null and not is_session`);
       return result.rowCount > 0;
     },
   };

@@ -176,10 +176,11 @@ export function createPeopleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Revokes all tokens of the user. Returns how many were revoked. */
+    /** Revokes all tokens of the user, whose sessions stay. Returns how many were revoked. */
     revokeTokens: async (userId: string): Promise<number> => {
       const result = await db.query(sql.nothing`
-        /* people.revokeTokens */ update api_tokens set revoked_at = now() where user_id = ${userId} and revoked_at is null`);
+        /* people.revokeTokens */
+        update api_tokens set revoked_at = now() where user_id = ${userId} and revoked_at is null and not is_session`);
       return result.rowCount;
     },
 

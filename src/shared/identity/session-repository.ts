@@ -63,14 +63,15 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
         from sessions s join users u on u.id = s.user_id
         where s.session_hash = ${sql.binary(hash)} and u.deactivated_at is null and ${isLive}`),
 
-    /** Gives a session its row among the tokens, by which its user's rights are found, unless it has one. It ends with the session. */
+    /** Gives a session its row among the tokens, by which its user's rights are found, unless it has one that ends with the session. */
     ensureToken: (id: string) =>
       db.query(sql.nothing`
         /* sessions.ensureToken */
         insert into api_tokens (id, user_id, token_hash, description, expires_at, is_session)
         select s.id, s.user_id, sha256(convert_to(gen_random_uuid()::text || gen_random_uuid(), 'UTF8')), 'browser',
           s.created_at + make_interval(secs => ${limits.maxSeconds}), true
-        from sessions s where s.id = ${id} on conflict (id) do nothing`),
+        from sessions s where s.id = ${id}
+        on conflict (id) do update set expires_at = excluded.expires_at where api_tokens.expires_at < excluded.expires_at`),
 
     /** Locks a live session until the end of the transaction, and keeps its user active. Returns false if the session has ended. */
     hold: (id: string) =>

@@ -94,6 +94,12 @@ const condition: Readonly<Record<ShownUpdates, SqlFragment>> = {
   previews: isPreview,
 };
 
+/** The condition that leaves out the first `offset` of the `listed` updates `u`, newest first. These are counted in the index alone. */
+function withoutFirst(offset: number, listed: SqlFragment): SqlFragment {
+  if (offset === 0) return sql.fragment``;
+  return sql.fragment`and u.number <= (select u.number from updates u where ${listed} order by u.number desc limit 1 offset ${offset})`;
+}
+
 /** Size of a row without its texts, in bytes. */
 const rowBytes = 500;
 
@@ -134,19 +140,22 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
     ) => {
       const listed = sql.fragment`
         u.stack_id = ${stackId} and ${condition[kinds]} and (${before}::bigint is null or u.number < ${before}::bigint)`;
-      // The rows before the page are counted in the index alone.
-      const page =
-        offset === 0
-          ? sql.fragment``
-          : sql.fragment`and u.number <= (select u.number from updates u where ${listed} order by u.number desc limit 1 offset ${offset})`;
       return db.any(sql.rows(UpdateInfoRow)`
         /* history.list */ select ${shown(wholeBytes)}
         from (
           select *, sum(bytes) over (order by number desc) as total
-          from (select ${columns} from updates u where ${listed} ${page} order by u.number desc limit ${limit}) next
+          from (select ${columns} from updates u where ${listed} ${withoutFirst(offset, listed)} order by u.number desc limit ${limit}) next
         ) m
         where m.total <= ${maxBytes} or m.total = m.bytes
         order by m.number desc`);
+    },
+
+    /** Ids of the newest previews, without the first `offset` of them. */
+    listPreviewIds: (stackId: string, { limit, offset }: { limit: number; offset: number }) => {
+      const listed = sql.fragment`u.stack_id = ${stackId} and ${isPreview}`;
+      return db.any(sql.rows(IdRow)`
+        /* history.listPreviewIds */
+        select u.id from updates u where ${listed} ${withoutFirst(offset, listed)} order by u.number desc limit ${limit}`);
     },
 
     /**

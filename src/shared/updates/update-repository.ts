@@ -24,7 +24,7 @@ export const UpdateRow = Type.Object({
   expiresAt: Timestamp,
   /** Its time is over, or its lease was revoked. */
   expired: Type.Boolean(),
-  /** Why it ended without being completed, or is due to be ended: see lease.ts. */
+  /** Why it ended without being completed, or is due to be ended: see lease-loss.ts. */
   endReason: Nullable(Type.String()),
   /** Until the lease ends, or the wait for the start. */
   secondsLeft: Type.Number(),
@@ -296,11 +296,6 @@ export function createUpdateRepository(db: Queryable) {
         select id from updates where status in ('not started', 'running') and end_reason is not null order by id limit ${limit}`);
       return rows.map((row) => row.id);
     },
-
-    findLatestPreviews: (stackId: string, { limit, offset }: { limit: number; offset: number }) =>
-      db.any(sql.rows(IdRow)`
-        /* updates.findLatestPreviews */ select id from updates
-        where stack_id = ${stackId} and (dry_run or kind = 'preview') order by number desc limit ${limit} offset ${offset}`),
 
     findByVersion: (stackId: string, stackVersion: number) =>
       db.maybeOne(sql.rows(UpdateRow)`

@@ -17,7 +17,8 @@ type Comparison = Extract<ScimFilter, { kind: 'compare' }>;
 export function conditionOf(filter: ScimFilter | null, columns: FilterColumns): Fragment {
   if (filter === null) return sql.fragment`true`;
   if (filter.kind === 'compare') return comparison(filter, columns);
-  if (filter.kind === 'not') return sql.fragment`not (${conditionOf(filter.term, columns)})`;
+  // A comparison with an attribute that is absent is false, not unknown.
+  if (filter.kind === 'not') return sql.fragment`not coalesce(${conditionOf(filter.term, columns)}, false)`;
   const glue = filter.kind === 'and' ? sql.fragment` and ` : sql.fragment` or `;
   const terms = filter.terms.map((term) => conditionOf(term, columns));
   return sql.fragment`(${sql.join(terms, glue)})`;

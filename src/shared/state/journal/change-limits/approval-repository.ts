@@ -80,6 +80,7 @@ export function createApprovalRepository(db: Queryable) {
       approved_by = case when a.expires_at > clock_timestamp() then a.approved_by end,
       approved_user_id = case when a.expires_at > clock_timestamp() then a.approved_user_id end,
       approved_token_id = case when a.expires_at > clock_timestamp() then a.approved_token_id end,
+      approved_people = case when a.expires_at > clock_timestamp() then a.approved_people end,
       reason = case when a.expires_at > clock_timestamp() then a.reason end,
       expires_at = case when a.expires_at > clock_timestamp() then a.expires_at end`;
   /**
@@ -139,8 +140,8 @@ export function createApprovalRepository(db: Queryable) {
       db.query(sql.nothing`
         /* approvals.approve */
         update update_approvals set approved_at = clock_timestamp(), approved_by = ${by.login}, approved_user_id = ${by.userId},
-          approved_token_id = ${by.tokenId}, reason = ${given.reason},
-          expires_at = clock_timestamp() + make_interval(secs => ${given.seconds})
+          approved_token_id = ${by.tokenId}, approved_people = people_behind(${by.tokenId}::uuid, ${by.userId}::uuid),
+          reason = ${given.reason}, expires_at = clock_timestamp() + make_interval(secs => ${given.seconds})
         where id = ${id}`),
 
     /** Deletes up to `limit` approvals that expired or were requested more than `days` ago, but for stacks under a legal hold. Returns how many. */
@@ -157,8 +158,8 @@ export function createApprovalRepository(db: Queryable) {
     remove: (id: string) => db.query(sql.nothing`/* approvals.remove */ delete from update_approvals where id = ${id}`),
 
     /**
-     * The approval that covers this run. Excludes approvals by a user who controls the run's token; `byPeople`: also approvals by tokens without a
-     * user.
+     * The approval that covers this run. Excludes approvals by a user who controls the run's token, also those that were given by a token that
+     * this user controlled then; `byPeople`: also approvals by tokens without a user.
      */
     findValid: (
       { stackId, kind, commit }: ApprovalSubject,
@@ -170,7 +171,7 @@ export function createApprovalRepository(db: Queryable) {
         select ${approvalColumns({ tokenId, userId })} from update_approvals a
         where a.stack_id = ${stackId} and a.kind = ${kind} and a.commit_id = ${commit} and a.expires_at > clock_timestamp()
           and (a.approved_token_id is null or a.approved_token_id is distinct from ${tokenId}::uuid)
-          and not people_behind(a.approved_token_id, a.approved_user_id) && people_behind(${tokenId}::uuid, ${userId}::uuid)
+          and not (a.approved_people || people_behind(a.approved_token_id, a.approved_user_id)) && people_behind(${tokenId}::uuid, ${userId}::uuid)
           and not (${byPeople} and a.approved_user_id is null and a.approved_token_id is not null)`),
 
     /** The request; null if there is none. */

@@ -1,0 +1,102 @@
+import { type EventOwner, EventReader } from '../../shared/events/event-reader.ts';
+import { createEventRepository, type EventSelection } from '../../shared/events/event-repository.ts';
+import { createEventSegmentRepository } from '../../shared/events/event-segment-repository.ts';
+import { EventSegments } from '../../shared/events/event-segments.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { EventsDeletedError } from '../../shared/state/retention/deleted-errors.ts';
+import type { HistoryRepository } from '../../shared/updates/history-repository.ts';
+import { isActive } from '../../shared/updates/update-state.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import { updateNotFound } from '../updates/update-not-found.ts';
+import { EventGaps } from './event-gaps.ts';
+import { eventPageJson } from './event-page.ts';
+import { EventWaits } from './event-waits.ts';
+import { type PageOfEvents, readEventPage } from './parsed-event-page.ts';
+
+/** Reads the engine events of updates. */
+export class EventQueries {
+  readonly #context: ApiContext;
+  readonly #history: HistoryRepository;
+  readonly #gaps = new EventGaps();
+  readonly #waits: EventWaits;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+    this.#history = context.history;
+    this.#waits = new EventWaits(context.notifications.channel);
+  }
+
+  /**
+   * The update with this id or version, and whether more events may arrive. Call before reading the page: events added in between
+   * would be missing from it. Throws NotFoundError, and EventsDeletedError if retention has deleted them.
+   */
+  async find(update: string | number, ref: StackRef): Promise<EventOwner & { readonly isActive: boolean }> {
+    const found = await (typeof update === 'number'
+      ? this.#history.findVersionStatus(update, ref)
+      : this.#findById(update, ref));
+    if (!found) throw updateNotFound(String(update));
+    if (found.hasDeletedEvents) throw new EventsDeletedError();
+    return { id: found.id, mayHaveRows: found.mayHaveEventRows, isActive: isActive(found.status) };
+  }
+
+  /** Links to imported updates may have the ids that these had elsewhere. */
+  async #findById(id: string, ref: StackRef) {
+    const found = await this.#history.findStatus(id, ref);
+    const imported = found ? null : await this.#history.findImported(id, ref);
+    return imported === null ? found : this.#history.findStatus(imported, ref);
+  }
+
+  /**
+   * The first page of the selection, as JSON. Its token is `atEnd` if it has no events; null ends the client's loop. For clients that `follow` a
+   * running update, the page waits for late batches and, if it is empty, for events, until `gone` is aborted.
+   */
+  async *pageJson(
+    update: EventOwner & { readonly isActive: boolean },
+    selection: EventSelection,
+    { atEnd, follow, gone }: { readonly atEnd: string | null; readonly follow: boolean; readonly gone: AbortSignal },
+  ): AsyncGenerator<Buffer> {
+    const follows = follow && update.isActive && !selection.newestFirst;
+    // Before the first page is read: events that arrive meanwhile are not in it.
+    const wait = follows ? this.#waits.next(update.id, this.#context.config.eventHoldMs, gone) : null;
+    try {
+      if (yield* this.#page(update, selection, follows)) return;
+      await wait?.changed;
+    } finally {
+      wait?.end();
+    }
+    if (follows && !gone.aborted && (yield* this.#page(update, selection, follows))) return;
+    yield Buffer.from(`{"events":[],"continuationToken":${JSON.stringify(atEnd)}}`);
+  }
+
+  /** Lets calls that wait for events respond: this process is about to stop. */
+  drain(): void {
+    this.#waits.drain();
+  }
+
+  /** Up to `limit` events of the selection, parsed. */
+  async listPage(update: EventOwner, selection: EventSelection, limit: number): Promise<PageOfEvents> {
+    const { eventReader, replica } = this.#context;
+    const db = await replica?.begin();
+    return readEventPage(db ? this.#readerOf(db) : eventReader, update, selection, limit);
+  }
+
+  async *#page(update: EventOwner, selection: EventSelection, follows: boolean): AsyncGenerator<Buffer, boolean> {
+    const { eventReader, replica } = this.#context;
+    const db = await replica?.begin();
+    const rows = createEventRepository(db ?? this.#context.db);
+    const isWhole = selection.types === null && selection.urn === null;
+    const settled =
+      follows && isWhole ? async () => this.#gaps.note(update.id, await rows.findHighest(update.id)) : null;
+    return yield* eventPageJson(db ? this.#readerOf(db) : eventReader, update, selection, settled);
+  }
+
+  /** Reads with `db`, and reports damage to the primary. */
+  #readerOf(db: Queryable): EventReader {
+    const { copies, documents, logger, readOnly } = this.#context;
+    const { list, find } = createEventSegmentRepository(db);
+    const rows = { ...createEventSegmentRepository(this.#context.db), list, find };
+    const segments = new EventSegments({ rows, documents, copies, readOnly, logger });
+    return new EventReader({ rows: createEventRepository(db), segments });
+  }
+}

@@ -1,0 +1,36 @@
+import { Type } from 'typebox';
+import { type Queryable, sql } from '../../../shared/platform/db/sql.ts';
+import type { Limit } from './concurrency-limit.ts';
+
+const StandingRow = Type.Object({ running: Type.Integer(), ahead: Type.Integer() });
+
+/** Running updates, and waiting calls. */
+export function createLimitRepository(db: Queryable) {
+  return {
+    /**
+     * How many updates that count for the limit run, previews excepted, and how many calls that it delays go before one for this
+     * project. `entryId` is that of the call; null: it has come only now.
+     */
+    standing: (limit: Limit, { entryId, projectId }: { readonly entryId: string | null; readonly projectId: string }) =>
+      db.one(sql.rows(StandingRow)`
+        /* limits.standing */
+        with active as (
+          select u.id, u.requested_by, u.token_id, s.id as stack_id, s.project_id, s.tags
+          from updates u join stacks s on s.id = u.stack_id
+          where u.organization_id = ${limit.organizationId} and u.status in ('not started', 'running') and u.exclusive and not u.dry_run
+            and u.expires_at > clock_timestamp() and s.deleted_at is null)
+        select
+          (select count(*) from active a
+           where (${limit.projectId}::uuid is null or a.project_id = ${limit.projectId}::uuid)
+             and (${limit.stackId}::uuid is null or a.stack_id = ${limit.stackId}::uuid)
+             and (${limit.userId}::uuid is null or a.requested_by = ${limit.userId}::uuid)
+             and (${limit.tokenId}::uuid is null or a.token_id = ${limit.tokenId}::uuid)
+             and (${limit.tag?.name ?? null}::text is null or a.tags::jsonb ->> ${limit.tag?.name ?? null}::text = ${limit.tag?.value ?? null}::text)
+          )::int as running,
+          (select count(*) from update_queue_waiters_held_by(${limit.organizationId}::uuid, ${limit.key}) h
+           where h.id is distinct from ${entryId}::uuid and (h.running, h.number) < (
+             (select count(*) from active a where a.project_id = ${projectId}::uuid),
+             coalesce((select w.number from update_queue_waiters w where w.id = ${entryId}::uuid), 9223372036854775807))
+          )::int as ahead`),
+  };
+}

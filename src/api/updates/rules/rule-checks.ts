@@ -1,0 +1,78 @@
+import { createQuotaRepository } from '../../../shared/access/quotas/quota-repository.ts';
+import type { LockedAccess } from '../../../shared/identity/identity-repository.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { cancelHint } from '../../../shared/updates/deferred.ts';
+import { FrozenError, findFreeze } from '../../../shared/updates/rules/freeze.ts';
+import type { StackWithRules } from '../../../shared/updates/rules/update-rule-repository.ts';
+import type { ApplicableRule } from '../../../shared/updates/rules/update-rules.ts';
+import type { Caller } from '../../platform/http/request.ts';
+import { breakGlassReason, mayBreakGlass } from '../break-glass.ts';
+import { concurrencyLimitsOf, LimitError } from './concurrency-limit.ts';
+import { createLimitRepository } from './concurrency-limit-repository.ts';
+import { checkPreview, type PreviewCheck, PreviewNeededError } from './preview-check.ts';
+
+/** An update that bypasses rules, for the audit log. */
+export interface BreakGlass {
+  readonly reason: string;
+  /** Ids of the rules that would have deferred or refused it. */
+  readonly rules: string[];
+}
+
+/** Limits have been set since the creation was prepared: it has to count under a lock that is taken first. Nothing was changed. */
+export class LimitsChangedError extends Error {
+  override readonly name = 'LimitsChangedError';
+}
+
+/** Asserts that the locked stack is not frozen, unless the message breaks the glass. Returns that then. Throws FrozenError. */
+export function assertNotFrozen(stack: StackWithRules, access: LockedAccess, message: string): BreakGlass | null {
+  const freeze = findFreeze(stack.updateRules);
+  const reason = breakGlassReason(message);
+  if (reason !== null && mayBreakGlass(access, stack))
+    return { reason, rules: freeze === null ? [] : [freeze.rule.id] };
+  if (freeze === null) return null;
+  const hint =
+    reason === null
+      ? emergencyHint
+      : `Breaking the glass needs the permission manage on the stack, and CI runs cannot do it; ${cancelHint}`;
+  throw new FrozenError(freeze, stack.organization, hint);
+}
+
+const emergencyHint = `Previews still run; ${cancelHint}. In an emergency, a user with the permission manage can start an update with --message "break-glass: <reason>", which is recorded`;
+
+/** Lets one transaction at a time count what runs in the organization. Take it before the lock on a stack. */
+export function lockLimits(tx: Queryable, organizationId: string): Promise<unknown> {
+  return createQuotaRepository(tx).lockOrganization(organizationId);
+}
+
+/**
+ * Asserts that fewer updates run than limits allow, and that none of those that wait for them goes first. With `breakGlass`, notes the
+ * limits instead. Throws LimitError.
+ */
+export async function assertWithinConcurrencyLimits(
+  tx: Queryable,
+  stack: StackWithRules,
+  { breakGlass, caller, entryId }: { breakGlass: BreakGlass | null; caller: Caller; entryId: string | null },
+): Promise<void> {
+  for (const limit of concurrencyLimitsOf(stack.updateRules, stack, caller)) {
+    const { ahead, running } = await createLimitRepository(tx).standing(limit, { entryId, projectId: stack.projectId });
+    if (running + ahead < limit.rule.settings.most) continue;
+    if (breakGlass === null) throw new LimitError(limit, running);
+    breakGlass.rules.push(limit.rule.id);
+  }
+}
+
+/**
+ * Looks for the preview that the rule asks for. Without one, throws PreviewNeededError if the rule refuses such updates; with `breakGlass`,
+ * notes the rule instead.
+ */
+export async function assertPreviewed(
+  tx: Queryable,
+  rule: ApplicableRule<'require-preview'>,
+  { breakGlass, ...of }: Parameters<typeof checkPreview>[2] & { readonly breakGlass: BreakGlass | null },
+): Promise<PreviewCheck> {
+  const check = await checkPreview(tx, rule, of);
+  if (check.problem === null || rule.settings.mode !== 'refuse') return check;
+  if (breakGlass === null) throw new PreviewNeededError(check.problem);
+  breakGlass.rules.push(rule.id);
+  return { ...check, problem: null };
+}

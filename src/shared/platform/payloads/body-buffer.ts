@@ -1,0 +1,292 @@
+import { pipeline, Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { createGunzip, gunzip, gunzipSync } from 'node:zlib';
+import { type Static, Type } from 'typebox';
+import { joined } from '../bytes/joined.ts';
+import { codeOf } from '../errors/causes.ts';
+import { InvalidRequestError, PayloadTooLargeError } from '../errors/errors.ts';
+import type { Span } from '../json/json-scanner.ts';
+import { inSlices } from '../slices/slices.ts';
+import { ArrivalBuffer, type BufferedBody, freeBytes, once } from './arrival-buffer.ts';
+import type { ByteBudget } from './byte-budget.ts';
+
+/** Bytes that can be read more than once, with the same result each time. */
+export type ByteSource = () => AsyncIterable<Buffer>;
+
+/** How the bytes of a request body were encoded on the wire. */
+export const BodyEncoding = Type.Union([Type.Literal('gzip'), Type.Literal('identity')]);
+export type BodyEncoding = Static<typeof BodyEncoding>;
+
+/** A body that can be read several times. */
+export interface OpenedBody {
+  readonly body: ByteSource;
+  readonly encoding: BodyEncoding;
+  /** The whole body, if it is already inflated and in memory. */
+  readonly inflated: Buffer | null;
+  /** Set where a worker can take over: documents larger than this many bytes must not be read here. */
+  readonly maxBaseBytes?: number;
+  /** Frees the memory of the body before the commit; the body cannot be read again. */
+  readonly free?: () => void;
+}
+
+/** The body of a write, in the memory of the API or in the payload store. */
+export interface WriteBody {
+  /** For work that reads the body as a stream. Set `parsed` if the body is parsed, which takes more memory than its bytes. */
+  open(options?: { readonly parsed?: boolean }): Promise<OpenedBody>;
+  /** Calls `work` with the whole inflated body and returns its result. Throws PayloadTooLargeError, InvalidRequestError. */
+  use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T>;
+}
+
+/**
+ * Bodies that inflate to no more than this are inflated synchronously, in 1 to 2 ms: a round trip to another thread costs as much CPU
+ * again, and reading them as a stream three times as much. Larger ones are inflated in one call up to `wholeInflatedBytes`.
+ */
+const syncInflatedBytes = 512 * 1024;
+const wholeInflatedBytes = 8 * 1024 * 1024;
+
+/** For bodies that are larger than they claim. */
+const minChunkBytes = 16 * 1024;
+const gunzipInPool = promisify(gunzip);
+
+/** Step in which a body of unknown size acquires more of the budget. */
+const stepBytes = 1024 * 1024;
+
+/** Memory that a body takes, as a multiple of its size: a parsed one exists as bytes, as text and as rows. */
+export const parsedWeight = 3;
+export const rawWeight = 1;
+
+export interface InflateOptions {
+  readonly maxBytes: number;
+  /** `parsedWeight` or `rawWeight`. */
+  readonly weight: number;
+  /** Maximum wait for the budget, in ms. */
+  readonly waitMs: number;
+  /** The fairness key that the bytes are charged to, e.g. the organization. */
+  readonly fairnessKey?: string;
+}
+
+/** Inflates bodies in memory, within the process's budget for all of them. */
+export class BodyBuffer {
+  readonly #maxBytes: number;
+  readonly #budget: ByteBudget;
+  /** For bodies that have not arrived yet. */
+  readonly arrivals: ArrivalBuffer;
+
+  /** `maxBytes`: largest inflated body that a worker parses. `budgetBytes`: budget for bodies while they are received. */
+  constructor(maxBytes: number, budget: ByteBudget, budgetBytes: number) {
+    this.#maxBytes = maxBytes;
+    this.#budget = budget;
+    this.arrivals = new ArrivalBuffer(budgetBytes);
+  }
+
+  /**
+   * Inflates a body that is already in memory. Acquires the size that the gzip claims; if the body turns out larger, it first
+   * measures the body, which takes no memory. Throws PayloadTooLargeError, InvalidRequestError, and UnavailableError if the
+   * wait was too long.
+   */
+  async inflate(body: Buffer, encoding: BodyEncoding, options: InflateOptions): Promise<BufferedBody> {
+    const { maxBytes } = options;
+    const claimed = Math.max(claimedBytes(body, encoding), Math.min(freeBytes, maxBytes));
+    const asClaimed = claimed <= maxBytes ? await this.#inflateTo(claimed, body, encoding, options) : null;
+    if (asClaimed) return asClaimed;
+    let bytes = 0;
+    for await (const chunk of inflate(bytesOf(body), encoding, maxBytes)) bytes += chunk.length;
+    return (await this.#inflateTo(bytes, body, encoding, options)) as BufferedBody;
+  }
+
+  /** The body, or null if it is larger than `expected` bytes. */
+  async #inflateTo(
+    expected: number,
+    body: Buffer,
+    encoding: BodyEncoding,
+    { weight, waitMs, fairnessKey = '' }: InflateOptions,
+  ): Promise<BufferedBody | null> {
+    const cost = costOf(expected, weight);
+    await this.#budget.acquire(cost, waitMs, fairnessKey);
+    try {
+      const inflated = await inflateWhole(body, encoding, expected);
+      const actual = costOf(inflated.length, weight);
+      this.#budget.release(cost - actual, fairnessKey);
+      return { body: inflated, release: once(() => this.#budget.release(actual, fairnessKey)) };
+    } catch (error) {
+      this.#budget.release(cost, fairnessKey);
+      if (error instanceof PayloadTooLargeError) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Calls `work` with the inflated body of a job and returns its result. Waits for the budget without a limit. Throws
+   * InvalidRequestError and PayloadTooLargeError; after the latter the CLI halves a batch of entries, and sends the whole
+   * checkpoint instead of a delta.
+   */
+  async use<T>(
+    source: ByteSource,
+    encoding: BodyEncoding,
+    work: (body: Buffer) => Promise<T>,
+    fairnessKey = '',
+  ): Promise<T> {
+    const { body, release } = await this.#collect(source, encoding, fairnessKey);
+    try {
+      return await work(body);
+    } finally {
+      release();
+    }
+  }
+
+  async #collect(source: ByteSource, encoding: BodyEncoding, fairnessKey: string): Promise<BufferedBody> {
+    for (let expected = 0; ; ) {
+      const collected = await this.#attempt(source, encoding, { expected, fairnessKey });
+      if (typeof collected !== 'number') return collected;
+      expected = collected;
+    }
+  }
+
+  /**
+   * The body, or its size if the budget did not suffice for all of it. Waits for `expected` bytes of the budget, but not for more: bodies that are
+   * each half read could wait for each other.
+   */
+  async #attempt(
+    source: ByteSource,
+    encoding: BodyEncoding,
+    { expected, fairnessKey }: { expected: number; fairnessKey: string },
+  ): Promise<BufferedBody | number> {
+    let held = costOf(expected, parsedWeight);
+    await this.#budget.acquire(held, null, fairnessKey);
+    let chunks: Buffer[] | null = [];
+    let bytes = 0;
+    try {
+      for await (const chunk of inflate(source, encoding, this.#maxBytes)) {
+        bytes += chunk.length;
+        if (chunks === null) continue;
+        chunks.push(chunk);
+        const more = costOf(bytes, parsedWeight) - held;
+        if (more <= 0) continue;
+        const step = Math.max(more, Math.min(stepBytes, this.#maxBytes) * parsedWeight);
+        if (this.#budget.tryGrow(held, step, fairnessKey)) {
+          held += step;
+        } else {
+          chunks = null;
+          this.#budget.release(held, fairnessKey);
+          held = 0;
+        }
+      }
+    } catch (error) {
+      this.#budget.release(held, fairnessKey);
+      throw error;
+    }
+    if (chunks === null) return bytes;
+    const body = joined(chunks);
+    const actual = costOf(bytes, parsedWeight);
+    this.#budget.release(held - actual, fairnessKey);
+    return { body, release: once(() => this.#budget.release(actual, fairnessKey)) };
+  }
+}
+
+function costOf(bytes: number, weight: number): number {
+  return bytes <= freeBytes ? 0 : bytes * weight;
+}
+
+/** A source of bytes in memory. */
+export function bytesOf(...parts: readonly Buffer[]): ByteSource {
+  return () => inSlices(parts);
+}
+
+/** Concatenates the parts. Ranges are cut out of `source` and must be in ascending order. */
+export function cutOut(source: ByteSource, parts: readonly (Buffer | Span)[]): ByteSource {
+  return async function* () {
+    for (const part of parts) {
+      if (Buffer.isBuffer(part)) yield part;
+      else yield* range(source, part.start, part.end);
+    }
+  };
+}
+
+/**
+ * The inflated bytes of `source`. Throws InvalidRequestError if they are not gzip or are cut short, and PayloadTooLargeError
+ * once the output exceeds `maxBytes`: a small body can inflate to a very large one.
+ */
+export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBytes: number): AsyncGenerator<Buffer> {
+  let total = 0;
+  // Otherwise a body in memory would be read completely in one event loop tick.
+  for await (const chunk of inSlices(encoding === 'gzip' ? gunzipStream(source) : source())) {
+    total += chunk.length;
+    if (total > maxBytes) throw tooLarge(maxBytes);
+    yield chunk;
+  }
+}
+
+/** Like `inflate`, for a body in memory. */
+export async function inflateWhole(body: Buffer, encoding: BodyEncoding, maxBytes: number): Promise<Buffer> {
+  if (encoding === 'identity') {
+    if (body.length > maxBytes) throw tooLarge(maxBytes);
+    return body;
+  }
+  if (maxBytes <= wholeInflatedBytes) return gunzipAtOnce(body, maxBytes);
+  // Concatenating chunks at the end would take twice the memory. Allocated pages that are never written take none.
+  const whole = Buffer.allocUnsafeSlow(maxBytes);
+  let bytes = 0;
+  for await (const chunk of inflate(bytesOf(body), encoding, maxBytes)) bytes += chunk.copy(whole, bytes);
+  return whole.subarray(0, bytes);
+}
+
+/** Inflated size (modulo 4 GiB) that a gzip body states at its end for its last member; the actual size may be larger. */
+export function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
+  if (encoding === 'identity' || body.length < 18) return body.length;
+  return body.readUInt32LE(body.length - 4);
+}
+
+/** Throws InvalidRequestError and PayloadTooLargeError. */
+async function gunzipAtOnce(body: Buffer, maxBytes: number): Promise<Buffer> {
+  // One chunk for all of it, and a byte more: zlib allocates another chunk when one is full.
+  const claimed = Math.min(claimedBytes(body, 'gzip'), maxBytes) + 1;
+  const options = { maxOutputLength: maxBytes, chunkSize: Math.max(claimed, minChunkBytes) };
+  try {
+    return maxBytes <= syncInflatedBytes ? gunzipSync(body, options) : await gunzipInPool(body, options);
+  } catch (error) {
+    throw codeOf(error) === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(maxBytes) : badGzip(error);
+  }
+}
+
+async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
+  const decoder = createGunzip({ chunkSize: 128 * 1024 });
+  let sourceError: unknown;
+  const encoded = async function* (): AsyncGenerator<Buffer> {
+    try {
+      yield* source();
+    } catch (error) {
+      // Kept, so that an error of the source is not reported as bad gzip. The decoder's own error is thrown in here too.
+      if (decoder.errored === null) sourceError = error;
+      throw error;
+    }
+  };
+  const stream = pipeline(Readable.from(encoded()), decoder, () => {});
+  try {
+    for await (const chunk of stream) yield chunk as Buffer;
+  } catch (error) {
+    throw sourceError ?? badGzip(error);
+  } finally {
+    stream.destroy();
+  }
+}
+
+async function* range(source: ByteSource, start: number, end: number): AsyncGenerator<Buffer> {
+  let offset = 0;
+  for await (const chunk of source()) {
+    const from = Math.max(start - offset, 0);
+    const to = Math.min(end - offset, chunk.length);
+    if (from < to) yield chunk.subarray(from, to);
+    offset += chunk.length;
+    if (offset >= end) return;
+  }
+}
+
+function tooLarge(maxBytes: number): PayloadTooLargeError {
+  return new PayloadTooLargeError(
+    `The body is larger than the ${maxBytes} bytes that this server accepts (decompressed)`,
+  );
+}
+
+function badGzip(cause: unknown): InvalidRequestError {
+  return new InvalidRequestError('The body is not complete, valid gzip', { cause });
+}

@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database } from '../platform/db/database.ts';
+import type { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
+import { repeat } from '../platform/lifecycle/repeat.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import type { ReadOnlyMode } from '../platform/read-only/read-only-mode.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
+import { claimSeconds, type DeliveryAttempts } from './delivery-attempt.ts';
+import { type ClaimedDelivery, createDeliveryRepository, type DeliveryShare } from './delivery-repository.ts';
+
+/** Attempts of this process at once. */
+const attemptsAtOnce = 32;
+const pollMs = 1_000;
+/** While something is due: between two claims. */
+const claimMs = 100;
+
+interface Parts {
+  readonly db: Database;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly deliveryAttempts: DeliveryAttempts;
+}
+
+/** Delivers events to webhooks: in any number of processes, each attempt in one of them. */
+export class DeliveryLoop {
+  readonly #parts: Parts;
+  readonly #share: DeliveryShare;
+  readonly #running = new Set<Promise<void>>();
+
+  constructor(parts: Parts, share: DeliveryShare) {
+    this.#parts = parts;
+    this.#share = share;
+  }
+
+  /** Begins due attempts up to the concurrency limit. Returns how many. */
+  async begin(signal: AbortSignal): Promise<number> {
+    const { db } = this.#parts;
+    const limit = attemptsAtOnce - this.#running.size;
+    if (limit <= 0 || signal.aborted || !(await createDeliveryRepository(db).isAnyDue())) return 0;
+    const claimed = await db.inTransaction((tx) =>
+      createDeliveryRepository(tx).claim({ limit, seconds: claimSeconds, share: this.#share }),
+    );
+    for (const delivery of claimed) {
+      const attempt = this.#attempt(delivery, signal).finally(() => this.#running.delete(attempt));
+      this.#running.add(attempt);
+    }
+    return claimed.length;
+  }
+
+  /**
+   * Begins due attempts, and others when some have ended, until there are none to begin. A receiver that responds at once must not wait for the
+   * next poll. `isFenced` is asked before each round: with steady work this may go on for hours.
+   */
+  async deliver(signal: AbortSignal, isFenced: () => boolean): Promise<void> {
+    while (!isFenced() && (await this.begin(signal)) > 0) {
+      const pause = (ms: number) => sleep(ms, undefined, { ref: false, signal }).catch(() => {});
+      const running = [...this.#running];
+      await pause(claimMs);
+      await Promise.race([pause(pollMs), ...running]);
+    }
+  }
+
+  async #attempt(delivery: ClaimedDelivery, signal: AbortSignal): Promise<void> {
+    const { logger, metrics, deliveryAttempts } = this.#parts;
+    try {
+      const { state } = await deliveryAttempts.attempt(delivery, signal);
+      metrics.webhookAttempts.labels(state === 'waiting' ? 'retried' : state).inc();
+    } catch (error) {
+      metrics.webhookAttempts.labels('error').inc();
+      logger.warn({ webhookId: delivery.webhookId, err: error }, 'a webhook delivery failed and is retried');
+    }
+  }
+
+  /** Waits for the attempts that were begun. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#running);
+  }
+}
+
+/** Delivers due events until the process stops. */
+export function startWebhooks(
+  context: Parts & { readonly lifecycle: Lifecycle; readonly readOnly: ReadOnlyMode },
+  share: DeliveryShare,
+): void {
+  const { lifecycle, logger, readOnly } = context;
+  const delivery = new DeliveryLoop(context, share);
+  const rounds = repeat(
+    pollMs,
+    (signal) => delivery.deliver(signal, () => readOnly.isFenced),
+    (error) => logger.warn({ err: error }, 'webhooks could not be delivered'),
+  );
+  lifecycle.onClose('work', 'webhooks', async () => {
+    await rounds.stop();
+    await delivery.settle();
+  });
+}
