@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { StateDownloads } from '../../src/api/state/state-downloads.ts';
+import { StateDownloads } from '../../';
 import type { Grantable } from '../../src/shared/access/permissions.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { listEvents } from '../support/audit.ts';
