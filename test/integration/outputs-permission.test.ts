@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { StateDownloads } from '../../';
+import { StateDownloads } from '../../src/api/state/download-slots.ts';
 import type { Grantable } from '../../src/shared/access/permissions.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { listEvents } from '../support/audit.ts';
