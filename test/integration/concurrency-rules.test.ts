@@ -1,16 +1,18 @@
-import { beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
+import { UpdateService } from '../../src/api/updates/update-service.ts';
 import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
-import type { TestResponse } from '../support/test-app.ts';
+import { cliAccept, type TestResponse } from '../support/test-app.ts';
 import { testReplicas } from '../support/test-replicas.ts';
 import { until } from '../support/until.ts';
 import { cancel } from '../support/update-calls.ts';
 import { keepQueueProcesses } from '../support/update-queue.ts';
 import { removeRule, setRule } from '../support/update-rules.ts';
+import { WireServer } from '../support/wire.ts';
 
 const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_LONG_POLL_SECONDS: '100' };
 const apps = testReplicas(settings, settings);
@@ -39,6 +41,28 @@ const create = (
 async function end(stack: TestStack, { json }: TestResponse): Promise<void> {
   await ok(cancel(apps[0], stack, { path: `${stack.path}/update/${json.updateID}` }));
 }
+
+/** A transaction of somebody else that changes the stack. */
+async function holdStack({ organization, project, stack }: TestStack): Promise<{ end(): Promise<void> }> {
+  const client = new pg.Client({ connectionString: apps[0].database.ownerUrl });
+  await client.connect();
+  await client.query('begin');
+  await client.query(
+    `select 1 from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+     where (o.name, p.name, s.name) = ($1, $2, $3) for update of s`,
+    [organization, project, stack],
+  );
+  return { end: () => client.end() };
+}
+
+const untilStackAwaited = (): Promise<void> =>
+  until(async () => {
+    const rows = await query(
+      apps[0],
+      `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and query like '%lockStack%'`,
+    );
+    return rows.length === 1;
+  }, 'the call waits for its stack');
 
 /** Waits until limits delay so many calls, which have taken their turns among themselves from then on. */
 const untilDeferred = (count: number): Promise<void> =>
@@ -209,28 +233,38 @@ test.each([
       TestStack,
     ];
     await setRule(apps[0], stack, most(5));
-    const client = new pg.Client({ connectionString: apps[0].database.ownerUrl });
-    await client.connect();
+    const held = await holdStack(changed);
     try {
-      await client.query('begin');
-      await client.query(
-        `select 1 from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
-       where o.name = $1 and p.name = 'web' and s.name = 'a' for update of s`,
-        [stack.organization],
-      );
       const waiting = create(changed);
-      await until(async () => {
-        const rows = await query(
-          apps[0],
-          `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and query like '%lockStack%'`,
-        );
-        return rows.length === 1;
-      }, 'the call waits for its stack');
+      await untilStackAwaited();
       await end(free, await ok(create(free)));
-      await client.query('commit');
+      await held.end();
       await end(changed, await ok(waiting));
     } finally {
-      await client.end();
+      await held.end();
     }
   },
 );
+
+test('a call that may not wait in the queue asks no more for its stack, which is being changed, once its client has left', async () => {
+  const stack = await createStack(apps[0]);
+  await setRule(apps[0], stack, noWait);
+  await setRule(apps[0], stack, most(5));
+  const { url } = await WireServer.listen(apps[0]);
+  const creating = jest.spyOn(UpdateService.prototype, 'create');
+  const held = await holdStack(stack);
+  try {
+    const client = new AbortController();
+    const { auth: authorization, path } = stack;
+    const headers = { authorization, accept: cliAccept, 'content-type': 'application/json' };
+    const body = JSON.stringify({ metadata: { message: '', environment: {} } });
+    const call = fetch(`${url}${path}/update`, { method: 'POST', headers, body, signal: client.signal });
+    await untilStackAwaited();
+    client.abort();
+    await expect(call).rejects.toThrow('aborted');
+    await expect(creating.mock.results[0]?.value).rejects.toThrow('The client has disconnected');
+  } finally {
+    await held.end();
+    creating.mockRestore();
+  }
+});

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Type } from 'typebox';
 import { ConfigError, parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
@@ -58,6 +59,36 @@ test('a standby alone is unavailable, unless any server is accepted', async () =
   await lenient.query(sql.nothing`select 1`);
   const refused: unknown = await write(lenient).catch((thrown: unknown) => thrown);
   expect(mapDatabaseError(refused)).toBeInstanceOf(UnavailableError);
+});
+
+test('a standby answers where the database says serializable, which a standby cannot be', async () => {
+  await using primary = await open(pair.primaryUrl);
+  const standbyUrl = `${pair.standbyUrl}?target_session_attrs=any`;
+  await using before = await open(standbyUrl);
+  const count = async (db: Database): Promise<number> => {
+    const CountRow = Type.Object({ count: Type.Integer() });
+    const isSerializable = `{default_transaction_isolation=serializable}`;
+    return (
+      await db.one(sql.rows(CountRow)`
+        /* test.countDefaults */ select count(*)::integer as count from pg_db_role_setting where setconfig::text = ${isSerializable}`)
+    ).count;
+  };
+  expect(await count(before)).toBe(0);
+  const set = async (change: string): Promise<void> => {
+    const session = await primary.openSession();
+    const name = new URL(pair.primaryUrl).pathname.slice(1);
+    await session.client.query(`alter database ${name} ${change}`).finally(() => session.end());
+  };
+  await set(`set default_transaction_isolation = 'serializable'`);
+  try {
+    await until(async () => (await count(before)) === 1, 'the standby knows the default');
+    await using db = await open(standbyUrl);
+    expect(await count(db)).toBe(1);
+    await using strict = await open(joinUrls(pair.standbyUrl, pair.primaryUrl));
+    await write(strict);
+  } finally {
+    await set('reset default_transaction_isolation');
+  }
 });
 
 test.each([

@@ -133,6 +133,25 @@ test('a limit for the lives of tokens locks members before their organization, a
   expect(await query(app, lives, [id, member])).toEqual([{ isShort: true }, { isShort: true }]);
 });
 
+test('a limit for the lives of tokens waits for no calls of members whose tokens it does not shorten', async () => {
+  const { organization } = await createStack(app);
+  const [row] = await query<{ id: string; member: string }>(
+    app,
+    `select o.id, m.user_id as member from organizations o join memberships m on m.organization_id = o.id where o.name = $1`,
+    [organization],
+  );
+  const { id, member } = row as { readonly id: string; readonly member: string };
+  const day = 86_400;
+  const setMaxSeconds = (seconds: number | null) =>
+    app.context.db.inTransaction((tx) => createTokenRepository(tx).setMaxSeconds(id, seconds));
+  await setMaxSeconds(100 * day);
+  await app.context.db.inTransaction(async (tx) => {
+    await tx.query(sql.nothing`select lock_shared(place_of_user(${member}))`);
+    for (const seconds of [100 * day, 200 * day, 150 * day, null]) await setMaxSeconds(seconds);
+  });
+  expect(await createTokenRepository(app.context.db).findMaxSeconds(id)).toBeNull();
+});
+
 test('an update that starts while its base is being rebuilt has the new base', async () => {
   const { found, stack } = await journaled();
   const { replace } = createCheckpointRepository(app.context.db);

@@ -1,5 +1,7 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { StateDownloads } from '../../src/api/state/download-slots.ts';
 import type { Grantable } from '../../src/shared/access/permissions.ts';
+import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { listEvents } from '../support/audit.ts';
 import { grant, person } from '../support/grants.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -104,6 +106,27 @@ describe('a caller who may only read outputs', () => {
     expect(headers).not.toHaveProperty('x-pulumi-warning');
     const event = (await listEvents(app, stack.organization)).findLast(({ action }) => action === 'stack.export');
     expect(event?.details).toMatchObject({ outputsOnly: true, secrets: ['list', 'password'] });
+  });
+
+  test('leaves nothing on record, and nothing is decrypted, if there are too many such calls', async () => {
+    const of = await holder(['outputs', 'decrypt']);
+    const reads = async () =>
+      (await listEvents(app, stack.organization)).filter(({ action }) => action === 'stack.export').length;
+    const before = await reads();
+    const sizes: number[] = [];
+    const admitting = jest.spyOn(StateDownloads.prototype, 'admitOutputs').mockImplementation(async (_, bytes) => {
+      sizes.push(bytes);
+      throw new UnavailableError('busy');
+    });
+    const decrypting = jest.spyOn(app.context.cipher, 'decrypt');
+    try {
+      expect((await exported(of)).status).toBe(503);
+      expect([sizes[0], decrypting.mock.calls.length, await reads()]).toEqual([expect.any(Number), 0, before]);
+      expect(sizes[0]).toBeGreaterThan(2 * password.length);
+    } finally {
+      admitting.mockRestore();
+      decrypting.mockRestore();
+    }
   });
 
   test('sees of the stack nothing but its name', async () => {

@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
 import { type Queryable, sql } from '../../src/shared/platform/db/sql.ts';
+import { passingReason } from '../../src/shared/platform/db/sqlstate.ts';
 import { Timestamp } from '../../src/shared/platform/schema/standard-schema.ts';
-import { startPgBouncer } from '../../testkit/pgbouncer.ts';
+import { type PgBouncer, startPgBouncer } from '../../testkit/pgbouncer.ts';
+import { findFreePort } from '../../testkit/server-process.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 import { describeWithTools } from '../support/tools.ts';
 import { until } from '../support/until.ts';
@@ -78,40 +80,68 @@ test.each(['SQL, DMY', 'German', 'Postgres'])('times are read where the database
   }
 });
 
-test('work in a session of its own has no limits of the database', async () => {
+const SettingRow = Type.Object({ name: Type.String(), setting: Type.String() });
+type Setting = Static<typeof SettingRow>;
+const asObject = (rows: readonly Setting[]) => Object.fromEntries(rows.map(({ name, setting }) => [name, setting]));
+
+test('sessions have none of the limits of the database, and those of the pool have ours', async () => {
   const limits = ['statement', 'lock', 'idle_in_transaction_session', 'idle_session', 'transaction'].map(
     (limit) => `${limit}_timeout`,
   );
   await setForDatabase(...limits.map((limit) => `${limit} = '7s'`));
   const db = await open();
+  const read = 'select name, setting from pg_settings where name = any ($1)';
+  const none = Object.fromEntries(limits.map((name) => [name, '0']));
   try {
     const session = await db.openSession();
-    const { rows } = await session.client.query(
-      'select name, setting from pg_settings where name = any ($1) order by name',
-      [limits],
-    );
+    const { rows } = await session.client.query<Setting>(read, [limits]);
     await session.end();
-    expect(rows).toEqual(limits.toSorted().map((name) => ({ name, setting: '0' })));
+    expect(asObject(rows)).toEqual(none);
+    const ofPool = await db.any(sql.rows(SettingRow)`
+      /* test.limits */ select name, setting from pg_settings where name = any (${sql.array(limits, 'text')})`);
+    expect(asObject(ofPool)).toEqual({
+      ...none,
+      statement_timeout: '60000',
+      idle_in_transaction_session_timeout: '15000',
+    });
   } finally {
     await db.close();
   }
 });
 
 await describeWithTools('behind PgBouncer', ['pgbouncer'], () => {
-  test('such a default is refused, because other sessions would keep it', async () => {
+  const advice = `alter role … set default_transaction_isolation = 'read committed'`;
+  const start = async (): Promise<PgBouncer> => {
     await setForDatabase(`default_transaction_isolation = 'repeatable read'`);
-    await using pooler = await startPgBouncer(database.ownerUrl, {
+    return startPgBouncer(database.ownerUrl, {
       poolMode: 'transaction',
       poolSize: 3,
       settings: { ignore_startup_parameters: 'statement_timeout,idle_in_transaction_session_timeout' },
     });
+  };
+
+  test('such a default is refused, because other sessions would keep it', async () => {
+    await using pooler = await start();
     const db = await open(pooler.url);
     try {
-      await expect(db.ping(30_000)).rejects.toThrow(
-        `alter role … set default_transaction_isolation = 'read committed'`,
-      );
+      await expect(db.ping(30_000)).rejects.toThrow(advice);
     } finally {
       await db.close();
+    }
+  });
+
+  test('it is no outage to wait for, whatever the other hosts answer', async () => {
+    await using pooler = await start();
+    const { host } = new URL(pooler.url);
+    for (const hosts of [`127.0.0.1:${await findFreePort()},${host}`, `${host},${host}`]) {
+      const db = await open(pooler.url.replace(host, hosts));
+      try {
+        const error: unknown = await db.openSession().catch((thrown: unknown) => thrown);
+        expect(error).toMatchObject({ code: 'UNSAFE_DEFAULT', message: expect.stringContaining(advice) });
+        expect(passingReason(error)).toBeNull();
+      } finally {
+        await db.close();
+      }
     }
   });
 });

@@ -18,6 +18,9 @@ export interface OutputsExport {
   readonly leftOut: readonly string[];
 }
 
+/** Waits until outputs of this size may be in memory. */
+export type AdmitOutputs = (bytes: number) => Promise<void>;
+
 /** The fixed cost of an output, in bytes. */
 const memberBytes = 2_048;
 const maxTypeBytes = 256;
@@ -28,13 +31,15 @@ const manifest = Buffer.from('"manifest":{"time":"0001-01-01T00:00:00Z","magic":
 /**
  * The deployment document for callers who may read only the outputs of a stack: its root resource with its outputs, and nothing else.
  * Secret outputs are in it only with `decrypt`: those that the service has encrypted with their plaintext. Without that, or with only
- * the ciphertext, the CLI's StackReference would read `{}` in place of each and go on.
+ * the ciphertext, the CLI's StackReference would read `{}` in place of each and go on. Calls `admit` between the state and the secrets. Throws also
+ * what it throws.
  */
 export async function exportOutputs(
   state: AsyncIterable<Buffer>,
-  decrypt: DecryptSecret | null,
+  { admit, decrypt }: { readonly admit: AdmitOutputs; readonly decrypt: DecryptSecret | null },
 ): Promise<OutputsExport> {
   const { features, outputs, secretsProviders, urn, version } = await readRootOutputs(state);
+  await admit([features, outputs, secretsProviders].reduce((sum, part) => sum + (part?.length ?? 0), 0));
   const isService = (await typeOf(secretsProviders)) === 'service';
   const members: Buffer[] = [];
   const secret: string[] = [];

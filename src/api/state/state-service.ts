@@ -12,7 +12,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
-import { exportOutputs } from './outputs-export.ts';
+import { type AdmitOutputs, exportOutputs } from './outputs-export.ts';
 
 /** Maximum number of outputs whose names are in a warning or an event. */
 const maxNames = 20;
@@ -45,15 +45,23 @@ export class StateService {
 
   /**
    * The newest state for callers who may read only the outputs: the root resource with its outputs; secret ones only `withSecrets`.
-   * Throws NotFoundError, InvalidRequestError, and what `scan` throws.
+   * Throws NotFoundError, InvalidRequestError, and what `scan` and `admit` throw, before the read is recorded.
    */
-  async readOutputs(scan: StateScan, ref: StackRef, withSecrets: boolean, audit: AuditTrail): Promise<StateDocument> {
+  async readOutputs(
+    scan: StateScan,
+    ref: StackRef,
+    {
+      admit,
+      audit,
+      withSecrets,
+    }: { readonly withSecrets: boolean; readonly audit: AuditTrail; readonly admit: AdmitOutputs },
+  ): Promise<StateDocument> {
     const { cipher } = this.#context;
     const head = await scan.readHead(ref);
     if (!head) throw stackNotFound(ref);
     const decrypt = async (ciphertext: Buffer): Promise<Buffer> =>
       (await cipher.decrypt([head.stack.id], [ciphertext]))[0] as Buffer;
-    const outputs = await exportOutputs(head.state.bytes, withSecrets ? decrypt : null);
+    const outputs = await exportOutputs(head.state.bytes, { admit, decrypt: withSecrets ? decrypt : null });
     const { document, leftOut, resourceCount, secret } = outputs;
     const warnings = [
       ...(head.state.warning === null

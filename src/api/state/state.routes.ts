@@ -64,9 +64,12 @@ function exportState(app: RouteScope, { downloads, scans, states }: Services): v
         signal: clientGone(reply),
         reserveMemory: () => Promise.resolve(),
       });
-      const mayDecrypt = hasPermission(held, 'decrypt');
-      const state = await states.readOutputs(scan, params, mayDecrypt, audit).finally(() => scan.end());
-      await downloads.admitOutputs({ caller, organization, reply }, state.sizeBytes);
+      const admit = (bytes: number): Promise<void> => {
+        scan.end();
+        return downloads.admitOutputs({ caller, organization, reply }, bytes);
+      };
+      const withSecrets = hasPermission(held, 'decrypt');
+      const state = await states.readOutputs(scan, params, { admit, audit, withSecrets }).finally(() => scan.end());
       return sendState(request, reply, state);
     },
   );

@@ -56,12 +56,18 @@ export class UpdateService {
 
   /**
    * Creates an update that waits to be started, and locks the stack for it. Previews in the CLI's dialect do not lock: users
-   * expect them to run alongside an update. `entryId`: see PreparedCreation. Throws what `checkCandidate` throws; no update exists then.
+   * expect them to run alongside an update. `entryId`: see PreparedCreation. Throws what `checkCandidate` throws, and InvalidRequestError once its
+   * client is `gone`; no update exists then.
    */
-  async create(creation: PreparedCreation, audit: AuditTrail, entryId?: string): Promise<CreatedUpdate> {
+  async create(
+    creation: PreparedCreation,
+    audit: AuditTrail,
+    { entryId, gone }: { readonly entryId?: string; readonly gone: AbortSignal },
+  ): Promise<CreatedUpdate> {
     // As long as one statement could wait for the lock.
     const until = performance.now() + this.#context.config.database.statementTimeoutMs;
     for (;;) {
+      assertWaits(gone);
       try {
         return await this.#create(creation, audit, entryId);
       } catch (error) {
@@ -69,7 +75,8 @@ export class UpdateService {
         if (!isLockTimeout(error)) throw error;
         if (performance.now() >= until)
           throw new UnavailableError(`Stack '${creation.object}' is being changed; please retry`, { cause: error });
-        await sleep(lockedRetryMs);
+        // Ends early once its client is gone.
+        await sleep(lockedRetryMs, undefined, { signal: gone }).catch(() => {});
       }
     }
   }

@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { isOurs } from '../platform/db/app-role.ts';
-import { liftTransactionLimit } from '../platform/db/postgres-connector.ts';
+import { liftLimits } from '../platform/db/postgres-connector.ts';
 import { isHiddenFunction } from '../platform/db/sqlstate.ts';
 import { assertOneOwner } from '../platform/db/table-owners.ts';
 import { isReferenced } from '../state/checkpoints/blob-repository.ts';
@@ -32,20 +32,14 @@ const locationsTable = 'blob_places';
 export function createTableCopyRepository(client: pg.Client) {
   const run = async <T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> =>
     (await client.query<T>(text, values)).rows;
-  /** Of the role, for this transaction: it waits for the store of the backups. */
-  const liftLimits = async (): Promise<void> => {
-    await run('set local statement_timeout = 0');
-    await run('set local idle_in_transaction_session_timeout = 0');
-    await run('set local lock_timeout = 0');
-    await liftTransactionLimit(client, { isLocal: true });
-  };
   return {
     /** From now on, all reads see the database as it is now, until `end`. */
     beginSnapshot: async () => {
       await run('begin isolation level repeatable read, read only');
       await run(`set local datestyle = 'ISO'`);
       await run(`set local timezone = 'UTC'`);
-      await liftLimits();
+      // It waits for the store of the backups.
+      await liftLimits(client, { isLocal: true });
     },
     begin: () => run('begin'),
     end: () => run('commit'),
@@ -188,7 +182,7 @@ export function createTableCopyRepository(client: pg.Client) {
     /** Removes the foreign keys, switches the triggers off, and empties all tables, in the transaction of the caller. */
     prepareLoad: async (): Promise<ForeignKey[]> => {
       await run(`set local datestyle = 'ISO'`);
-      await liftLimits();
+      await liftLimits(client, { isLocal: true });
       const names = (await run<{ name: string }>(`select quote_ident(c.relname) as name ${tables}`)).map(
         ({ name }) => name,
       );

@@ -17,6 +17,19 @@ const AffectedRow = Type.Object({
 /** Whether the token `t` is valid. Tokens of sessions are shown, and end, with their sessions. */
 export const isValid = sql.fragment`not t.is_session and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`;
 
+const lifeOf = (seconds: number | null) => sql.fragment`
+  coalesce(t.rotated_at, t.created_at) + make_interval(secs => ${seconds}::bigint)`;
+
+/** Ids of the tokens whose lifetime a policy of `seconds` shortens. */
+const affected = (organizationId: string, seconds: number | null) => sql.fragment`
+  select t.id from api_tokens t
+  where t.id = any (array(
+      select t.id from api_tokens t where t.organization_id = ${organizationId} and ${isValid}
+      union all
+      select t.id from memberships m join api_tokens t on t.user_id = m.user_id
+      where m.organization_id = ${organizationId} and ${isValid}))
+    and t.listed_in is null and coalesce(t.expires_at, 'infinity') > ${lifeOf(seconds)}`;
+
 /** How long tokens may live. */
 export function createTokenLifeRepository(db: Queryable) {
   return {
@@ -42,28 +55,24 @@ export function createTokenLifeRepository(db: Queryable) {
         /* tokens.listAffected */
         select t.id, t.kind, t.name, coalesce(u.login, e.name) as owner, t.description, t.expires_at as "expiresAt",
                n.at as "newExpiresAt", n.at <= now() as ends
-        from api_tokens t left join users u on u.id = t.user_id left join teams e on e.id = t.team_id
-        cross join lateral (select coalesce(t.rotated_at, t.created_at) + make_interval(secs => ${seconds}) as at) n
-        where t.id = any (array(
-            select t.id from api_tokens t where t.organization_id = ${organizationId} and ${isValid}
-            union all
-            select t.id from memberships m join api_tokens t on t.user_id = m.user_id
-            where m.organization_id = ${organizationId} and ${isValid}))
-          and t.listed_in is null and (t.expires_at is null or t.expires_at > n.at)
+        from (${affected(organizationId, seconds)}) a join api_tokens t using (id)
+        left join users u on u.id = t.user_id left join teams e on e.id = t.team_id
+        cross join lateral (select ${lifeOf(seconds)} as at) n
         order by n.at, t.id`),
 
     /**
-     * Null: no limit. Shortens the lifetime of existing and future tokens. Each of them takes a lock, in no order: all are taken before, in the
-     * order of calls, which is members, then the organization.
+     * Null: no limit. Shortens the lifetime of existing and future tokens. Each that it shortens takes the lock of its owner, in no order: all are
+     * taken before, in the order of calls, which is members, then the organization.
      */
     setMaxSeconds: (organizationId: string, seconds: number | null) =>
       db.query(sql.nothing`
         /* tokens.setMaxSeconds */
-        with members as materialized (
+        with locked as materialized (
           select lock_exclusive(k.key) from (
-            select distinct place_of_user(user_id) as key from memberships where organization_id = ${organizationId} order by 1 offset 0) k),
-        locked as materialized (select lock_exclusive(${organizationId}) from (select count(*) from members) m)
+            select distinct coalesce(place_of_user(t.user_id), t.organization_id) as key, t.user_id is null as is_last
+            from (${affected(organizationId, seconds)}) a join api_tokens t using (id)
+            order by 2, 1 offset 0) k)
         update organization_access set max_token_seconds = ${seconds}::bigint
-        where organization_id = ${organizationId} and (select count(*) from locked) = 1`),
+        where organization_id = ${organizationId} and (select count(*) from locked) >= 0`),
   };
 }

@@ -124,7 +124,7 @@ export class WaitingCreations {
   ): Promise<QueuedUpdate> {
     if (waiting.entryId === null || creation.lockWaitSeconds === 0) {
       try {
-        return await this.#updates.create(creation, audit);
+        return await this.#updates.create(creation, audit, { gone: waiting.gone });
       } catch (error) {
         if (!isReasonToWait(error)) throw error;
         const isContract = dialect === 'contract';
@@ -170,7 +170,7 @@ export class WaitingCreations {
     let deferred: DeferredError | null = null;
     let isFreezeNotified = false;
     const heldUntil = isLast ? over : Math.min(over, waiting.until);
-    const attempt = { audit, until: isLast ? Number.POSITIVE_INFINITY : waiting.until };
+    const attempt = { audit, until: isLast ? Number.POSITIVE_INFINITY : waiting.until, gone: waiting.gone };
     let holdUntil = heldUntil;
     for (;;) {
       const wake = await this.#queue.next(entry, holdUntil, waiting.gone);
@@ -227,14 +227,14 @@ export class WaitingCreations {
   async #attempt(
     creation: PreparedCreation,
     entry: QueueEntry,
-    { audit, until }: { readonly audit: AuditTrail; readonly until: number },
+    { audit, gone, until }: { readonly audit: AuditTrail } & Pick<WaitingRequest, 'gone' | 'until'>,
   ): Promise<CreatedUpdate | DeferredError | 'outage' | null> {
     // The call was admitted before it waited.
     this.#context.readOnly.assertOff();
     try {
       // The next call of this client checks first.
       if (!(await creation.renew(until))) return null;
-      return await this.#updates.create(creation, audit, entry.id);
+      return await this.#updates.create(creation, audit, { entryId: entry.id, gone });
     } catch (error) {
       if (isOutage(error)) return this.#noteOutage(entry, error);
       if (!isReasonToWait(error)) throw error;

@@ -6,7 +6,7 @@ import type { Logger } from '../logger/logger.ts';
 import { actAsOwner, assertGranted, grantToApp } from './app-role.ts';
 import { findHolders, type LockPatience, LockWaits, lockPatience, relogMs } from './lock-waits.ts';
 import { loadMigrationFiles, migrationsDir } from './migration-files.ts';
-import { isPooled, liftLimits } from './postgres-connector.ts';
+import { allowLongStatements, isPooled } from './postgres-connector.ts';
 import { type PostgresStart, withPostgresAtStart } from './postgres-start.ts';
 import { assertOneOwner } from './table-owners.ts';
 
@@ -43,7 +43,7 @@ export async function migrate(
     const second = await observer();
     await assertOwnSession(client, second);
     // Also behind a pooler of sessions.
-    await liftLimits(client);
+    await allowLongStatements(client);
     await actAsOwner(client);
     const waits = await LockWaits.start(client, second, { logger: start.logger, patience });
     try {

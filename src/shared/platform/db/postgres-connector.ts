@@ -92,6 +92,9 @@ export class PostgresConnector {
       }
     }
     if (errors.length === 1) throw errors[0]?.error;
+    // Of the server that takes writes: waiting does not help.
+    const unsafe = errors.find(({ error }) => error instanceof UnsafeDefaultError);
+    if (unsafe) throw unsafe.error;
     const message = errors.map(({ host, error }) => `${host.name}: ${messageOf(error)}`).join('; ');
     // Prefer the error of a server that responded: waiting does not help against a wrong password.
     const cause = (
@@ -104,6 +107,10 @@ export class PostgresConnector {
 
   async #connectTo(host: PostgresHost): Promise<PostgresConnection> {
     const { connectMs, statementMs, idleInTransactionMs } = this.#limits;
+    const limits = {
+      ...(statementMs === undefined ? {} : { statement_timeout: statementMs }),
+      ...(idleInTransactionMs === undefined ? {} : { idle_in_transaction_session_timeout: idleInTransactionMs }),
+    };
     const socket = new Socket();
     const client = new pg.Client({
       connectionString: host.url,
@@ -113,8 +120,7 @@ export class PostgresConnector {
       types: { getTypeParser },
       keepAlive: true,
       keepAliveInitialDelayMillis: keepAliveMs,
-      ...(statementMs === undefined ? {} : { statement_timeout: statementMs }),
-      ...(idleInTransactionMs === undefined ? {} : { idle_in_transaction_session_timeout: idleInTransactionMs }),
+      ...limits,
     });
     // Errors between queries surface in the next query. Without a listener they would crash the process.
     client.on('error', () => {});
@@ -130,8 +136,9 @@ export class PostgresConnector {
     try {
       await client.connect();
       isPooled = await look(client, this.#target.mustTakeWrites);
-      // Of the role or the database. A pooler would pass the change on to other clients.
-      if (!isPooled && statementMs === undefined && idleInTransactionMs === undefined) await liftLimits(client);
+      // A pooler would pass the change on to other clients.
+      if (!isPooled)
+        await (statementMs === undefined ? allowLongStatements(client) : liftLimits(client, { ours: limits }));
     } catch (error) {
       destroy();
       throw error;
@@ -190,12 +197,16 @@ interface Look {
  * the session waits until it is on disk, a statement that has waited for a lock sees what was committed meanwhile, and times are read as ISO.
  */
 async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean> {
-  const { rows } = await client.query<Look>(
-    `/* connection.check */ select pg_backend_pid() as pid, current_setting('transaction_read_only') as "readOnly",
+  // A standby runs nothing at the level `serializable`, which may be the default.
+  const [, looked] = (await client.query<Look>(
+    `/* connection.check */ begin isolation level read committed;
+     select pg_backend_pid() as pid,
+       current_setting('transaction_read_only') as "readOnly",
        current_setting('synchronous_commit') as durability, current_setting('default_transaction_isolation') as isolation,
-       current_setting('DateStyle') as "dateStyle"`,
-  );
-  const { pid, readOnly, durability, isolation, dateStyle } = rows[0] as Look;
+       current_setting('DateStyle') as "dateStyle";
+     commit`,
+  )) as unknown as readonly [pg.QueryResult, pg.QueryResult<Look>];
+  const { pid, readOnly, durability, isolation, dateStyle } = looked.rows[0] as Look;
   // Others, such as remote_apply, wait for more.
   if (durability === 'off') await client.query('set synchronous_commit = on');
   if (mustTakeWrites && readOnly === 'on')
@@ -216,32 +227,37 @@ async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean
   return pooled;
 }
 
+const limitNames = [
+  'statement_timeout',
+  'lock_timeout',
+  'idle_in_transaction_session_timeout',
+  'idle_session_timeout',
+  // Since Postgres 17.
+  'transaction_timeout',
+];
+
+/** Lifts the limits that the role or the database has, except `ours`, for the session or for this transaction. */
+export async function liftLimits(
+  client: pg.Client,
+  { isLocal = false, ours = {} }: { readonly isLocal?: boolean; readonly ours?: Readonly<Record<string, number>> } = {},
+): Promise<void> {
+  await client.query(
+    `/* connection.liftLimits */ select set_config(name, '0', $1) from pg_settings where name = any ($2)`,
+    [isLocal, limitNames.filter((name) => !(name in ours))],
+  );
+}
+
 /**
  * Statements of this session may take as long as they need, whatever limit the role has, but not longer than their client lives: Postgres would
  * finish them first, and keep their locks. Not behind a pooler of transactions.
  */
-export async function liftLimits(client: pg.Client): Promise<void> {
-  await client.query(
-    `/* connection.liftLimits */ set statement_timeout = 0; set lock_timeout = 0;
-     set idle_in_transaction_session_timeout = 0; set idle_session_timeout = 0`,
-  );
-  await liftTransactionLimit(client, { isLocal: false });
+export async function allowLongStatements(client: pg.Client): Promise<void> {
+  await liftLimits(client);
   for (const setting of lostClientSettings)
     await client.query(`/* connection.noticeLostClient */ set ${setting}`).catch((error: unknown) => {
       // Not every platform can, and it only shortens a wait.
       if (!(error instanceof pg.DatabaseError)) throw error;
     });
-}
-
-/** Lifts the limit of transactions, which Postgres has since 17, for the session or for this transaction. */
-export async function liftTransactionLimit(
-  client: pg.Client,
-  { isLocal }: { readonly isLocal: boolean },
-): Promise<void> {
-  await client.query(
-    `/* connection.liftTransactionLimit */ select set_config(name, '0', $1) from pg_settings where name = 'transaction_timeout'`,
-    [isLocal],
-  );
 }
 
 const lostClientSettings = [
