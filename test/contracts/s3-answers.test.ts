@@ -214,7 +214,9 @@ describe('invalid S3 responses', () => {
     const removed: string[] = [];
     const { store } = await start((response, operation, { url = '' }) => {
       if (operation === 'List') {
-        response.end(`<ListMultipartUploadsResult>${last}${upload('first')}${upload('second')}</ListMultipartUploadsResult>`);
+        response.end(
+          `<ListMultipartUploadsResult>${last}${upload('first')}${upload('second')}</ListMultipartUploadsResult>`,
+        );
       } else if (url.includes('first')) sendError(response, 403, 'AccessDenied');
       else {
         removed.push(url);

@@ -93,8 +93,7 @@ export async function findOverwritten(
     if (name.includes('.history.')) updates.set(id, name);
     else states.add(id);
   }
-  for (const [id, name] of updates)
-    if (states.has(id) && isOfCli(name, await readText(folder, name))) return id;
+  for (const [id, name] of updates) if (states.has(id) && isOfCli(name, await readText(folder, name))) return id;
   return null;
 }
 
