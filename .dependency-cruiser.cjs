@@ -163,7 +163,7 @@ module.exports = {
         path: '^src/api/',
         pathNot: [
           '^src/api/(platform/scans/|create-api-context\\.ts$)',
-          '^src/api/state/(state-downloads(\\.test)?|state-service|state-view)\\.ts$',
+          '^src/api/state/(download-slots(\\.test)?|state-service|state-view)\\.ts$',
         ],
       },
       to: { path: '^src/shared/(state/state-reader|search/scan-resources)\\.ts$' },

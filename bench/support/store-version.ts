@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { type AppContext, createContext } from '../../src/shared/context.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
-import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { recordVersion } from '../../src/shared/state/versions/record-version.ts';
 import { DataFolder } from './footprint.ts';
 

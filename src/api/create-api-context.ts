@@ -1,9 +1,9 @@
 import type { AppContext } from '../shared/context.ts';
-import type { Job } from '../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../shared/jobs/dispatcher.ts';
 import type { JobServices } from '../shared/jobs/job-definition.ts';
+import type { Job } from '../shared/jobs/job-list.ts';
 import type { JobQueueView } from '../shared/jobs/job-queue-view.ts';
-import { createIncrementalRequest, createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
+import { createIncrementalRequest, createSnapshotRequest } from '../shared/jobs/journal-requests.ts';
 import { Replica } from '../shared/platform/db/replica/replica.ts';
 import { StateReader } from '../shared/state/state-reader.ts';
 import type { ApiContext } from './platform/api-context.ts';

@@ -13,13 +13,13 @@ import { assertSameOrigin, readSessionCookie } from './identity/sign-in/cookies.
 import type { SessionService } from './identity/sign-in/session-service.ts';
 import type { UserService } from './identity/user-service.ts';
 import { Refusals } from './platform/audit-trail/refusals.ts';
-import { type BodyParts, receiveBody } from './platform/http/body.ts';
 import { prepareError } from './platform/http/errors.ts';
+import { type BodyParts, receiveBody } from './platform/http/request-body.ts';
 import { ResponseMemory } from './platform/http/response-memory.ts';
 import { clientGone } from './platform/server/client-gone.ts';
 import { appRouter } from './router.ts';
 import { registerStacksCsv } from './stacks/stacks-csv.routes.ts';
-import { registerStateDownload } from './state/state-download.ts';
+import { registerStateDownload } from './state/state-download.routes.ts';
 import { registerDeliveryCsv } from './statistics/delivery-csv.routes.ts';
 
 /** Services of procedures and the code around them. */

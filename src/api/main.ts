@@ -5,7 +5,7 @@ import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
 import { startWatches } from '../shared/start-watches.ts';
-import { startWebhooks } from '../shared/webhooks/webhook-dispatcher.ts';
+import { startWebhooks } from '../shared/webhooks/delivery-loop.ts';
 import { buildApi } from './app.ts';
 import { createApiContext } from './create-api-context.ts';
 import { type Listening, listen } from './platform/http/listen.ts';

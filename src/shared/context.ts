@@ -43,7 +43,7 @@ import { backlogSteps, JournalBacklog } from './state/journal/incremental/journa
 import { JournalWriter } from './state/journal/journal-writer.ts';
 import { createStateParts, type StateOverrides, type StateParts } from './state/state-parts.ts';
 import { StatisticsRecorder } from './statistics/statistics-recorder.ts';
-import { findUnusualOfUpdate } from './statistics/update-counts.ts';
+import { findUnusualOfUpdate } from './statistics/unusual-updates.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
 import { RollbackState } from './updates/rollback-detection/rollback-state.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
@@ -154,7 +154,7 @@ export async function createContext(
     updates,
   };
   const state = createStateParts(foundation, overrides);
-  const { checkpoints, copies, documents, verifier } = state;
+  const { checkpoints, copies, documents, documentReader } = state;
   const events = createEventRepository(db);
   const read = { documents, copies, readOnly, logger };
   const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), ...read });
@@ -198,15 +198,15 @@ export async function createContext(
     events,
     eventSegments,
     eventReader,
-    statistics: new StatisticsRecorder({ db, eventReader, checkpoints, verifier }),
+    statistics: new StatisticsRecorder({ db, eventReader, checkpoints, documentReader }),
     policyArchives,
     encryptionKeys,
     cipher: new StackCipher(dataKeys),
-    indexer: new StateIndexer({ db, checkpoints, verifier }),
+    indexer: new StateIndexer({ db, checkpoints, documentReader }),
     journalWriter: new JournalWriter({
       changeLimits: {
         db,
-        baseUrns: new BaseUrns({ checkpoints, verifier }),
+        baseUrns: new BaseUrns({ checkpoints, documentReader }),
         previewed: new EventsOfPreviews({ events: eventReader }),
       },
       rollbackState,

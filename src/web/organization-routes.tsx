@@ -1,11 +1,6 @@
 import { createRoute } from '@tanstack/react-router';
+import { parseAuditSearch, parseMemberSearch, parseTextSearch, parseTokenSearch } from './platform/app/list-search.ts';
 import { organizationRoute } from './platform/app/organization-route.tsx';
-import {
-  parseAuditSearch,
-  parseMemberSearch,
-  parseTextSearch,
-  parseTokenSearch,
-} from './platform/app/settings-search.ts';
 import { pageTexts } from './platform/texts.tsx';
 import { lazyPage } from './platform/ui/chunks.tsx';
 import { settingRoutes } from './setting-routes.tsx';

@@ -51,7 +51,7 @@ const webhook = createRoute({
 const limits = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/limits',
-  component: lazyPage(() => import('./access/limits-page.tsx'), 'LimitsPage'),
+  component: lazyPage(() => import('./access/quotas-page.tsx'), 'LimitsPage'),
   staticData: { crumb: pageTexts.limits },
 });
 

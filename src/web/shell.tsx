@@ -9,7 +9,7 @@ import { usePageAction } from './platform/app/page-actions.ts';
 import { pageActionTexts, shellTexts } from './platform/texts.tsx';
 import { Button } from './platform/ui/button.tsx';
 import { lazyPart } from './platform/ui/chunks.tsx';
-import { Notice } from './platform/ui/notification.tsx';
+import { Notice } from './platform/ui/notice.tsx';
 import styles from './shell.module.css';
 import { Sidebar } from './sidebar.tsx';
 import { useWatched } from './updates/watch/watched.ts';

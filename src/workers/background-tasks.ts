@@ -28,6 +28,7 @@ import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
 import { type BackgroundTask, startBackgroundTask } from './platform/background-task.ts';
 import { watchClock } from './platform/clock-watch.ts';
 import { createStackDeletion } from './stacks/delete-stacks.ts';
+import { compactEndedUpdates, deleteKeptJournals } from './state/compact-journals.ts';
 import { encodeInSlices } from './state/encode-versions.ts';
 import { reconcileInSlices } from './state/reconcile.ts';
 import { sweepRetention } from './state/retention/sweep-retention.ts';
@@ -35,7 +36,7 @@ import { secondStoreTasks } from './state/second-store-tasks.ts';
 import { sweepBlobs } from './state/sweep-blobs.ts';
 import { deleteOldCiStatistics } from './statistics/delete-ci-statistics.ts';
 import { sumProjectDays } from './statistics/sum-project-days.ts';
-import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './updates/expire-leases.ts';
+import { endExpiredUpdates } from './updates/expire-leases.ts';
 import { deleteOldDeliveries } from './webhooks/delete-deliveries.ts';
 
 /** The page of queues shows ended jobs for this long. */

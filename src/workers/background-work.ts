@@ -1,5 +1,5 @@
 import type { AppContext } from '../shared/context.ts';
-import { startWebhooks } from '../shared/webhooks/webhook-dispatcher.ts';
+import { startWebhooks } from '../shared/webhooks/delivery-loop.ts';
 import { startBackgroundTasks } from './background-tasks.ts';
 import { startIndexing } from './search/index-states.ts';
 import { startScrub } from './state/scrub-loop.ts';

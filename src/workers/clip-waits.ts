@@ -2,7 +2,8 @@ import { createBlobHoldRepository, holdSeconds } from '../shared/backup/blob-hol
 import type { AppContext } from '../shared/context.ts';
 import { createCopyQueueRepository } from '../shared/platform/blobs/second/copy-queue-repository.ts';
 import { createDueIndexRepository } from '../shared/search/due-index-repository.ts';
-import { claimSeconds, maxPauseSeconds } from '../shared/webhooks/delivery-attempt.ts';
+import { claimSeconds } from '../shared/webhooks/delivery-attempt.ts';
+import { maxPauseSeconds } from '../shared/webhooks/delivery-outcome.ts';
 import { createWebhookEventRepository } from '../shared/webhooks/webhook-event-repository.ts';
 import { untilNoneLeft } from './platform/until-none-left.ts';
 

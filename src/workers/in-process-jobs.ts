@@ -1,7 +1,7 @@
 import type { AppContext } from '../shared/context.ts';
 import { registerQueueGauges } from '../shared/jobs/queue-metrics.ts';
-import { createJobHandlers, dropPayload, jobServicesOf } from './platform/handlers.ts';
 import { InProcessDispatcher } from './platform/in-process-dispatcher.ts';
+import { createJobHandlers, dropPayload, jobServicesOf } from './platform/job-handlers.ts';
 
 /** Starts the workers of a server that runs its own jobs. Closed with the context. */
 export function startInProcessJobs(context: AppContext): InProcessDispatcher {

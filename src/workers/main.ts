@@ -5,8 +5,8 @@ import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
 import { startWatches } from '../shared/start-watches.ts';
 import { startBackgroundWork } from './background-work.ts';
-import { createJobHandlers, dropPayload, jobServicesOf } from './platform/handlers.ts';
 import { startHealthServer } from './platform/health-server.ts';
+import { createJobHandlers, dropPayload, jobServicesOf } from './platform/job-handlers.ts';
 import { startQueueWorkers } from './platform/queue-workers.ts';
 
 /** Starts a worker process, which runs the jobs of both queues and the sweeps. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Job } from '../../src/shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../src/shared/jobs/dispatcher.ts';
+import type { Job } from '../../src/shared/jobs/job-list.ts';
 import {
   ConflictError,
   ForbiddenError,
@@ -10,7 +10,7 @@ import {
 } from '../../src/shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../src/shared/platform/errors/outcome.ts';
 import { PayloadMissingError } from '../../src/shared/platform/payloads/payload-store.ts';
-import type { JobHandlers } from '../../src/workers/platform/handlers.ts';
+import type { JobHandlers } from '../../src/workers/platform/job-handlers.ts';
 import { until } from '../support/until.ts';
 
 /** A dispatcher with workers, all of which run `work` for every job. */
@@ -128,6 +128,7 @@ export function describeDispatcher(
           name: 'apply-checkpoint',
           schema: 1,
           kind: 'full',
+          envelope: 'cli',
           fence,
           arrivalSequence: 7,
           payloadKey: 'key',

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { Job } from '../../src/shared/jobs/definitions.ts';
+import type { Job } from '../../src/shared/jobs/job-list.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { InProcessDispatcher } from '../../src/workers/platform/in-process-dispatcher.ts';
 import { until } from '../support/until.ts';

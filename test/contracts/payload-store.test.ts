@@ -204,20 +204,6 @@ await describeOnRedis((server) => {
       await store.close();
     });
 
-    it('releases the budget of a body stored by the previous release', async () => {
-      const key = randomUUID();
-      const counted = { held: 'holdfast:body:held', expiries: 'holdfast:body:expiries' };
-      await redis.mset(counted.held, 5, `holdfast:body:${key}`, '1 5', `holdfast:body:${key}:0`, 'bytes');
-      await redis.zadd(counted.expiries, Date.now() + 60_000, `${key}:5`);
-      const store = new RedisPayloadStore(redis, sized(4 * mib));
-      await store.delete(key);
-      expect(await redis.mget(counted.held, `holdfast:body:${key}`, `holdfast:body:${key}:0`)).toEqual([
-        '0',
-        null,
-        null,
-      ]);
-    });
-
     it('counts from zero after Redis lost all data', async () => {
       const store = new RedisPayloadStore(redis, sized(4 * mib));
       const key = randomUUID();

@@ -4,11 +4,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { Type } from 'typebox';
-import type { Job } from '../../src/shared/jobs/definitions.ts';
 import {
   createJobAdmissionRepository,
   type JobAdmissionRepository,
 } from '../../src/shared/jobs/job-admission-repository.ts';
+import type { Job } from '../../src/shared/jobs/job-list.ts';
 import { JobQueueView } from '../../src/shared/jobs/job-queue-view.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';

@@ -1,5 +1,5 @@
-import type { Job } from '../../src/shared/jobs/definitions.ts';
 import type { JobAdmissionRepository } from '../../src/shared/jobs/job-admission-repository.ts';
+import type { Job } from '../../src/shared/jobs/job-list.ts';
 import { QueueMonitor } from '../../src/shared/jobs/queue-monitor.ts';
 import { Queues } from '../../src/shared/jobs/queues.ts';
 import { RedisDispatcher } from '../../src/shared/jobs/redis-dispatcher.ts';

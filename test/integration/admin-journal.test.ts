@@ -130,7 +130,7 @@ describe('recompact', () => {
     await query(app, `update checkpoints set inline_bytes = '\\x00' where id = $1`, [damaged]);
     for (const _ of [1, 2]) {
       const { status } = await app.call('GET', `${stack.path}/export/2`, { auth: stack.auth });
-      expect([status, await app.context.verifier.check(damaged as string)]).toEqual([500, 'damaged']);
+      expect([status, await app.context.documentReader.check(damaged as string)]).toEqual([500, 'damaged']);
     }
     expect(await checkpointOf(update)).toBe(intact);
     expect(await exportedNames(app, stack, 1)).toEqual(['one', 'two']);

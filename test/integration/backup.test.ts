@@ -21,7 +21,7 @@ import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { openDatabase } from '../../src/shared/platform/db/database.ts';
 import { migrate, migrationNames } from '../../src/shared/platform/db/migrate.ts';
-import { describeLoss } from '../../src/shared/updates/lease.ts';
+import { describeLoss } from '../../src/shared/updates/lease-loss.ts';
 import { dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
 import { storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -43,7 +43,7 @@ import { createHook } from '../support/webhooks.ts';
 
 // An installation with states in rows and in the blob store, history, secrets, events, a policy pack and a running update.
 
-const app = testApp({ settings: { HOLDFAST_ENCRYPT_DOCUMENTS: 'true' } });
+const app = testApp({ settings: { HOLDFAST_ENCRYPT_DOCUMENTS: 'true', leaseSeconds: 3600 } });
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-backup-'));
 const location = path.join(home, 'backups');
 let stack: TestStack;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { createJournalSnapshotRepository } from '../../src/shared/state/journal/journal-snapshot-repository.ts';
-import { compactEndedUpdates } from '../../src/workers/updates/expire-leases.ts';
+import { compactEndedUpdates } from '../../src/workers/state/compact-journals.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate } from '../support/state.ts';

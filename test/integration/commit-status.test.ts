@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { WebhookDispatcher } from '../../src/shared/webhooks/webhook-dispatcher.ts';
+import { DeliveryLoop } from '../../src/shared/webhooks/delivery-loop.ts';
 import { query } from '../support/database.ts';
 import { Receiver } from '../support/receiver.ts';
 import { createStack, ok, type RunningUpdate, type TestStack } from '../support/state.ts';
@@ -79,7 +79,7 @@ test('the status of the end never overtakes that of the start', async () => {
     return 201;
   };
   const update = await start();
-  const slow = new WebhookDispatcher(app.context, 'all');
+  const slow = new DeliveryLoop(app.context, 'all');
   await slow.begin(new AbortController().signal);
   await until(() => host.received.length === 1, 'the start is being sent');
   await ok(complete(app, update));

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { fsck } from '../../src/cli/fsck/fsck.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
+import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
 import { beginReconcile, reconcile } from '../../src/shared/state/blobs/reconcile-blobs.ts';
-import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { secondStoreTasks } from '../../src/workers/state/second-store-tasks.ts';
 import { readEverything, writeEverything } from '../support/all-documents.ts';
 import { flipBit } from '../support/damage.ts';
@@ -96,8 +96,8 @@ async function idsOf(table: string): Promise<string[]> {
 
 /** Each check of stored documents, with the ids that it takes. */
 const checks: Readonly<Record<string, { table: string; run: (id: string) => Promise<string> }>> = {
-  'a check of a state': { table: 'checkpoints', run: (id) => app.context.verifier.check(id) },
-  'a look at a state': { table: 'checkpoints', run: (id) => app.context.verifier.inspect(id) },
+  'a check of a state': { table: 'checkpoints', run: (id) => app.context.documentReader.check(id) },
+  'a look at a state': { table: 'checkpoints', run: (id) => app.context.documentReader.inspect(id) },
   'a check of events': { table: 'event_segments', run: (id) => app.context.eventSegments.check(id) },
   'a look at events': { table: 'event_segments', run: (id) => app.context.eventSegments.inspect(id) },
   'a check of an archive': { table: 'policy_pack_versions', run: (id) => app.context.policyArchives.check(id) },

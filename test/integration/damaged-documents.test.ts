@@ -254,7 +254,7 @@ describe('a damaged state whose journal is still stored', () => {
     const { id } = await getStack(app, stack);
     await ok(deleteStack(app, stack));
     await stored.overwrite(Buffer.alloc(stored.bytes.length));
-    expect(await app.context.verifier.check(stored.id)).toBe('repaired');
+    expect(await app.context.documentReader.check(stored.id)).toBe('repaired');
     // The journal is kept for a while only.
     await query(app, 'delete from journals where stack_id = $1', [id]);
     const path = `/api/orgs/${stack.organization}/deleted-stacks/${id}/restore`;

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createSignInLinkRepository } from '../../src/shared/identity/sign-in-link-repository.ts';
-import { describeLoss } from '../../src/shared/updates/lease.ts';
+import { describeLoss } from '../../src/shared/updates/lease-loss.ts';
 import { checkForRollback } from '../../src/shared/updates/rollback-detection/rollback-monitor.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { PageBrowser, setPassword } from '../support/browser.ts';

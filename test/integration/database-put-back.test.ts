@@ -6,7 +6,7 @@ import { Type } from 'typebox';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { describeLoss } from '../../src/shared/updates/lease.ts';
+import { describeLoss } from '../../src/shared/updates/lease-loss.ts';
 import { checkForRollback, watchConnections } from '../../src/shared/updates/rollback-detection/rollback-monitor.ts';
 import { type PostgresSpec, preparePostgres } from '../../testkit/cluster-postgres.ts';
 import { ClusterProcess } from '../../testkit/cluster-process.ts';

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import pg from 'pg';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
-import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
 import { query } from '../support/database.ts';
 import { DelayedPuts } from '../support/delayed-puts.ts';
 import { exportedNames, getStack } from '../support/stack-state.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
-import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { storeDeployment } from '../../src/shared/state/store-deployment.ts';
 import { recordVersion } from '../../src/shared/state/versions/record-version.ts';
 import { query } from '../support/database.ts';

@@ -156,11 +156,11 @@ test('a request has one queue entry for all its calls, and leaves the queue when
 test.each(['resources.get', 'versions.diffStacks', 'versions.text'])(
   'nothing more is read for a client that is gone: %s',
   async (name) => {
-    const { verifier } = app.context;
-    const original = verifier.open.bind(verifier);
+    const { documentReader } = app.context;
+    const original = documentReader.open.bind(documentReader);
     const gate = Promise.withResolvers<void>();
     let [opened, chunks, closed] = [0, 0, 0];
-    const opening = jest.spyOn(verifier, 'open').mockImplementation(async function* (...of) {
+    const opening = jest.spyOn(documentReader, 'open').mockImplementation(async function* (...of) {
       opened++;
       try {
         for await (const chunk of original(...of)) {

@@ -4,7 +4,7 @@ import { registerDeliveryGauges } from '../../src/api/statistics/delivery-metric
 import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { DocumentMissingError } from '../../src/shared/state/checkpoints/document-store.ts';
-import { findUnusualOfUpdate } from '../../src/shared/statistics/update-counts.ts';
+import { findUnusualOfUpdate } from '../../src/shared/statistics/unusual-updates.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';

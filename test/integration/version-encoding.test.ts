@@ -130,9 +130,9 @@ test('a replay of a journal reads an encoded version like a whole one', async ()
   const [first] = await versionsOf(app, stack);
   const checkpoint = await app.context.checkpoints.find(first?.id as string);
   if (!checkpoint) throw new Error('no checkpoint');
-  const encoded = await app.context.verifier.readEncoded(checkpoint);
+  const encoded = await app.context.documentReader.readEncoded(checkpoint);
   expect(decodeDocument(encoded).toString()).toBe(texts[0]);
-  expect(await app.context.verifier.check(checkpoint.id)).toBe('intact');
+  expect(await app.context.documentReader.check(checkpoint.id)).toBe('intact');
 });
 
 test('bytes stored count what chunks take', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { SignIn } from '../../src/shared/audit/audit-event.ts';
 import { csvLine } from '../../src/shared/platform/csv/csv-line.ts';
-import { leaseLosses } from '../../src/shared/updates/lease.ts';
+import { leaseLosses } from '../../src/shared/updates/lease-loss.ts';
 import { refusalReasons } from '../../src/shared/updates/refused-run-repository.ts';
 import { ruleKindNames, ruleKinds } from '../../src/shared/updates/rules/rule-kinds.ts';
 import { deliveryStates } from '../../src/shared/webhooks/delivery-repository.ts';

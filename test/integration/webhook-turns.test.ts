@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import { DeliveryLoop } from '../../src/shared/webhooks/delivery-loop.ts';
 import { createDeliveryRepository } from '../../src/shared/webhooks/delivery-repository.ts';
-import { WebhookDispatcher } from '../../src/shared/webhooks/webhook-dispatcher.ts';
 import { createWebhookEventRepository } from '../../src/shared/webhooks/webhook-event-repository.ts';
 import { explainingPool } from '../../testkit/query-plan.ts';
 import { query } from '../support/database.ts';
@@ -49,7 +49,7 @@ async function deliverOnce(): Promise<number> {
     if (path !== '/fast') await gate;
     return 200;
   };
-  const worker = new WebhookDispatcher(app.context, 'all');
+  const worker = new DeliveryLoop(app.context, 'all');
   try {
     const begun = await worker.begin(new AbortController().signal);
     await until(() => receiver.received.length === begun, 'all attempts arrive');
@@ -226,7 +226,7 @@ test('a fast receiver gets its next events once it has answered, not with the ne
   await addHook(stack, 'fast', '/fast');
   await notify(stack, 40);
   receiver.answer = () => 200;
-  const worker = new WebhookDispatcher(app.context, 'all');
+  const worker = new DeliveryLoop(app.context, 'all');
   await worker.deliver(new AbortController().signal, () => false);
   await worker.settle();
   // A claim takes four of one webhook.
@@ -238,7 +238,7 @@ test('a site that another one has replaced begins no more attempts', async () =>
   await addHook(stack, 'fast', '/fast');
   await notify(stack, 12);
   receiver.answer = () => 200;
-  const worker = new WebhookDispatcher(app.context, 'all');
+  const worker = new DeliveryLoop(app.context, 'all');
   let asked = 0;
   await worker.deliver(new AbortController().signal, () => ++asked > 1);
   await worker.settle();

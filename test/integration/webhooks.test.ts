@@ -6,7 +6,7 @@ import { Outgoing } from '../../src/shared/platform/outgoing/outgoing.ts';
 import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { DeliveryAttempts } from '../../src/shared/webhooks/delivery-attempt.ts';
-import { WebhookDispatcher } from '../../src/shared/webhooks/webhook-dispatcher.ts';
+import { DeliveryLoop } from '../../src/shared/webhooks/delivery-loop.ts';
 import { createWebhookRepository } from '../../src/shared/webhooks/webhook-repository.ts';
 import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { deleteOldDeliveries } from '../../src/workers/webhooks/delete-deliveries.ts';
@@ -207,7 +207,7 @@ describe('signatures', () => {
     await runUpdate();
     const paths = () => receiver.received.map(({ path }) => path);
     const deliver = async (share: 'signed' | 'unsigned') => {
-      const delivery = new WebhookDispatcher(app.context, share);
+      const delivery = new DeliveryLoop(app.context, share);
       await delivery.begin(new AbortController().signal);
       await delivery.settle();
       return paths();
@@ -376,7 +376,7 @@ describe('attempts', () => {
       if (path !== '/fast') await gate;
       return 200;
     };
-    const workers = [1, 2, 3].map(() => new WebhookDispatcher(app.context, 'all'));
+    const workers = [1, 2, 3].map(() => new DeliveryLoop(app.context, 'all'));
     const signal = new AbortController().signal;
     const fast = () => receiver.received.filter(({ path }) => path === '/fast').length;
     await until(async () => {
@@ -401,7 +401,7 @@ describe('attempts', () => {
       await gate;
       return 500;
     };
-    const frozen = new WebhookDispatcher(app.context, 'all');
+    const frozen = new DeliveryLoop(app.context, 'all');
     expect(await frozen.begin(new AbortController().signal)).toBe(1);
     await until(() => receiver.received.length === 1, 'the first attempt');
     return { frozen, hook, open };
@@ -426,7 +426,7 @@ describe('attempts', () => {
     const stop = new AbortController();
     const { promise: never, resolve: open } = Promise.withResolvers<number>();
     receiver.answer = () => never;
-    const stopping = new WebhookDispatcher(app.context, 'all');
+    const stopping = new DeliveryLoop(app.context, 'all');
     await stopping.begin(stop.signal);
     await until(() => receiver.received.length === 1, 'the first attempt');
     stop.abort();
@@ -453,7 +453,7 @@ describe('attempts', () => {
     const { promise: gate, resolve: open } = Promise.withResolvers<number>();
     receiver.answer = () => gate;
     const stop = new AbortController();
-    const [late, other] = [new WebhookDispatcher(app.context, 'all'), new WebhookDispatcher(app.context, 'all')];
+    const [late, other] = [new DeliveryLoop(app.context, 'all'), new DeliveryLoop(app.context, 'all')];
     await late.begin(stop.signal);
     await until(() => receiver.received.length === 1, 'the first attempt');
     await endPauses(app);
@@ -479,7 +479,7 @@ describe('attempts', () => {
       return [];
     };
     const deliveryAttempts = new DeliveryAttempts({ ...app.context, findUnusual });
-    const stopped = new WebhookDispatcher({ ...app.context, deliveryAttempts }, 'all');
+    const stopped = new DeliveryLoop({ ...app.context, deliveryAttempts }, 'all');
     try {
       expect(await stopped.begin(new AbortController().signal)).toBe(1);
       await stopped.settle();
@@ -496,7 +496,7 @@ describe('attempts', () => {
     const update = await startUpdate(app, stack);
     const { promise: gate, resolve: open } = Promise.withResolvers<number>();
     receiver.answer = () => gate;
-    const [first, second] = [new WebhookDispatcher(app.context, 'all'), new WebhookDispatcher(app.context, 'all')];
+    const [first, second] = [new DeliveryLoop(app.context, 'all'), new DeliveryLoop(app.context, 'all')];
     const signal = new AbortController().signal;
     expect(await first.begin(signal)).toBe(1);
     await ok(complete(app, update));

@@ -1,6 +1,7 @@
 import type { AppContext } from '../../src/shared/context.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
-import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
+import { compactEndedUpdates, deleteKeptJournals } from '../../src/workers/state/compact-journals.ts';
+import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { until } from './until.ts';
 
 /** The three background tasks that end updates and clear up their journals. Returns how many updates it ended. */

@@ -1,4 +1,4 @@
-import { WebhookDispatcher } from '../../src/shared/webhooks/webhook-dispatcher.ts';
+import { DeliveryLoop } from '../../src/shared/webhooks/delivery-loop.ts';
 import { query } from './database.ts';
 import { ok, type TestStack } from './state.ts';
 import type { TestApp, TestResponse } from './test-app.ts';
@@ -19,7 +19,7 @@ export async function createHook(
 
 /** Makes the attempts that are due, as a worker does. Returns how many. */
 export async function deliverDue(app: TestApp): Promise<number> {
-  const delivery = new WebhookDispatcher(app.context, 'all');
+  const delivery = new DeliveryLoop(app.context, 'all');
   let made = 0;
   for (let begun = -1; begun !== 0; made += begun) {
     begun = await delivery.begin(new AbortController().signal);

@@ -1,12 +1,12 @@
 import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
-import { EventService } from './event-service.ts';
+import { EventQueries } from './event-queries.ts';
 import { registerEventRoutes } from './events.routes.ts';
 import { LiveService } from './live/live-service.ts';
 
 /** The services of engine events and live notifications. Called once per app. */
 export function createEventServices(context: ApiContext) {
-  return { events: new EventService(context), live: new LiveService(context) };
+  return { events: new EventQueries(context), live: new LiveService(context) };
 }
 
 /** The routes of engine events and live notifications. */

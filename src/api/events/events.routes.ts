@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { eventWrite } from '../../shared/jobs/definitions.ts';
+import { eventWrite } from '../../shared/jobs/job-list.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { apiToken, updatePath } from '../platform/http/paths.ts';
 import type { Dialect } from '../platform/http/request.ts';
@@ -7,16 +7,15 @@ import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
 import { ContractEventsResponse } from '../platform/protocol/contract.ts';
 import { UpdateParams } from '../platform/protocol/core.ts';
-import { EventBatchRequest, EventsResponse } from '../platform/protocol/payloads.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
 import { fencedWrite, fenceOf, type SubmitWrite } from '../state/writes/submit-write.ts';
 import { assertUpdateId } from '../updates/updates.routes.ts';
-import { EventsQuery } from '../updates/updates.schemas.ts';
-import type { EventService } from './event-service.ts';
+import type { EventQueries } from './event-queries.ts';
+import { EventBatchRequest, EventsQuery, EventsResponse } from './events.schemas.ts';
 
 /** What the routes call. */
 export interface Services {
-  readonly events: EventService;
+  readonly events: EventQueries;
   readonly submitWrite: SubmitWrite;
 }
 

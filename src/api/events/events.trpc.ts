@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, page, text } from '../access/procedures/inputs.ts';
 import { router, stackProcedure } from '../access/procedures/trpc.ts';
-import type { EventService } from './event-service.ts';
+import type { EventQueries } from './event-queries.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
-    readonly events: EventService;
+    readonly events: EventQueries;
   }
 }
 

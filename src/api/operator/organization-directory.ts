@@ -11,9 +11,9 @@ import { createWebhookEventRepository } from '../../shared/webhooks/webhook-even
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { afterOf, pageOf } from './name-pages.ts';
 import type { CreateOrganizationRequest, SetQuotaRequest } from './operator.schemas.ts';
 import { lockOperator } from './operator-access.ts';
-import { afterOf, pageOf } from './operator-pages.ts';
 
 /** Events of webhooks that one statement deletes. */
 const eventsAtOnce = 1_000;

@@ -5,9 +5,9 @@ import { isLogin } from '../../shared/stacks/names.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { afterOf, pageOf } from './name-pages.ts';
 import type { ChangeUserRequest, CreateUserRequest } from './operator.schemas.ts';
 import { assertNotLast, lockOperator } from './operator-access.ts';
-import { afterOf, pageOf } from './operator-pages.ts';
 
 export type { ListedPersonRow };
 

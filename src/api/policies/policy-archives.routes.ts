@@ -4,7 +4,7 @@ import type { Config } from '../../shared/platform/config/config.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { archiveTooLarge, maxArchiveBytes } from '../../shared/policies/policy-archives.ts';
-import { bodyEncoding, checkedBody, declaredBytes } from '../platform/http/body.ts';
+import { bodyEncoding, checkedBody, declaredBytes } from '../platform/http/request-body.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
 import type { AddressQuery } from './archive-urls.ts';

@@ -25,18 +25,16 @@ export function decodeSearchCursor(cursor: string | null | undefined): SearchCur
 }
 
 /** The same with the total, which is counted once, for the first page. */
-export function encodeCountedCursor(at: SearchCursor, counted: SearchTotal | null): string {
-  return encodeCursor(counted === null ? fieldsOf(at) : [...fieldsOf(at), counted.total, counted.isCut]);
+export function encodeCountedCursor(at: SearchCursor, { isCut, total }: SearchTotal): string {
+  return encodeCursor([...fieldsOf(at), total, isCut]);
 }
 
-/** `counted` is null in cursors of earlier releases. Throws InvalidRequestError. */
-export function decodeCountedCursor(cursor: string | null): {
-  readonly after: SearchCursor | null;
-  readonly counted: SearchTotal | null;
-} {
-  const read = decodeCursor(cursor, Type.Union([CursorFields, CountedFields]));
-  if (read === null) return { after: null, counted: null };
-  if (read.length === 5) return { after: positionOf(read), counted: null };
+/** Null for the first page. Throws InvalidRequestError. */
+export function decodeCountedCursor(
+  cursor: string | null,
+): { readonly after: SearchCursor; readonly counted: SearchTotal } | null {
+  const read = decodeCursor(cursor, CountedFields);
+  if (read === null) return null;
   const [organization, project, stack, place, key, total, isCut] = read;
   return { after: positionOf([organization, project, stack, place, key]), counted: { total, isCut } };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { SearchQueryError } from '../platform/http/query-error.ts';
+import { SearchQueryError } from '../platform/http/search-query-error.ts';
 import { parseSearchQuery } from './search-query.ts';
 
 const conditions = (text: string) =>

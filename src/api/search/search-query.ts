@@ -1,4 +1,4 @@
-import { SearchQueryError } from '../platform/http/query-error.ts';
+import { SearchQueryError } from '../platform/http/search-query-error.ts';
 import { parseVersionRange, type VersionRange } from './version-range.ts';
 
 /** Text fields: values may contain `*`. Fields of stacks are evaluated before resources are scanned. */

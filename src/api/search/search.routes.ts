@@ -95,20 +95,20 @@ async function search(
   if (page > 1 && cursor === '')
     throw new InvalidRequestError('Pages after the first have a cursor: follow pagination.next');
   const limit = Math.min(size, maxSize);
-  const { after, counted: before } = decodeCountedCursor(cursor === '' ? null : cursor);
+  const from = decodeCountedCursor(cursor === '' ? null : cursor);
   const gone = clientGone(reply);
-  const found = await searches.list(caller, { text, organization, after, limit }, gone);
+  const found = await searches.list(caller, { text, organization, after: from?.after ?? null, limit }, gone);
   const count = async (): Promise<SearchTotal> => {
     const atLeast = found.items.length;
     if (found.next === null) return { total: atLeast, isCut: false };
     const { isCut, resources } = await searches.count(caller, { text, organization, by: 'type' }, gone);
     return { total: Math.max(resources, atLeast), isCut };
   };
-  const counted = after === null ? await count() : before;
-  const total = counted?.total;
-  const warnings = warningsOf(found, counted?.isCut ? total : undefined);
+  const counted = from?.counted ?? (await count());
+  const { total } = counted;
+  const warnings = warningsOf(found, counted.isCut ? total : undefined);
   if (warnings.length > 0) void reply.header(warningHeader, asHeader(warnings.join('. ')));
-  const pageOf = (from: string) => new URLSearchParams({ query: text, size: String(size), cursor: from });
+  const pageOf = (at: string) => new URLSearchParams({ query: text, size: String(size), cursor: at });
   const cursorTo = found.next && encodeCountedCursor(found.next, counted);
   // Its --all ends at an empty page, as if nothing followed, and it prints no warning.
   if (cursorTo && found.items.length === 0 && isCliCommand('api', headers))
@@ -116,7 +116,7 @@ async function search(
   const next = cursorTo && `/api/orgs/${organization}/search/${collection}?${pageOf(cursorTo)}`;
   return {
     items: found.items,
-    ...(total === undefined ? {} : { total }),
+    total,
     pagination: { ...(next === null ? {} : { next }), ...(cursor === '' ? {} : { cursor }) },
     cutShort: found.isCut,
     trimmed: found.isTrimmed,

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
-import { type BodyParts, receiveBody } from '../platform/http/body.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
+import { type BodyParts, receiveBody } from '../platform/http/request-body.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
 import { StackParams } from '../platform/protocol/core.ts';

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { SearchQueryError } from '../platform/http/query-error.ts';
+import { SearchQueryError } from '../platform/http/search-query-error.ts';
 import { type AgeLimit, parseAge } from '../search/search-query.ts';
 
 /** Which stacks a list shows. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createGrantRepository } from '../../shared/access/grant-repository.ts';
 import { hasPermission, namesOf } from '../../shared/access/permissions.ts';
 import { permissionsOn } from '../../shared/identity/locked-rights.ts';
-import { renameStack } from '../../shared/jobs/definitions.ts';
+import { renameStack } from '../../shared/jobs/job-list.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isSegmentName, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';

@@ -6,6 +6,7 @@ import { createIdentityRepository, type LockedAccess } from '../../shared/identi
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { isLockTimeout, violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { bytesOf } from '../../shared/platform/payloads/body-buffer.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { createRestorableStackRepository } from '../../shared/stacks/restorable-stack-repository.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -16,7 +17,6 @@ import {
 } from '../../shared/stacks/stack-list-repository.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
-import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import { createCheckpointRepository } from '../../shared/state/checkpoints/checkpoint-repository.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';

@@ -6,9 +6,9 @@ import { parseTags } from '../../shared/stacks/tags.ts';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
 import { assertAwaited } from '../platform/http/awaited.ts';
-import { type BodyParts, receiveBody } from '../platform/http/body.ts';
 import { isCliCommand } from '../platform/http/cli-command.ts';
 import { apiToken, projectPath, stackPath } from '../platform/http/paths.ts';
+import { type BodyParts, receiveBody } from '../platform/http/request-body.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
 import {

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { type ByteSource, cutOut } from '../../shared/platform/payloads/body-buffer.ts';
 import { inSlices } from '../../shared/platform/slices/slices.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
-import { type ByteSource, cutOut } from '../../shared/state/checkpoints/body-buffer.ts';
 import type { NewCheckpoint } from '../../shared/state/checkpoints/checkpoint-repository.ts';
 import { copyVersion } from '../../shared/state/copy-version.ts';
 import { StackChangedError, type StackHead } from '../../shared/state/edits/state-edits.ts';
@@ -67,10 +67,10 @@ export class ManualEdits {
    */
   repair(ref: StackRef, chosen: readonly ChosenRepair[], editor: Editor): Promise<number> {
     return this.#change(ref, editor, async (_stack, head) => {
-      const { checkpoints, documents, verifier } = this.#context;
+      const { checkpoints, documents, documentReader } = this.#context;
       const checkpoint = head.checkpointId === null ? null : await checkpoints.find(head.checkpointId);
       if (!checkpoint) throw head.checkpointId === null ? noSuchOperation() : new StackChangedError();
-      const source: ByteSource = () => inSlices(verifier.open(checkpoint));
+      const source: ByteSource = () => inSlices(documentReader.open(checkpoint));
       const left = new Map(chosen.map((each) => [each.index, each]));
       const cleared: string[] = [];
       const imported: string[] = [];

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { bytesOf } from '../../shared/platform/payloads/body-buffer.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { describeQuarantine } from '../../shared/stacks/quarantine.ts';
 import { describeUnfinishedImport, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import type { ImportInput } from '../../shared/state/deployment-importer.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { type AdmitBlob, type StateDocument, StateReader } from '../../shared/state/state-reader.ts';

@@ -1,13 +1,13 @@
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { StateDownloads } from './download-slots.ts';
 import { ManualEdits } from './manual-edits.ts';
 import { ResourceService } from './resource-service.ts';
 import { registerRetentionRoutes } from './retention.routes.ts';
 import { RetentionService } from './retention-service.ts';
 import { StackDiff } from './stack-diff.ts';
 import { registerStateRoutes } from './state.routes.ts';
-import { StateDownloads } from './state-downloads.ts';
 import { StateService } from './state-service.ts';
 import { StateView } from './state-view.ts';
 import { ValueReads } from './value-reads.ts';

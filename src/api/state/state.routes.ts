@@ -1,18 +1,18 @@
 import { Type } from 'typebox';
 import { hasPermission, isOutputsOnly } from '../../shared/access/permissions.ts';
-import { importWrite } from '../../shared/jobs/definitions.ts';
+import { importWrite } from '../../shared/jobs/job-list.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { component } from '../platform/protocol/components.ts';
 import { ContractImportResponse } from '../platform/protocol/contract.ts';
 import { StackParams, VersionParams } from '../platform/protocol/core.ts';
-import { UntypedDeployment } from '../platform/protocol/payloads.ts';
 import type { StateScans } from '../platform/scans/state-scans.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
-import { type StateDownloads, sendState } from './state-downloads.ts';
+import { type StateDownloads, sendState } from './download-slots.ts';
 import type { StateService } from './state-service.ts';
 import type { SubmitWrite } from './writes/submit-write.ts';
+import { UntypedDeployment } from './writes/writes.schemas.ts';
 
 /** What the routes call. */
 export interface Services {

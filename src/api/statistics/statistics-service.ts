@@ -9,11 +9,11 @@ import {
   type Usual,
 } from '../../shared/statistics/statistics-repository.ts';
 import type { StepStatistics } from '../../shared/statistics/step-statistics.ts';
-import { countsOf, findUnusual, type Unusual } from '../../shared/statistics/update-counts.ts';
+import { countsOf, findUnusual, type Unusual } from '../../shared/statistics/unusual-updates.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { findRemovedOutputs } from '../updates/rules/consumers.ts';
-import { updateNotFound } from '../updates/update-errors.ts';
+import { updateNotFound } from '../updates/update-not-found.ts';
 import { createTrendRepository } from './trend-repository.ts';
 
 /** Statistics of an update. */

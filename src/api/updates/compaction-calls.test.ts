@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { AppContext } from '../../shared/context.ts';
-import type { Job } from '../../shared/jobs/definitions.ts';
 import type { DispatchOptions, JobDispatcher } from '../../shared/jobs/dispatcher.ts';
+import type { Job } from '../../shared/jobs/job-list.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../shared/platform/errors/outcome.ts';
 import { CompactionCalls } from './compaction-calls.ts';

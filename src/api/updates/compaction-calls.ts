@@ -1,6 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
-import { compactJournal } from '../../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
+import { compactJournal } from '../../shared/jobs/job-list.ts';
 import { runInOrder } from '../../shared/platform/db/connection-gate.ts';
 import { JobPendingError } from '../../shared/platform/errors/outcome.ts';
 import { ByteBudget } from '../../shared/platform/payloads/byte-budget.ts';

@@ -12,15 +12,15 @@ import { createUpdateQueueRepository } from '../../shared/updates/update-queue-r
 import { assertPermission } from '../access/stack-access.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
+import { assertNotConsumed, checkOutputLoss } from './rules/consumers.ts';
+import { describeBusy, type PreviewCheck, PreviewNeededError, previewRule } from './rules/preview-check.ts';
 import {
   assertNotFrozen,
   assertPreviewed,
   assertWithinConcurrencyLimits,
   type BreakGlass,
   LimitsChangedError,
-} from './rule-checks.ts';
-import { assertNotConsumed, checkOutputLoss } from './rules/consumers.ts';
-import { describeBusy, type PreviewCheck, PreviewNeededError, previewRule } from './rules/preview-check.ts';
+} from './rules/rule-checks.ts';
 
 /** An update that may be created, with its stack, which is locked. */
 export interface Candidate {

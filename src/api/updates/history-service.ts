@@ -8,8 +8,8 @@ import {
 } from '../../shared/updates/history-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { chunkBytes, jsonString } from '../platform/http/streamed-response.ts';
-import { updateNotFound } from './update-errors.ts';
 import { historyJson, largeText, updateInfoJson, wholeBytes } from './update-info.ts';
+import { updateNotFound } from './update-not-found.ts';
 
 /** An update as shown to clients. */
 export type FoundUpdate = NonNullable<Awaited<ReturnType<HistoryRepository['find']>>>;

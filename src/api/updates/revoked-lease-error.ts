@@ -1,6 +1,6 @@
 import { expireUpdate } from '../../shared/updates/cancel-or-expire.ts';
 import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
-import { describeLoss, describeRest, type LeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
+import { describeLoss, describeRest, type LeaseLoss, LeaseLostError } from '../../shared/updates/lease-loss.ts';
 import type { UpdateRow } from '../../shared/updates/update-repository.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../platform/api-context.ts';

@@ -10,7 +10,7 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { createStatisticsRepository } from '../../shared/statistics/statistics-repository.ts';
-import { countsOf, describeUnusual, findUnusual } from '../../shared/statistics/update-counts.ts';
+import { countsOf, describeUnusual, findUnusual } from '../../shared/statistics/unusual-updates.ts';
 import { cliConfig, cliEnvironment } from '../../shared/updates/cli-texts.ts';
 import { createUpdateRuleRepository, type StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import { StackBusyError } from '../../shared/updates/update-errors.ts';
@@ -22,15 +22,15 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller, Dialect } from '../platform/http/request.ts';
-import { limitUpdate } from './approvals/limit-update.ts';
+import { limitUpdate } from './approvals/set-change-limits.ts';
 import { breakGlassReason, isUrgent } from './break-glass.ts';
 import { type Candidate, checkCandidate, type Findings, isLimited, previewOf } from './creation-checks.ts';
 import { dropStored, type NewUpdateRequest } from './new-update-request.ts';
 import { lockWaitSeconds } from './queue/lock-wait.ts';
 import { waitingRun } from './queue/superseding.ts';
-import { lockLimits } from './rule-checks.ts';
 import { awaitConsumers } from './rules/consumers.ts';
 import type { PreviewCheck } from './rules/preview-check.ts';
+import { lockLimits } from './rules/rule-checks.ts';
 
 /** Maximum time from creating an update to starting it, in seconds; never longer than a lease. The CLI starts it immediately. */
 const startWaitSeconds = 300;

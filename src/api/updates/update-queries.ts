@@ -11,7 +11,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import { httpUrl } from '../platform/http/http-url.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { branchName, readConfig, safeEnvironment } from './setting-views.ts';
-import { updateNotFound } from './update-errors.ts';
+import { updateNotFound } from './update-not-found.ts';
 import {
   createUpdateQueryRepository,
   type OverviewUpdateDetailsRow,

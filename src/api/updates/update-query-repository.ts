@@ -3,7 +3,7 @@ import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
 import { type ListedOrganization, unnested } from '../../shared/stacks/stack-list-repository.ts';
 import { isEffective } from '../../shared/updates/history-repository.ts';
-import type { EndReason } from '../../shared/updates/lease.ts';
+import type { EndReason } from '../../shared/updates/lease-loss.ts';
 import { isNoPreview, isPreview } from '../../shared/updates/preview-fragments.ts';
 import type { UpdateKind, UpdateStatus } from '../../shared/updates/update-state.ts';
 

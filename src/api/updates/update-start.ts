@@ -13,7 +13,7 @@ import { JournalNeededError } from '../../shared/state/journal/change-limits/cha
 import { newestJournalVersion } from '../../shared/state/journal/journal-batch.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
-import { describeLoss, isLeaseLoss } from '../../shared/updates/lease.ts';
+import { describeLoss, isLeaseLoss } from '../../shared/updates/lease-loss.ts';
 import {
   createLockedUpdateRepository,
   type NewStart,
@@ -29,7 +29,7 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { withoutInvalidQueueTags } from './queue/queue-tags.ts';
 import { tagsAfterStart } from './start-tags.ts';
-import { updateNotFound } from './update-errors.ts';
+import { updateNotFound } from './update-not-found.ts';
 
 type MintedToken = ReturnType<typeof mintToken>;
 

@@ -166,18 +166,3 @@ export const PreviewListResponse = component(
   'PreviewListResponse',
   Type.Object({ updates: Type.Array(Type.Object({ updateID: Type.String() })) }),
 );
-
-export const EventsQuery = Type.Object({
-  continuationToken: Type.Optional(Type.String()),
-  urn: Type.Optional(Type.String({ description: 'Only events about this resource' })),
-  type: Type.Optional(
-    Type.Union([Type.String(), Type.Array(Type.String())], {
-      description: 'Only events with this payload, such as `resourcePreEvent`; may be repeated',
-    }),
-  ),
-  order: Type.Optional(
-    Type.Union([Type.Literal('asc'), Type.Literal('desc')], {
-      description: '`desc`: newest first. The continuation token then leads to older events',
-    }),
-  ),
-});

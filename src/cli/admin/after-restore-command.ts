@@ -8,7 +8,7 @@ import { createRestorableStackRepository } from '../../shared/stacks/restorable-
 import { endRevokedLeases } from '../../shared/updates/end-revoked-leases.ts';
 import { endLeasesAfterLoss } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
 import type { OpenSession } from './admin-session.ts';
-import { operator } from './operator.ts';
+import { operator } from './operator-name.ts';
 
 /** Adds `holdfast admin after-restore`. */
 export function addAfterRestoreCommand(admin: Command, open: OpenSession): void {

@@ -16,7 +16,7 @@ import { drainUpdate, parseReason } from '../../shared/state/journal/change-limi
 import { lockUpdate } from '../../shared/updates/cancel-or-expire.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
-import { operator } from './operator.ts';
+import { operator } from './operator-name.ts';
 
 /** Adds the commands for draining updates and for approvals. */
 export function addApprovalCommands(admin: Command, open: OpenSession): void {

@@ -17,12 +17,12 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { endRevokedLeases } from '../../shared/updates/end-revoked-leases.ts';
-import { describeLoss } from '../../shared/updates/lease.ts';
+import { describeLoss } from '../../shared/updates/lease-loss.ts';
 import type { Printed } from '../output/output-types.ts';
 import { jsonText, type OutputName, type outputs } from '../output/outputs.ts';
 import type { OpenSession } from './admin-session.ts';
 import { logRuleOf } from './audit-log-rules.ts';
-import { operator } from './operator.ts';
+import { operator } from './operator-name.ts';
 
 /** The transaction of one command. */
 export interface Work {

@@ -14,7 +14,7 @@ import { DeletedStackRestorer } from '../../shared/state/deleted-stack-restorer.
 import type { Printed } from '../output/output-types.ts';
 import { jsonOption, type outputs, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
-import { operator } from './operator.ts';
+import { operator } from './operator-name.ts';
 
 const pageSize = 500;
 

@@ -4,7 +4,7 @@ import { createStackHoldRepository } from '../../shared/stacks/stack-hold-reposi
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import type { OpenSession } from './admin-session.ts';
 import { changeAction, type Work } from './audited-action.ts';
-import { operator } from './operator.ts';
+import { operator } from './operator-name.ts';
 import { orRefused, refused } from './people-rules.ts';
 
 interface HoldOptions {

@@ -10,7 +10,7 @@ import { createCompactionRepository } from '../../shared/state/journal/compactio
 import { describeFault } from '../../shared/state/journal/journal-fault.ts';
 import { reclaimStack } from '../../shared/state/reclaim-stack.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
-import { operator } from './operator.ts';
+import { operator } from './operator-name.ts';
 import { printLines } from './print-lines.ts';
 import { VersionRestorer } from './version-restorer.ts';
 

@@ -15,7 +15,7 @@ import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
-import { operator } from './operator.ts';
+import { operator } from './operator-name.ts';
 import { checkKeys, type LostKey, renewWrapping, rewrapKeys } from './rewrap-keys.ts';
 import { checkSecrets, rewrapSecrets } from './rewrap-secrets.ts';
 import { rotateKey, rotateStackKeys } from './rotate-data-keys.ts';

@@ -17,7 +17,7 @@ import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
-import { operator } from './operator.ts';
+import { operator } from './operator-name.ts';
 
 const subjects: Readonly<Record<QuotaName, string>> = {
   stacks: 'stacks',

@@ -6,7 +6,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
-import { operator } from './operator.ts';
+import { operator } from './operator-name.ts';
 
 const maxReasonChars = 500;
 

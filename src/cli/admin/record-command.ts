@@ -1,7 +1,7 @@
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { operator } from './operator.ts';
+import { operator } from './operator-name.ts';
 
 /** Adds a command that changes what is stored to the server's audit log: before its work, if that takes many transactions. */
 export async function recordCommand(db: Queryable, command: string): Promise<void> {

@@ -17,7 +17,7 @@ import { findStoreOwner } from '../../shared/state/blobs/store-ownership.ts';
 import { jsonOption, type OutputName, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { endedText, endUpdates } from './after-restore-command.ts';
-import { operator } from './operator.ts';
+import { operator } from './operator-name.ts';
 import { recordReadOnly } from './read-only-commands.ts';
 import { describeSite, readSiteStatus, type SiteStatus, withSiteStores } from './site-status.ts';
 import { takeOver } from './take-over-command.ts';

@@ -12,7 +12,7 @@ import { countMissingBlobs } from '../../shared/state/blobs/reconcile-blobs.ts';
 import { takeStore } from '../../shared/state/blobs/store-ownership.ts';
 import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
-import { operator } from './operator.ts';
+import { operator } from './operator-name.ts';
 import { withSiteStores } from './site-status.ts';
 
 /** Adds `holdfast admin take-over`. */

@@ -1,6 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
-import type { CheckOutcome } from '../../shared/state/checkpoints/document-verifier.ts';
+import type { CheckOutcome } from '../../shared/state/checkpoints/document-reader.ts';
 import { estimateTotal } from '../output/progress.ts';
 import { checkDocuments, type DocumentKind, inPages, someOf } from '../state/check-documents.ts';
 import type { FsckRun } from './fsck-run.ts';
@@ -31,14 +31,14 @@ export async function checkStoredDocuments(run: FsckRun): Promise<void> {
  */
 export async function checkHeads(run: FsckRun): Promise<void> {
   const { context, fixes, sample } = run;
-  const { documentChecks, indexer, verifier } = context;
+  const { documentChecks, indexer, documentReader } = context;
   const list = (after: string, limit: number) => documentChecks.listStacksAfter(after, limit);
   for await (const stackId of sample === null ? inPages(list) : someOf(list, sample)) {
     await run.item('head', stackId, async () => {
       const head = await documentChecks.findHead(stackId);
       if (head === null) return;
       run.step('heads', 1, (count) => sample ?? estimateTotal(count, stackId));
-      const outcome = await (fixes ? verifier.check(head) : verifier.inspect(head));
+      const outcome = await (fixes ? documentReader.check(head) : documentReader.inspect(head));
       // Without a sample, the check of all documents reports it.
       if (sample !== null) await noteOutcome(run, 'checkpoint', head, outcome);
       if (outcome === 'damaged' || outcome === 'gone') return;

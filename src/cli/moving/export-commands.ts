@@ -11,7 +11,7 @@ import { readConfigPassphrase } from '../../shared/platform/config/passphrase.ts
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
-import { operator } from '../admin/operator.ts';
+import { operator } from '../admin/operator-name.ts';
 import type { CommandRun } from '../command-run.ts';
 import { collect, toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';

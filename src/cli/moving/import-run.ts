@@ -6,7 +6,7 @@ import {
   type ImportRunKind,
   type ImportRunStack,
 } from '../../shared/stacks/import-run-repository.ts';
-import { operator } from '../admin/operator.ts';
+import { operator } from '../admin/operator-name.ts';
 import type { SourceGap } from './moving-source.ts';
 
 /** Notes what a run does with each stack, as it goes; later, if the database is not available. */

@@ -9,7 +9,7 @@ import { isLockTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
-import { operator } from '../admin/operator.ts';
+import { operator } from '../admin/operator-name.ts';
 import { assertWritable } from './assert-writable.ts';
 import { messageOf, orderOf, readSourceFacts } from './import-plan.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';

@@ -19,7 +19,7 @@ import {
   createCheckpointRepository,
   type NewCheckpoint,
 } from '../../shared/state/checkpoints/checkpoint-repository.ts';
-import { operator } from '../admin/operator.ts';
+import { operator } from '../admin/operator-name.ts';
 import { assertWritable } from './assert-writable.ts';
 import type { StackPlan } from './import-plan.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { EventSegments } from '../../shared/events/event-segments.ts';
 import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
 import type { DocumentCheckRepository } from '../../shared/state/checkpoints/document-check-repository.ts';
-import type { CheckOutcome, DocumentVerifier } from '../../shared/state/checkpoints/document-verifier.ts';
+import type { CheckOutcome, DocumentReader } from '../../shared/state/checkpoints/document-reader.ts';
 import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
 import { estimateTotal, type Progress } from '../output/progress.ts';
 
@@ -56,7 +56,7 @@ interface CheckParts {
   readonly journalSnapshots: JournalSnapshots;
   readonly eventSegments: EventSegments;
   readonly policyArchives: PolicyArchives;
-  readonly verifier: DocumentVerifier;
+  readonly documentReader: DocumentReader;
 }
 
 const pageSize = 500;
@@ -71,7 +71,7 @@ export async function checkDocuments(
   stackId: string | null,
   { isDry = false, onChecked = () => {}, sample = null }: CheckOptions = {},
 ): Promise<CheckSummary> {
-  const { documentChecks, journalSnapshots, eventSegments, policyArchives, verifier } = parts;
+  const { documentChecks, journalSnapshots, eventSegments, policyArchives, documentReader } = parts;
   const summary: CheckSummary = {
     checked: 0,
     damaged: 0,
@@ -89,8 +89,8 @@ export async function checkDocuments(
   };
   const documents: Readonly<Record<DocumentKind, Checkable>> = {
     checkpoint: {
-      check: (id) => verifier.check(id),
-      inspect: (id) => verifier.inspect(id),
+      check: (id) => documentReader.check(id),
+      inspect: (id) => documentReader.inspect(id),
       listAfter: (after, limit) => documentChecks.listAfter(after, limit),
     },
     snapshot: journalSnapshots,

@@ -1,5 +1,6 @@
-import type { WriteBody } from '../state/checkpoints/body-buffer.ts';
-import { LeaseFence, LeaseLostError } from '../updates/lease.ts';
+import type { WriteBody } from '../platform/payloads/body-buffer.ts';
+import { LeaseFence } from '../updates/fence.ts';
+import { LeaseLostError } from '../updates/lease-loss.ts';
 import { splitEventBatch } from './event-batch.ts';
 import type { EventRepository } from './event-repository.ts';
 
@@ -7,7 +8,7 @@ import type { EventRepository } from './event-repository.ts';
 export const appendEvents = {
   name: 'append-events',
   schemas: [1],
-  payload: { fence: LeaseFence },
+  fields: { fence: LeaseFence },
   label: () => 'events',
   budget: 'writes',
   run: (

@@ -203,7 +203,7 @@ export function createIdentityRepository(db: Queryable) {
         /* identity.insertOrganization */
         insert into organizations (name) values (${name}) on conflict (name) do nothing returning id`);
       if (created) {
-        // Only now: organizations of earlier releases keep their names.
+        // Only now: an organization keeps its name if a later release reserves it.
         if (isReservedName(name))
           throw new InvalidRequestError(`Organization name ${JSON.stringify(name)} is reserved`);
         return { id: created.id, created: true };

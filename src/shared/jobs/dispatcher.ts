@@ -1,6 +1,6 @@
 import { UnavailableError } from '../platform/errors/errors.ts';
 import type { BodyEncryption } from '../platform/payloads/payload-store.ts';
-import type { Job } from './definitions.ts';
+import type { Job } from './job-list.ts';
 import type { QueueStates } from './queue-names.ts';
 
 export interface DispatchOptions {

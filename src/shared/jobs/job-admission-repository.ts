@@ -3,7 +3,7 @@ import { Value } from 'typebox/value';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Outcome } from '../platform/errors/outcome.ts';
 import type { BodyEncryption } from '../platform/payloads/payload-store.ts';
-import type { Job } from './definitions.ts';
+import type { Job } from './job-list.ts';
 
 const nullable = <T extends Parameters<typeof Type.Array>[0]>(type: T) => Type.Union([type, Type.Null()]);
 const Bytes = Type.Unsafe<Buffer>(Type.Unknown());
@@ -22,7 +22,7 @@ const NoRow = Type.Object({});
 
 /** The rights of a queued job. */
 export interface JobAdmission {
-  /** As written by this release or another one; this one may not know its payload. */
+  /** As written by this release or another one; this one may not know its fields. */
   readonly job: unknown;
   readonly encryption: BodyEncryption | null;
   /** The admission has expired or was revoked: the job must not run. */

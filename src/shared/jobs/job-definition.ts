@@ -1,9 +1,9 @@
 import { type Static, type TObject, type TProperties, type TUnsafe, Type } from 'typebox';
 import type { EventWriter } from '../events/event-writer.ts';
 import { currentRequest } from '../platform/logger/request-lines.ts';
+import { BodyEncoding, type WriteBody } from '../platform/payloads/body-buffer.ts';
 import type { BudgetName } from '../platform/payloads/in-flight-rules.ts';
 import { currentTraceparent } from '../platform/tracing/tracing.ts';
-import { BodyEncoding, type WriteBody } from '../state/checkpoints/body-buffer.ts';
 import type { CheckpointWriter } from '../state/checkpoints/checkpoint-writer.ts';
 import type { DeploymentImporter } from '../state/deployment-importer.ts';
 import type { StateEdits } from '../state/edits/state-edits.ts';
@@ -34,7 +34,7 @@ export interface JobServices {
 export const QueuedBody = Type.Object({ payloadKey: Type.String(), encoding: BodyEncoding });
 export type QueuedBody = Static<typeof QueuedBody>;
 
-/** A job: its payload, name and schema, and the request that asked for it. */
+/** A job: its own fields, name and schema, and the request that asked for it. */
 type JobOf<N extends string, P extends TProperties> = Static<TObject<P>> & {
   name: N;
   schema: number;
@@ -50,7 +50,7 @@ export interface JobDefinition<N extends string, P extends TProperties> {
   /** The schema of a queued job. Jobs of other releases that this one does not know do not match. */
   readonly record: TUnsafe<JobOf<N, P>>;
   /** Creates the job as of this release. */
-  create(payload: Static<TObject<P>>): JobOf<N, P>;
+  create(fields: Static<TObject<P>>): JobOf<N, P>;
   /** If `beforeCommit` throws, nothing is committed. */
   run(services: JobServices, job: JobOf<N, P>, beforeCommit?: () => Promise<void>): Promise<void>;
 }
@@ -58,11 +58,11 @@ export interface JobDefinition<N extends string, P extends TProperties> {
 interface Common<N extends string, P extends TProperties> {
   readonly name: N;
   /**
-   * The payload versions that this release reads; it writes the last. A payload whose meaning changes gets a new number, so that
+   * The versions of the fields that this release reads; it writes the last. A job whose fields change their meaning gets a new number, so that
    * processes of two releases can share a queue: each leaves jobs that it does not know to the other.
    */
   readonly schemas: readonly number[];
-  readonly payload: P;
+  readonly fields: P;
 }
 
 /** Defines a job without a body. */
@@ -71,8 +71,8 @@ export function defineJob<const N extends string, P extends TProperties>(
 ): JobDefinition<N, P> {
   const { name, schemas, run } = definition;
   const schema = schemas.at(-1) as number;
-  const create = (payload: Static<TObject<P>>): JobOf<N, P> => {
-    return { ...payload, name, schema, ...originOfJob() };
+  const create = (fields: Static<TObject<P>>): JobOf<N, P> => {
+    return { ...fields, name, schema, ...originOfJob() };
   };
   return { name, record: Type.Unsafe(recordOf(definition)), create, run };
 }
@@ -110,26 +110,26 @@ interface WriteOptions<J, I> {
 
 type WriteSource<N extends string, P extends TProperties, I> = Common<N, P> & WriteOptions<JobOf<N, P>, I>;
 
-/** Defines a write of which routes know the payload. */
+/** Defines a write whose fields routes know. */
 export function defineWrite<const N extends string, P extends TProperties>(
   definition: WriteSource<N, P, Static<TObject<P>>>,
 ): WriteDefinition<JobOf<N, P>, Static<TObject<P>>> {
-  return defineWriteOf({ ...definition, payloadOf: async (_services, payload) => payload });
+  return defineWriteOf({ ...definition, fieldsOf: async (_services, fields) => fields });
 }
 
-/** Defines a write whose payload is known only when its body is complete. */
+/** Defines a write whose fields are known only when its body is complete. */
 export function defineWriteOf<const N extends string, P extends TProperties, I>(
   definition: WriteSource<N, P, I> & {
-    payloadOf(services: JobServices, input: I): Promise<Static<TObject<P>>>;
+    fieldsOf(services: JobServices, input: I): Promise<Static<TObject<P>>>;
   },
 ): WriteDefinition<JobOf<N, P>, I> {
-  const { name, payload: _, payloadOf, schemas, ...options } = definition;
+  const { name, fields: _, fieldsOf, schemas, ...options } = definition;
   const schema = schemas.at(-1) as number;
   return {
     ...options,
     name,
     record: Type.Unsafe(recordOf(definition, QueuedBody.properties)),
-    create: async (services, input) => ({ ...(await payloadOf(services, input)), name, schema }),
+    create: async (services, input) => ({ ...(await fieldsOf(services, input)), name, schema }),
     queued: (job, body) => ({ ...job, ...originOfJob(), ...body }),
   };
 }
@@ -145,10 +145,10 @@ function originOfJob(): { requestId?: string; traceparent?: string } {
 }
 
 function recordOf<N extends string, P extends TProperties>(
-  { name, schemas, payload }: Common<N, P>,
+  { name, schemas, fields }: Common<N, P>,
   body: TProperties = {},
 ) {
   const schema = Type.Union(schemas.map((version) => Type.Literal(version)));
   const origin = { requestId: Type.Optional(Type.String()), traceparent: Type.Optional(Type.String()) };
-  return Type.Object({ name: Type.Literal(name), schema, ...origin, ...payload, ...body });
+  return Type.Object({ name: Type.Literal(name), schema, ...origin, ...fields, ...body });
 }

@@ -8,7 +8,6 @@ import type { OutcomeRepository } from '../platform/outcomes/outcome-repository.
 import { QueueUnavailableError } from '../platform/redis/queue-unavailable.ts';
 import { isCluster, type RedisConnection, redisCall, watchSubscription } from '../platform/redis/redis.ts';
 import { inSpan } from '../platform/tracing/tracing.ts';
-import type { Job } from './definitions.ts';
 import {
   type DispatcherState,
   type DispatchOptions,
@@ -16,6 +15,7 @@ import {
   shuttingDown,
   sumQueues,
 } from './dispatcher.ts';
+import type { Job } from './job-list.ts';
 import type { QueueStates } from './queue-names.ts';
 import { JobCompletion, type JobData } from './queues.ts';
 import { RedisJobQueue, type RedisJobQueueOptions } from './redis-job-queue.ts';

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
 import { inSpan } from '../platform/tracing/tracing.ts';
-import type { Job } from './definitions.ts';
 import type { DispatchOptions } from './dispatcher.ts';
 import type { JobAdmissionRepository } from './job-admission-repository.ts';
+import type { Job } from './job-list.ts';
 import { queueFor } from './queue-names.ts';
 import { type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 

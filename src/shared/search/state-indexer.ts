@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Database } from '../platform/db/database.ts';
 import { TimeSlices } from '../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
+import { DocumentDamagedError, type DocumentReader } from '../state/checkpoints/document-reader.ts';
 import { DocumentMissingError } from '../state/checkpoints/document-store.ts';
-import { DocumentDamagedError, type DocumentVerifier } from '../state/checkpoints/document-verifier.ts';
 import { createDueIndexRepository, type DueIndexRepository, indexClaimSeconds } from './due-index-repository.ts';
 import { createFormerVersionsRepository } from './former-versions-repository.ts';
 import { IndexStepBuilder, maxIndexed } from './index-step.ts';
@@ -32,15 +32,15 @@ export interface IndexProgress {
 export class StateIndexer {
   readonly #db: Database;
   readonly #checkpoints: CheckpointRepository;
-  readonly #verifier: DocumentVerifier;
+  readonly #documentReader: DocumentReader;
   readonly #rows: StateIndexRepository;
   readonly #due: DueIndexRepository;
   readonly #slices = new TimeSlices();
 
-  constructor(parts: { db: Database; checkpoints: CheckpointRepository; verifier: DocumentVerifier }) {
+  constructor(parts: { db: Database; checkpoints: CheckpointRepository; documentReader: DocumentReader }) {
     this.#db = parts.db;
     this.#checkpoints = parts.checkpoints;
-    this.#verifier = parts.verifier;
+    this.#documentReader = parts.documentReader;
     this.#rows = createStateIndexRepository(parts.db);
     this.#due = createDueIndexRepository(parts.db);
   }
@@ -203,7 +203,7 @@ export class StateIndexer {
       if (checkpointId === null) return 0;
       const checkpoint = await this.#checkpoints.find(checkpointId);
       if (!checkpoint) throw new DocumentMissingError('The state was replaced while it was being indexed');
-      const scan = await scanResources(this.#verifier.open(checkpoint), onResource, () => this.#slices.pause());
+      const scan = await scanResources(this.#documentReader.open(checkpoint), onResource, () => this.#slices.pause());
       bytes += scan.bytes;
       return scan.skipped;
     };

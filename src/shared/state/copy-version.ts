@@ -1,10 +1,10 @@
 import { NotFoundError } from '../platform/errors/errors.ts';
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { ScanWindow } from '../platform/json/scan-window.ts';
+import type { ByteSource } from '../platform/payloads/body-buffer.ts';
 import { inSlices } from '../platform/slices/slices.ts';
 import type { StackRef } from '../stacks/names.ts';
 import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
-import type { ByteSource } from './checkpoints/body-buffer.ts';
 import type { NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';

@@ -15,8 +15,8 @@ import { createStackRepository } from '../stacks/stack-repository.ts';
 import { readTags, tagsIn } from '../stacks/tags.ts';
 import { createUpdateRepository } from '../updates/update-repository.ts';
 import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
+import type { DocumentReader } from './checkpoints/document-reader.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
-import type { DocumentVerifier } from './checkpoints/document-verifier.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';
 import { recordVersion } from './versions/record-version.ts';
 
@@ -42,18 +42,18 @@ export class DeletedStackRestorer {
   readonly #checkpoints: CheckpointRepository;
   readonly #db: Database;
   readonly #documents: DocumentStore;
-  readonly #verifier: DocumentVerifier;
+  readonly #documentReader: DocumentReader;
 
   constructor(parts: {
     checkpoints: CheckpointRepository;
     db: Database;
     documents: DocumentStore;
-    verifier: DocumentVerifier;
+    documentReader: DocumentReader;
   }) {
     this.#checkpoints = parts.checkpoints;
     this.#db = parts.db;
     this.#documents = parts.documents;
-    this.#verifier = parts.verifier;
+    this.#documentReader = parts.documentReader;
   }
 
   /**
@@ -116,7 +116,7 @@ export class DeletedStackRestorer {
   async #renameState(from: RestorableStackRow, to: StackRef): Promise<NewCheckpoint | null> {
     const checkpoint = from.checkpointId === null ? null : await this.#checkpoints.find(from.checkpointId);
     if (!checkpoint) return null;
-    const renamed = await renameDeployment(() => this.#verifier.open(checkpoint), { from, to });
+    const renamed = await renameDeployment(() => this.#documentReader.open(checkpoint), { from, to });
     return { document: await this.#documents.save(renamed), resourceCount: checkpoint.resourceCount };
   }
 

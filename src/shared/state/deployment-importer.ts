@@ -1,16 +1,16 @@
 import { type Static, type TObject, Type } from 'typebox';
 import { AuditSource } from '../audit/audit-event.ts';
 import { createAuditRepository } from '../audit/audit-repository.ts';
+import { type BodyEncoding, type ByteSource, inflate, type WriteBody } from '../platform/payloads/body-buffer.ts';
 import { PayloadMissingError } from '../platform/payloads/payload-store.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import { formatStackRef } from '../stacks/names.ts';
-import { type BodyEncoding, type ByteSource, inflate, type WriteBody } from './checkpoints/body-buffer.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
 import { Admission, type StackHead, type StateEdit, type StateEdits } from './edits/state-edits.ts';
 import { storeDeployment } from './store-deployment.ts';
 import { recordVersion } from './versions/record-version.ts';
 
-/** The payload of a job that makes a new version. */
+/** The fields of a job that makes a new version. */
 export const editTarget = {
   stackId: Type.String(),
   /** Chosen before the job is queued, so that a second run finds what the first one committed. */
@@ -39,11 +39,11 @@ interface Services {
 export const importDeployment = {
   name: 'import-deployment',
   schemas: [1],
-  payload: editTarget,
+  fields: editTarget,
   label: () => 'import',
   budget: 'imports',
   onlyWhileAwaited: () => true,
-  payloadOf: async ({ stateEdits }: Services, { head, ...target }: ImportInput) => ({
+  fieldsOf: async ({ stateEdits }: Services, { head, ...target }: ImportInput) => ({
     ...target,
     admission: await stateEdits.admit(head),
   }),

@@ -9,8 +9,8 @@ import { createStackRepository, type StackRow } from '../stacks/stack-repository
 import { readTags, tagsIn } from '../stacks/tags.ts';
 import { assertNotConsumedSince } from '../updates/rules/new-consumers.ts';
 import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
+import type { DocumentReader } from './checkpoints/document-reader.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
-import type { DocumentVerifier } from './checkpoints/document-verifier.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';
 import { StackChangedError, type StateEdit, type StateEdits } from './edits/state-edits.ts';
 import { recordVersion } from './versions/record-version.ts';
@@ -32,18 +32,18 @@ export class StackRenamer {
   readonly #stateEdits: StateEdits;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
-  readonly #verifier: DocumentVerifier;
+  readonly #documentReader: DocumentReader;
 
   constructor(parts: {
     stateEdits: StateEdits;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
-    verifier: DocumentVerifier;
+    documentReader: DocumentReader;
   }) {
     this.#stateEdits = parts.stateEdits;
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
-    this.#verifier = parts.verifier;
+    this.#documentReader = parts.documentReader;
   }
 
   /**
@@ -79,7 +79,7 @@ export class StackRenamer {
     if (admission.checkpointId === null) return null;
     const checkpoint = await this.#checkpoints.find(admission.checkpointId);
     if (!checkpoint) throw new StackChangedError();
-    const renamed = await renameDeployment(() => this.#verifier.open(checkpoint), { from, to });
+    const renamed = await renameDeployment(() => this.#documentReader.open(checkpoint), { from, to });
     return { document: await this.#documents.save(renamed), resourceCount: checkpoint.resourceCount };
   }
 }

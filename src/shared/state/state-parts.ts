@@ -3,6 +3,7 @@ import type { Config } from '../platform/config/config.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../platform/logger/logger.ts';
+import { BodyBuffer } from '../platform/payloads/body-buffer.ts';
 import { ByteBudget } from '../platform/payloads/byte-budget.ts';
 import type { ReadOnlyMode } from '../platform/read-only/read-only-mode.ts';
 import type { DataKeys } from '../secrets/data-keys.ts';
@@ -10,15 +11,14 @@ import type { StackRepository } from '../stacks/stack-repository.ts';
 import type { RollbackState } from '../updates/rollback-detection/rollback-state.ts';
 import type { UpdateRepository } from '../updates/update-repository.ts';
 import { createBlobRepository } from './checkpoints/blob-repository.ts';
-import { BodyBuffer } from './checkpoints/body-buffer.ts';
 import { createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
 import { CheckpointWriter } from './checkpoints/checkpoint-writer.ts';
 import { createChunkRepository } from './checkpoints/chunks/chunk-repository.ts';
 import { createDocumentCheckRepository } from './checkpoints/document-check-repository.ts';
 import { type CopySource, DocumentCopies } from './checkpoints/document-copies.ts';
+import { DocumentReader } from './checkpoints/document-reader.ts';
 import { DocumentRepair, type RebuildState } from './checkpoints/document-repair.ts';
 import { DocumentStore } from './checkpoints/document-store.ts';
-import { DocumentVerifier } from './checkpoints/document-verifier.ts';
 import { DeploymentImporter } from './deployment-importer.ts';
 import { StateEdits } from './edits/state-edits.ts';
 import { createCompactionRepository } from './journal/compaction-repository.ts';
@@ -114,10 +114,18 @@ export function createStateParts(
     readOnly,
     logger,
   });
-  // The compactor needs the verifier; the verifier calls the compactor only once a document is damaged.
+  // The compactor needs the reader; the reader calls the compactor only once a document is damaged.
   const rebuild: RebuildState = (updateId, damagedId) => compactor.rebuild(updateId, damagedId);
   const repair = new DocumentRepair({ documentChecks, checkpoints, documents, chunks, rebuild, logger });
-  const verifier = new DocumentVerifier({ documentChecks, checkpoints, documents, copies, repair, readOnly, logger });
+  const documentReader = new DocumentReader({
+    documentChecks,
+    checkpoints,
+    documents,
+    copies,
+    repair,
+    readOnly,
+    logger,
+  });
   const replayThread = new ThreadedReplayRunner();
   lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
   const openReplays = overrides.openReplays ?? new OpenReplays({ maxBytes: openReplayBytes });
@@ -127,7 +135,7 @@ export function createStateParts(
     checkpoints,
     documents,
     copies,
-    verifier,
+    documentReader,
     journal,
     journalSnapshots,
     compactions,
@@ -159,7 +167,7 @@ export function createStateParts(
     documentsOver,
     documentChecks,
     journalSnapshots,
-    verifier,
+    documentReader,
     openReplays,
     compactor,
     incrementalCompaction,
@@ -167,14 +175,14 @@ export function createStateParts(
     bufferedBodyBytes,
     bodyBuffer,
     states: new StateReader({
-      ...{ stacks, updates, checkpoints, verifier, compactor, compactions },
+      ...{ stacks, updates, checkpoints, documentReader, compactor, compactions },
       compactLarge: (updateId) => compactor.compact(updateId),
       replica: null,
     }),
     writer: new CheckpointWriter({
-      ...{ updates, checkpoints, rollbackState, documents, verifier, bodyBuffer, maxBodyBytes },
+      ...{ updates, checkpoints, rollbackState, documents, documentReader, bodyBuffer, maxBodyBytes },
     }),
     importer: new DeploymentImporter({ stateEdits, documents, maxBodyBytes }),
-    renamer: new StackRenamer({ stateEdits, checkpoints, documents, verifier }),
+    renamer: new StackRenamer({ stateEdits, checkpoints, documents, documentReader }),
   };
 }

@@ -9,8 +9,8 @@ import { isActive } from '../updates/update-state.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
 import { type ChunkRepository, createChunkRepository } from './checkpoints/chunks/chunk-repository.ts';
 import { wholeLimitBytes } from './checkpoints/document-codec.ts';
+import type { DocumentReader } from './checkpoints/document-reader.ts';
 import { DocumentMissingError } from './checkpoints/document-store.ts';
-import type { DocumentVerifier } from './checkpoints/document-verifier.ts';
 import { type CompactionRepository, createCompactionRepository } from './journal/compaction-repository.ts';
 import type { JournalCompactor } from './journal/journal-compactor.ts';
 import { describeFault, type JournalFault } from './journal/journal-fault.ts';
@@ -60,7 +60,7 @@ interface Rows {
 export class StateReader {
   readonly #rows: Rows;
   readonly #replica: Replica | null;
-  readonly #verifier: DocumentVerifier;
+  readonly #documentReader: DocumentReader;
   readonly #compactor: JournalCompactor;
   readonly #compactLarge: (updateId: string, organization?: string) => Promise<void>;
 
@@ -68,7 +68,7 @@ export class StateReader {
     stacks: StackRepository;
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
-    verifier: DocumentVerifier;
+    documentReader: DocumentReader;
     compactor: JournalCompactor;
     compactions: CompactionRepository;
     /** Compacts a large journal. In the API, a worker does it, so that the process is not blocked. */
@@ -79,7 +79,7 @@ export class StateReader {
     const { stacks, updates, checkpoints, compactions } = parts;
     this.#rows = { stacks, updates, checkpoints, compactions, chunks: null };
     this.#replica = parts.replica;
-    this.#verifier = parts.verifier;
+    this.#documentReader = parts.documentReader;
     this.#compactor = parts.compactor;
     this.#compactLarge = parts.compactLarge;
   }
@@ -198,7 +198,7 @@ export class StateReader {
     // All other documents are read from rows, or blob by blob into memory.
     const isBlob = checkpoint.blobKey !== null && checkpoint.sizeBytes > wholeLimitBytes;
     const end = isBlob && admit ? await admit() : null;
-    const bytes = whenEnded(this.#verifier.open(checkpoint, rows.chunks ?? undefined), end);
+    const bytes = whenEnded(this.#documentReader.open(checkpoint, rows.chunks ?? undefined), end);
     // Reads the first chunk here, so that a deleted blob can still be handled by a retry and a damaged one by an error response. A
     // small document is fully verified at this point.
     const first = await bytes.next();

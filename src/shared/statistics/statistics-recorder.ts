@@ -2,7 +2,7 @@ import type { EventReader } from '../events/event-reader.ts';
 import { textOf } from '../events/event-text.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
-import { DocumentDamagedError, type DocumentVerifier } from '../state/checkpoints/document-verifier.ts';
+import { DocumentDamagedError, type DocumentReader } from '../state/checkpoints/document-reader.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 import { commitOf } from '../state/journal/change-limits/approvals.ts';
 import { type Dependencies, DependencyScanner } from './dependency-scanner.ts';
@@ -10,7 +10,7 @@ import { RetrySigns } from './retry-signs.ts';
 import { createStatisticsRepository, type EndedUpdate } from './statistics-repository.ts';
 import { statisticsOf } from './step-statistics.ts';
 import { type Step, StepTimes, stepEventTypes } from './step-times.ts';
-import { countsOf } from './update-counts.ts';
+import { countsOf } from './unusual-updates.ts';
 
 /** Maximum size of a step's event, in bytes; larger ones are left out. */
 const maxEventBytes = 4 * 1024 * 1024;
@@ -21,18 +21,18 @@ export class StatisticsRecorder {
   readonly #db: Database;
   readonly #events: EventReader;
   readonly #checkpoints: CheckpointRepository;
-  readonly #verifier: DocumentVerifier;
+  readonly #documentReader: DocumentReader;
 
   constructor(parts: {
     db: Database;
     eventReader: EventReader;
     checkpoints: CheckpointRepository;
-    verifier: DocumentVerifier;
+    documentReader: DocumentReader;
   }) {
     this.#db = parts.db;
     this.#events = parts.eventReader;
     this.#checkpoints = parts.checkpoints;
-    this.#verifier = parts.verifier;
+    this.#documentReader = parts.documentReader;
   }
 
   /** Safe in any number of processes. Throws what reading events or states throws. */
@@ -76,7 +76,7 @@ export class StatisticsRecorder {
     for (const id of new Set([update.checkpointId, ...before])) {
       const checkpoint = id === null ? null : await this.#checkpoints.find(id);
       try {
-        if (checkpoint) await scanner.scan(this.#verifier.open(checkpoint));
+        if (checkpoint) await scanner.scan(this.#documentReader.open(checkpoint));
       } catch (error) {
         if (error instanceof DocumentDamagedError) return null;
         throw error;

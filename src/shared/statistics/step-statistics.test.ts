@@ -7,7 +7,7 @@ import { type Dependencies, DependencyScanner } from './dependency-scanner.ts';
 import { RetrySigns } from './retry-signs.ts';
 import { statisticsOf } from './step-statistics.ts';
 import { type Step, StepTimes } from './step-times.ts';
-import { countsOf, describeUnusual, findUnusual } from './update-counts.ts';
+import { countsOf, describeUnusual, findUnusual } from './unusual-updates.ts';
 
 const mib = 1024 * 1024;
 const step = (urn: string, startedAt: number, endedAt: number, operation = 'create'): Step => ({

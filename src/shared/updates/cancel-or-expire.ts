@@ -4,7 +4,7 @@ import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import type { StackRow } from '../stacks/stack-repository.ts';
-import { isLeaseLoss, type LeaseLoss } from './lease.ts';
+import { isLeaseLoss, type LeaseLoss } from './lease-loss.ts';
 import { createLockedUpdateRepository, type LockedUpdate } from './locked-update-repository.ts';
 import { createUpdateRepository } from './update-repository.ts';
 import { isActive } from './update-state.ts';

@@ -2,7 +2,7 @@ import type { Database } from '../platform/db/database.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { type ExpiredUpdate, expireUpdate } from './cancel-or-expire.ts';
-import { describeLoss } from './lease.ts';
+import { describeLoss } from './lease-loss.ts';
 import { createUpdateRepository } from './update-repository.ts';
 
 const batchSize = 100;

@@ -1,5 +1,9 @@
+import { type Static, Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
-import type { LeaseFence } from './lease.ts';
+
+/** What an admitted execution-phase call may write to: one update, in the epoch in which the call was admitted. */
+export const LeaseFence = Type.Object({ updateId: Type.String(), stackId: Type.String(), epoch: Type.Integer() });
+export type LeaseFence = Readonly<Static<typeof LeaseFence>>;
 
 /** Selects the update of a fence from `updates u` if it runs in the same epoch, with a valid lease. */
 export const fenceHolds = ({ updateId, epoch }: Pick<LeaseFence, 'updateId' | 'epoch'>) => sql.fragment`

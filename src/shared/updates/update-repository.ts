@@ -24,7 +24,7 @@ export const UpdateRow = Type.Object({
   expiresAt: Timestamp,
   /** Its time is over, or its lease was revoked. */
   expired: Type.Boolean(),
-  /** Why it ended without being completed, or is due to be ended: see lease.ts. */
+  /** Why it ended without being completed, or is due to be ended: see lease-loss.ts. */
   endReason: Nullable(Type.String()),
   /** Until the lease ends, or the wait for the start. */
   secondsLeft: Type.Number(),

@@ -1,13 +1,13 @@
 import { createHmac } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Database } from '../platform/db/database.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { Outgoing } from '../platform/outgoing/outgoing.ts';
-import { isAccepted, type Posted, post } from '../platform/outgoing/post.ts';
+import { isAccepted, post } from '../platform/outgoing/post.ts';
 import { currentTrace, inRootSpan, inSpan } from '../platform/tracing/tracing.ts';
 import type { EncryptedSecrets } from '../secrets/encrypted-secrets.ts';
 import { MasterKeyError } from '../secrets/key-ring.ts';
-import { isAlreadySet, isReplaced, statusRequestOf } from './commit-status.ts';
+import { isReplaced, statusRequestOf } from './commit-status.ts';
+import { leftOut, type Message, outcomeOf } from './delivery-outcome.ts';
 import { type AttemptRecord, type ClaimedDelivery, createDeliveryRepository } from './delivery-repository.ts';
 import { type EventFacts, factsOf } from './event-facts.ts';
 import { eventHeaders, payloadOf } from './payloads.ts';
@@ -20,20 +20,6 @@ const timeoutMs = 10_000;
 export const claimSeconds = 60;
 /** After this much of the claim, nothing is sent any more: the process was stopped for a while. In ms. */
 const lastSendMs = 30_000;
-/** Pauses after failed attempts, in seconds; a day in all. */
-const pausesSeconds = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 21_600, 28_800];
-/** How much a pause may differ from the listed one, as a share: retries do not come all at once after an outage. */
-const pauseSpread = 0.2;
-export const maxPauseSeconds = Math.ceil(Math.max(...pausesSeconds) * (1 + pauseSpread));
-const hidden = new Set(['authorization', 'private-token']);
-const maxLoggedChars = 4_096;
-
-/** The request of an attempt. */
-interface Message {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
 
 /** The owner of a webhook's secret, to which its encryption is bound. */
 export function secretOwner(webhookId: string): string {
@@ -157,55 +143,6 @@ export class DeliveryAttempts {
     const signature = secret === null ? {} : signatureHeaders(secret, { id: eventId, seconds, body });
     return { url, headers: { ...eventHeaders(eventId, seconds, event), ...signature }, body };
   }
-}
-
-function outcomeOf(
-  { attempts, format, isManual }: ClaimedDelivery,
-  message: Message | null,
-  posted: Posted,
-  durationMs: number | null,
-): AttemptRecord {
-  const isTaken = isAccepted(posted) || ('status' in posted && isAlreadySet(format, posted.status, posted.body));
-  const pause = pausesSeconds[attempts - 1];
-  // Gone: the receiver wants no more of it.
-  const isLast = isManual || pause === undefined || ('status' in posted && posted.status === 410);
-  return {
-    state: isTaken ? 'delivered' : isLast ? 'failed' : 'waiting',
-    pauseSeconds: (pause ?? 0) * (1 + pauseSpread * (2 * Math.random() - 1)),
-    durationMs,
-    requestUrl: message?.url ?? null,
-    requestHeaders: message && linesOf(message.headers),
-    responseStatus: 'status' in posted ? posted.status : null,
-    responseHeaders: 'status' in posted ? linesOf(posted.headers) : null,
-    responseBody: storable('status' in posted ? posted.body : posted.reason),
-  };
-}
-
-function leftOut(reason: string): AttemptRecord {
-  return {
-    state: 'left-out',
-    pauseSeconds: 0,
-    durationMs: null,
-    requestUrl: null,
-    requestHeaders: null,
-    responseStatus: null,
-    responseHeaders: null,
-    responseBody: reason,
-  };
-}
-
-function linesOf(headers: Readonly<Record<string, string>> | IncomingHttpHeaders): string {
-  return storable(
-    Object.entries(headers)
-      .filter(([name]) => !hidden.has(name) && name !== 'set-cookie')
-      .map(([name, value]) => `${name}: ${String(value)}`)
-      .join('\n'),
-  );
-}
-
-/** Text that Postgres can store, of bounded length. */
-function storable(text: string): string {
-  return text.slice(0, maxLoggedChars).toWellFormed().replaceAll('\0', '�');
 }
 
 /**

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
+import { type AuditSearch, toAuditQuery } from '../platform/app/list-search.ts';
 import { retried } from '../platform/app/retried.ts';
 import styles from '../platform/app/settings-page.module.css';
-import { type AuditSearch, toAuditQuery } from '../platform/app/settings-search.ts';
 import { apiClient } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { saveFile } from '../platform/ui/save-file.ts';

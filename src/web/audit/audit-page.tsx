@@ -2,10 +2,10 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-qu
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight, Download, ScrollText } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
+import { type AuditSearch, toAuditQuery } from '../platform/app/list-search.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import type { AuditItem } from '../platform/app/procedure-types.ts';
 import styles from '../platform/app/settings-page.module.css';
-import { type AuditSearch, toAuditQuery } from '../platform/app/settings-search.ts';
 import { TextFilter } from '../platform/app/text-filter.tsx';
 import { trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { CircleCheck, TriangleAlert } from 'lucide-react';
 import type { OperatorHealth } from '../platform/app/procedure-types.ts';
 import { every, trpc } from '../platform/app/trpc.ts';
-import { Notice } from '../platform/ui/notification.tsx';
+import { Notice } from '../platform/ui/notice.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { listProblems } from './attention.ts';
 import styles from './health-page.module.css';

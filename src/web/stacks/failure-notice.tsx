@@ -7,7 +7,7 @@ import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { buttonClass } from '../platform/ui/button.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
-import { Notice } from '../platform/ui/notification.tsx';
+import { Notice } from '../platform/ui/notice.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { stripColors } from '../updates/colored-text.ts';

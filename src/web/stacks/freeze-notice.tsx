@@ -7,7 +7,7 @@ import { usePageAction } from '../platform/app/page-actions.ts';
 import type { StackDetails, StackRef } from '../platform/app/procedure-types.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
-import { Notice } from '../platform/ui/notification.tsx';
+import { Notice } from '../platform/ui/notice.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { RuleDialog } from '../updates/rules/rule-dialog.tsx';
 import { emptyDraft } from '../updates/rules/rule-draft.ts';

@@ -5,7 +5,7 @@ import type { QueueItem, StackDetails, StackRef } from '../platform/app/procedur
 import { every, trpc } from '../platform/app/trpc.ts';
 import { buttonClass } from '../platform/ui/button.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
-import { Notice } from '../platform/ui/notification.tsx';
+import { Notice } from '../platform/ui/notice.tsx';
 import { Since } from '../platform/ui/time.tsx';
 import { ApprovalNotice } from '../updates/approvals/approval-notice.tsx';
 import { CommitLink } from '../updates/commit-link.tsx';

@@ -6,7 +6,7 @@ import type { StackRef, UpdateDetails } from '../platform/app/procedure-types.ts
 import { nameInUrn } from '../platform/app/resource-name.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { buttonClass } from '../platform/ui/button.tsx';
-import { Notice } from '../platform/ui/notification.tsx';
+import { Notice } from '../platform/ui/notice.tsx';
 import { interruptedNoticeTexts } from './texts.tsx';
 import { isActive } from './update-status.ts';
 

@@ -1,7 +1,7 @@
 import { Check, Lock, TriangleAlert } from 'lucide-react';
 import { useState } from 'react';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
-import { Notice } from '../platform/ui/notification.tsx';
+import { Notice } from '../platform/ui/notice.tsx';
 import styles from './removal-summary.module.css';
 import { removalSummaryTexts } from './texts.tsx';
 import type { UpdateProgress } from './update-progress.ts';

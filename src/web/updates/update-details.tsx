@@ -5,7 +5,7 @@ import type { StackRef, UpdateDetails } from '../platform/app/procedure-types.ts
 import { CopyButton } from '../platform/ui/code.tsx';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { numberLocale } from '../platform/ui/locale.ts';
-import { Notice } from '../platform/ui/notification.tsx';
+import { Notice } from '../platform/ui/notice.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { ConfigTable } from './config-table.tsx';
 import { updateDetailsTexts } from './texts.tsx';

@@ -2,7 +2,7 @@ import { createAuditChainRepository } from '../../shared/audit/audit-chain-repos
 import { listHeads } from '../../shared/audit/verify-audit.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
-import { assertStoreReachable } from '../platform/item-failures.ts';
+import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { createAuditExportRepository } from './audit-export-repository.ts';
 import { createAuditRetentionRepository } from './audit-retention-repository.ts';
 

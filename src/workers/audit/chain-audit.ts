@@ -5,7 +5,7 @@ import type { AppContext } from '../../shared/context.ts';
 import { once } from '../../shared/platform/blobs/blob-streams.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
-import { assertStoreReachable } from '../platform/item-failures.ts';
+import { assertStoreReachable } from '../platform/store-reachable.ts';
 
 /** Maximum number of events that one transaction chains. */
 const eventsAtOnce = 500;

@@ -4,7 +4,7 @@ import type { AppContext } from '../../shared/context.ts';
 import { inParallel } from '../../shared/platform/blobs/in-parallel.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
-import { assertStoreReachable } from '../platform/item-failures.ts';
+import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { createAuditExportRepository, type UnexportedRow } from './audit-export-repository.ts';
 
 const batchesAtOnce = 50;

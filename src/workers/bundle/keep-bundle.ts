@@ -11,9 +11,9 @@ import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
 import { messageOf } from '../../shared/platform/errors/causes.ts';
-import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
+import { bytesOf } from '../../shared/platform/payloads/body-buffer.ts';
 import type { BackgroundTask } from '../platform/background-task.ts';
-import { assertStoreReachable } from '../platform/item-failures.ts';
+import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { BundleWriter, ClaimLostError } from './bundle-writer.ts';
 import { pauseMs } from './pace.ts';
 

@@ -2,7 +2,7 @@ import type { AppContext } from '../../shared/context.ts';
 import { createDriftRepository, type WaitingDriftRun } from '../../shared/drift/drift-repository.ts';
 import { textOf } from '../../shared/events/event-text.ts';
 import { recordWebhookEvent } from '../../shared/webhooks/record-webhook-event.ts';
-import { assertStoreReachable } from '../platform/item-failures.ts';
+import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { type DriftCounts, driftOfEvent, driftOfSummary } from './drift.ts';
 
 const runsAtOnce = 50;

@@ -1,7 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createArchivingRepository, type DueUpdate } from '../../shared/events/archiving-repository.ts';
 import { UnavailableError } from '../../shared/platform/errors/errors.ts';
-import { assertStoreReachable } from '../platform/item-failures.ts';
+import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { type ArchivedSegment, EventArchiver, type SegmentLimits } from './event-archiver.ts';
 
 const batchSize = 100;

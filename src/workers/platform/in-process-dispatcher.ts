@@ -1,7 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import PQueue from 'p-queue';
-import type { Job } from '../../shared/jobs/definitions.ts';
 import {
   type DispatcherState,
   type DispatchOptions,
@@ -9,6 +8,7 @@ import {
   shuttingDown,
   sumQueues,
 } from '../../shared/jobs/dispatcher.ts';
+import type { Job } from '../../shared/jobs/job-list.ts';
 import { type QueueName, type QueueState, queueFor } from '../../shared/jobs/queue-names.ts';
 import { runInOrder } from '../../shared/platform/db/connection-gate.ts';
 import { AppError, UnavailableError } from '../../shared/platform/errors/errors.ts';
@@ -18,7 +18,7 @@ import { forRequest } from '../../shared/platform/logger/request-lines.ts';
 import { type BodyEncryption, PayloadMissingError } from '../../shared/platform/payloads/payload-store.ts';
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 import { inJobSpan } from '../../shared/platform/tracing/tracing.ts';
-import type { JobHandlers } from './handlers.ts';
+import type { JobHandlers } from './job-handlers.ts';
 
 interface JobQueue {
   /** All jobs that may run; others wait in `background`. */

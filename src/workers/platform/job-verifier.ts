@@ -1,6 +1,6 @@
 import { Value } from 'typebox/value';
-import { JobHead } from '../../shared/jobs/definitions.ts';
 import type { JobAdmission, JobAdmissionRepository } from '../../shared/jobs/job-admission-repository.ts';
+import { JobHead } from '../../shared/jobs/job-list.ts';
 import { JobData } from '../../shared/jobs/queues.ts';
 import { LimitedWarning } from '../../shared/platform/logger/limited-warning.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job as QueuedJob, WaitingError, Worker } from 'bullmq';
 import { Value } from 'typebox/value';
-import { Job, JobHead, jobNames } from '../../shared/jobs/definitions.ts';
 import type { JobAdmission, JobAdmissionRepository } from '../../shared/jobs/job-admission-repository.ts';
+import { Job, JobHead, jobNames } from '../../shared/jobs/job-list.ts';
 import { type QueueName, queueNames } from '../../shared/jobs/queue-names.ts';
 import { type JobData, keptFailures, queuePrefix, redisQueueName } from '../../shared/jobs/queues.ts';
 import { type Outcome, toRejection } from '../../shared/platform/errors/outcome.ts';
@@ -15,7 +15,7 @@ import { disconnectRedis, type RedisConnection } from '../../shared/platform/red
 import { type Metrics, observeTraced } from '../../shared/platform/telemetry/metrics.ts';
 import { currentSpan, inJobSpan } from '../../shared/platform/tracing/tracing.ts';
 import { JournalClaimedError } from '../../shared/state/journal/journal-compactor.ts';
-import type { JobHandlers } from './handlers.ts';
+import type { JobHandlers } from './job-handlers.ts';
 import { JobVerifier, NotAdmittedError, replyChannelOf, shown } from './job-verifier.ts';
 import { RefusedError, redacted } from './stored-errors.ts';
 
@@ -169,7 +169,7 @@ class QueueWorker {
   /** Returns a job of another release to the queue without counting an attempt. Always throws. */
   async #requeue(queued: QueuedJob<JobData>, job: unknown, token: string | undefined): Promise<never> {
     const { id: jobId, attemptsStarted } = queued;
-    if (!Value.Check(JobHead, job)) throw new Error('This release does not know the payload');
+    if (!Value.Check(JobHead, job)) throw new Error('This release does not know this job');
     const { name, schema } = job;
     if (attemptsStarted <= 1)
       this.#logger.info({ jobId, job: name, schema }, 'job left to a worker of another release');

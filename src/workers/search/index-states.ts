@@ -9,7 +9,7 @@ import {
   indexClaimSeconds,
 } from '../../shared/search/due-index-repository.ts';
 import { createFormerVersionsRepository } from '../../shared/search/former-versions-repository.ts';
-import { assertStoreReachable } from '../platform/item-failures.ts';
+import { assertStoreReachable } from '../platform/store-reachable.ts';
 
 const pollMs = 1_000;
 /** A stack that commits all the time is indexed about this often. */
@@ -110,7 +110,7 @@ export class HistoryRound {
 }
 
 /**
- * Records what versions have changed that are older than the index of their stack: states of earlier releases, and imported ones. Keeps the
+ * Records what versions have changed that are older than the index of their stack: imported ones, and those before a rebuild. Keeps the
  * pace of `backlog`, and stops after a second. Returns the number of versions.
  */
 export async function fillHistory(

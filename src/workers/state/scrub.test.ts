@@ -12,7 +12,7 @@ function scrubberOf(mebibytes: number) {
     blobs: {},
     documentChecks: { claim: async () => [{ id: 'document', bytes: mebibytes * mib }] },
     ...{ eventSegments: none, policyArchives: none, journalSnapshots: none },
-    verifier: { check: async () => void read++ },
+    documentReader: { check: async () => void read++ },
     logger: {},
     metrics: { documentsChecked: counter },
   } as unknown as ConstructorParameters<typeof Scrubber>[0];

@@ -4,9 +4,9 @@ import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
 import type { DocumentCheckRepository } from '../../shared/state/checkpoints/document-check-repository.ts';
-import type { CheckOutcome, DocumentVerifier } from '../../shared/state/checkpoints/document-verifier.ts';
+import type { CheckOutcome, DocumentReader } from '../../shared/state/checkpoints/document-reader.ts';
 import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
-import { assertStoreReachable } from '../platform/item-failures.ts';
+import { assertStoreReachable } from '../platform/store-reachable.ts';
 
 /** Maximum documents claimed by one statement. */
 const claimLimit = 20;
@@ -22,7 +22,7 @@ export class Scrubber {
   readonly #journalSnapshots: JournalSnapshots;
   readonly #eventSegments: EventSegments;
   readonly #policyArchives: PolicyArchives;
-  readonly #verifier: DocumentVerifier;
+  readonly #documentReader: DocumentReader;
   readonly #logger: Logger;
   readonly #metrics: Metrics;
   readonly #bytesPerSecond: number;
@@ -38,7 +38,7 @@ export class Scrubber {
       journalSnapshots: JournalSnapshots;
       eventSegments: EventSegments;
       policyArchives: PolicyArchives;
-      verifier: DocumentVerifier;
+      documentReader: DocumentReader;
       logger: Logger;
       metrics: Metrics;
     },
@@ -50,7 +50,7 @@ export class Scrubber {
     this.#journalSnapshots = parts.journalSnapshots;
     this.#eventSegments = parts.eventSegments;
     this.#policyArchives = parts.policyArchives;
-    this.#verifier = parts.verifier;
+    this.#documentReader = parts.documentReader;
     this.#logger = parts.logger;
     this.#metrics = parts.metrics;
     this.#bytesPerSecond = pace.bytesPerSecond;
@@ -118,7 +118,7 @@ export class Scrubber {
     return rows.map(({ id, bytes }) => ({
       facts: { checkpointId: id },
       bytes,
-      run: (signal) => this.#verifier.check(id, signal),
+      run: (signal) => this.#documentReader.check(id, signal),
     }));
   }
 

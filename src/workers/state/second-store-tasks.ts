@@ -5,7 +5,7 @@ import { createCopyQueueRepository } from '../../shared/platform/blobs/second/co
 import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
 import { settleCopy } from '../../shared/state/checkpoints/settle-copy.ts';
 import type { BackgroundTask } from '../platform/background-task.ts';
-import { assertStoreReachable } from '../platform/item-failures.ts';
+import { assertStoreReachable } from '../platform/store-reachable.ts';
 
 const batchSize = 200;
 const pageSize = 1_000;

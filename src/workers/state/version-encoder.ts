@@ -14,8 +14,8 @@ import {
 } from '../../shared/state/checkpoints/chunks/chunk-cutter.ts';
 import type { ChunkRepository, ChunkRow } from '../../shared/state/checkpoints/chunks/chunk-repository.ts';
 import { isDamage } from '../../shared/state/checkpoints/document-damage.ts';
+import type { DocumentReader } from '../../shared/state/checkpoints/document-reader.ts';
 import { chunksCodec, type DocumentStore } from '../../shared/state/checkpoints/document-store.ts';
-import type { DocumentVerifier } from '../../shared/state/checkpoints/document-verifier.ts';
 import type {
   DueState,
   NewChunk,
@@ -73,7 +73,7 @@ export class VersionEncoder {
   readonly #checkpoints: CheckpointRepository;
   readonly #chunks: ChunkRepository;
   readonly #documents: DocumentStore;
-  readonly #verifier: DocumentVerifier;
+  readonly #documentReader: DocumentReader;
   readonly #logger: Logger;
   readonly #shape: EncodingShape;
 
@@ -83,7 +83,7 @@ export class VersionEncoder {
       checkpoints: CheckpointRepository;
       chunks: ChunkRepository;
       documents: DocumentStore;
-      verifier: DocumentVerifier;
+      documentReader: DocumentReader;
       logger: Logger;
     },
     shape: EncodingShape = encodingShape,
@@ -92,7 +92,7 @@ export class VersionEncoder {
     this.#checkpoints = parts.checkpoints;
     this.#chunks = parts.chunks;
     this.#documents = parts.documents;
-    this.#verifier = parts.verifier;
+    this.#documentReader = parts.documentReader;
     this.#logger = parts.logger;
     this.#shape = shape;
   }
@@ -147,7 +147,7 @@ export class VersionEncoder {
     } catch (error) {
       if (!isDamage(error)) throw error;
       // Marks, reports and repairs it. A repaired one is encoded next time.
-      const outcome = await this.#verifier.check(version.id);
+      const outcome = await this.#documentReader.check(version.id);
       return outcome === 'gone' ? 'settled' : 'damaged';
     }
   }
@@ -161,7 +161,7 @@ export class VersionEncoder {
   async #sameText(version: VersionRow, first: number): Promise<NewChunk[] | null> {
     const same = await this.#versions.findSame(version, first);
     const found = same && (await this.#checkpoints.find(same.id));
-    if (!found || (await this.#verifier.check(found.id)) !== 'intact') return null;
+    if (!found || (await this.#documentReader.check(found.id)) !== 'intact') return null;
     const chunks = await this.#chunks.list(found.id);
     return chunks.length === 0 ? null : chunks.map(({ id }) => ({ id, added: null }));
   }
@@ -242,7 +242,7 @@ export class VersionEncoder {
         { chunkId: chunk.id, checkpointId, err: error },
         'a chunk that a version could refer to is damaged',
       );
-      if (checkpointId !== null) await this.#verifier.check(checkpointId);
+      if (checkpointId !== null) await this.#documentReader.check(checkpointId);
       return null;
     }
   }

@@ -23,8 +23,8 @@ export class NextRelease implements Disposable {
         'arrivalSequence: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),\n  place: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),',
       ],
       [
-        "envelope: job.envelope ?? 'cli',",
-        "envelope: job.envelope ?? 'cli', arrivalSequence: job.schema === 2 ? job.place : job.arrivalSequence,",
+        '      ...job,\n',
+        '      ...job,\n      arrivalSequence: job.schema === 2 ? job.place : job.arrivalSequence,\n',
       ],
     ]);
     this.#edit('src/api/state/writes/checkpoints.routes.ts', [

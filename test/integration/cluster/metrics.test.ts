@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startApi } from '../../../src/api/main.ts';
-import { jobNames } from '../../../src/shared/jobs/definitions.ts';
+import { jobNames } from '../../../src/shared/jobs/job-list.ts';
 import { BlobStoreUnavailableError } from '../../../src/shared/platform/blobs/blob-store.ts';
 import { parseConfig } from '../../../src/shared/platform/config/config.ts';
 import { createLogger } from '../../../src/shared/platform/logger/logger.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { compactEndedUpdates } from '../../../src/workers/updates/expire-leases.ts';
+import { compactEndedUpdates } from '../../../src/workers/state/compact-journals.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../test-app.ts';
 import type { TestSettings } from '../test-settings.ts';
 import { until } from '../until.ts';

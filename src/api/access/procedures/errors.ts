@@ -4,7 +4,7 @@ import { mapDatabaseError } from '../../../shared/platform/db/sqlstate.ts';
 import { AppError, InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import { EditConflictError } from '../../platform/edits/revisions.ts';
 import type { ErrorReply } from '../../platform/http/errors.ts';
-import { SearchQueryError } from '../../platform/http/query-error.ts';
+import { SearchQueryError } from '../../platform/http/search-query-error.ts';
 
 type Code = TRPCError['code'];
 

@@ -1,7 +1,7 @@
-import { type BodyParts, receiveBody } from '../../platform/http/body.ts';
+import { type BodyParts, receiveBody } from '../../platform/http/request-body.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { OAuthErrorResponse } from '../../platform/protocol/errors.ts';
-import { ExchangeRequest, ExchangeResponse } from '../exchange.schemas.ts';
+import { ExchangeRequest, ExchangeResponse } from './exchange.schemas.ts';
 import { parseExchangeRequest, typeOfToken } from './exchange-request.ts';
 import type { ExchangeService } from './exchange-service.ts';
 

@@ -7,7 +7,7 @@ import { renderErrorPage } from '../../platform/pages/page.ts';
 import { wantsPage } from '../../platform/pages/wants-page.ts';
 import { accountPageOf, type registerAccountRoutes } from '../sign-in/account.routes.ts';
 import { assertSameOrigin, readSessionCookie, safeNext } from '../sign-in/cookies.ts';
-import { sendPage } from '../sign-in/page-routes.ts';
+import { sendPage } from '../sign-in/send-page.ts';
 
 /** What the routes call, and what the account page shows. */
 export type Services = Parameters<typeof registerAccountRoutes>[1];

@@ -1,4 +1,4 @@
-import { groupSchema, listSchema, userSchema } from '../scim.schemas.ts';
+import { groupSchema, listSchema, userSchema } from './scim.schemas.ts';
 
 /** SCIM discovery documents (RFC 7643, sections 5 to 7). */
 

@@ -1,4 +1,4 @@
-import { groupSchema, listSchema, userSchema } from '../scim.schemas.ts';
+import { groupSchema, listSchema, userSchema } from './scim.schemas.ts';
 import { ScimError } from './scim-error.ts';
 import { attributeName } from './scim-filter.ts';
 import type { ScimGroup } from './scim-group-service.ts';

@@ -13,12 +13,12 @@ import {
   ScimResourceParams,
   ScimUser,
   scimListOf,
-} from '../scim.schemas.ts';
+} from './scim.schemas.ts';
 import { resourceTypes, schemas, serviceProviderConfig } from './scim-discovery.ts';
-import { sendScimError } from './scim-errors.ts';
 import type { ScimGroupService } from './scim-group-service.ts';
 import { toGroupResource, toListRequest, toListResource, toUserResource, wantsMembers } from './scim-resources.ts';
 import type { ScimUserService } from './scim-user-service.ts';
+import { sendScimError } from './send-scim-error.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -6,10 +6,10 @@ import type { InvitationService } from '../invitation-service.ts';
 import type { MemberService } from '../member-service.ts';
 import { personOfSession } from '../person.ts';
 import { clearSessionCookie, setSessionCookie, visitOf } from './cookies.ts';
-import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './page-routes.ts';
 import { renderAccountPage } from './pages/account-page.ts';
 import type { PasskeyService } from './passkey-service.ts';
 import type { PasswordService } from './password-service.ts';
+import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './send-page.ts';
 import type { SessionService } from './session-service.ts';
 
 /** What the routes call. */

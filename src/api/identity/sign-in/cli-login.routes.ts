@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { type CliLoginService, cliOrigin, readCliLogin } from './cli-login-service.ts';
-import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './page-routes.ts';
 import { renderCliLoginPage, renderWelcomePage } from './pages/cli-login-page.ts';
+import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './send-page.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -3,7 +3,7 @@ import type { Config } from '../../../shared/platform/config/config.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { clearFlowCookie, readFlowCookie, safeNext, setFlowCookie, setSessionCookie, visitOf } from './cookies.ts';
 import { callbackPath, flowSeconds, type OidcService } from './oidc-service.ts';
-import { pageTags } from './page-routes.ts';
+import { pageTags } from './send-page.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -2,8 +2,8 @@ import { Type } from 'typebox';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { clearFlowCookie, readFlowCookie, safeNext, setFlowCookie, setSessionCookie, visitOf } from './cookies.ts';
-import { describedForm, pageTags, sessionCookie } from './page-routes.ts';
 import { type PasskeyService, passkeySeconds } from './passkey-service.ts';
+import { describedForm, pageTags, sessionCookie } from './send-page.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -4,8 +4,8 @@ import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts'
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { wantsPage } from '../../platform/pages/wants-page.ts';
 import { setSessionCookie, visitOf } from './cookies.ts';
-import { describedForm, describedPage, pageTags, sendPage } from './page-routes.ts';
 import { renderSignInLinkPage } from './pages/sign-in-link-page.ts';
+import { describedForm, describedPage, pageTags, sendPage } from './send-page.ts';
 import type { SignInLinkService } from './sign-in-link-service.ts';
 
 /** What the routes call. */

@@ -7,10 +7,10 @@ import { wantsPage } from '../../platform/pages/wants-page.ts';
 import { clientGone } from '../../platform/server/client-gone.ts';
 import { clearSessionCookie, readSessionCookie, safeNext, setSessionCookie, visitOf } from './cookies.ts';
 import type { OidcService } from './oidc-service.ts';
-import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './page-routes.ts';
 import { renderSignInPage } from './pages/sign-in-page.ts';
 import type { PasskeyService } from './passkey-service.ts';
 import type { PasswordService } from './password-service.ts';
+import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './send-page.ts';
 import type { SessionService } from './session-service.ts';
 
 /** What the routes call. */

@@ -5,7 +5,7 @@ import type { Role } from '../../../shared/access/roles.ts';
 import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
 import type { SignInMethod } from '../../../shared/identity/sign-in-method.ts';
 import type { TokenKind } from '../../../shared/identity/token-kinds.ts';
-import type { LeaseFence } from '../../../shared/updates/lease.ts';
+import type { LeaseFence } from '../../../shared/updates/fence.ts';
 
 /** The callers of a route. */
 export type Access =

@@ -1,18 +1,14 @@
 import { type TSchema, Type } from 'typebox';
-import { checkpointWrite } from '../../../shared/jobs/definitions.ts';
+import { checkpointWrite } from '../../../shared/jobs/job-list.ts';
 import { ConflictError } from '../../../shared/platform/errors/errors.ts';
 import type { CheckpointKind } from '../../../shared/state/checkpoints/checkpoint-writer.ts';
 import { updatePath } from '../../platform/http/paths.ts';
 import type { Lease } from '../../platform/http/request.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { ContractVerbatimCheckpointRequest } from '../../platform/protocol/contract.ts';
-import {
-  CheckpointDeltaRequest,
-  CheckpointRequest,
-  VerbatimCheckpointRequest,
-} from '../../platform/protocol/payloads.ts';
 import type { UpdateService } from '../../updates/update-service.ts';
 import { fencedWrite, fenceOf, type SubmitWrite } from './submit-write.ts';
+import { CheckpointDeltaRequest, CheckpointRequest, VerbatimCheckpointRequest } from './writes.schemas.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -1,9 +1,9 @@
-import { journalWrite } from '../../../shared/jobs/definitions.ts';
+import { journalWrite } from '../../../shared/jobs/job-list.ts';
 import { ConflictError } from '../../../shared/platform/errors/errors.ts';
 import { updatePath } from '../../platform/http/paths.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
-import { JournalEntriesRequest } from '../../platform/protocol/payloads.ts';
 import { fencedWrite, fenceOf, type SubmitWrite } from './submit-write.ts';
+import { JournalEntriesRequest } from './writes.schemas.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -3,15 +3,13 @@ import type { FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import type { Quotas } from '../../../shared/access/quotas/quota-service.ts';
 import { TooManyInFlightError } from '../../../shared/access/quotas/quotas.ts';
-import type { Job } from '../../../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../../shared/jobs/dispatcher.ts';
 import type { JobServices, WriteDefinition } from '../../../shared/jobs/job-definition.ts';
+import type { Job } from '../../../shared/jobs/job-list.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { PayloadTooLargeError } from '../../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../../shared/platform/errors/outcome.ts';
 import { freeBuffer } from '../../../shared/platform/memory/free-buffer.ts';
-import { BudgetExhaustedError, type PayloadStore } from '../../../shared/platform/payloads/payload-store.ts';
-import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import {
   type BodyBuffer,
   type BodyEncoding,
@@ -20,13 +18,15 @@ import {
   parsedWeight,
   rawWeight,
   type WriteBody,
-} from '../../../shared/state/checkpoints/body-buffer.ts';
+} from '../../../shared/platform/payloads/body-buffer.ts';
+import { BudgetExhaustedError, type PayloadStore } from '../../../shared/platform/payloads/payload-store.ts';
+import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import { LargeBaseError } from '../../../shared/state/checkpoints/checkpoint-writer.ts';
-import type { LeaseFence } from '../../../shared/updates/lease.ts';
+import type { LeaseFence } from '../../../shared/updates/fence.ts';
 import { assertAwaited, whileConnected } from '../../platform/http/awaited.ts';
-import { declaredBytes, maxDirectInflatedBytes, type PayloadBody, readBody } from '../../platform/http/body.ts';
 import { leaseToken } from '../../platform/http/paths.ts';
 import type { Lease } from '../../platform/http/request.ts';
+import { declaredBytes, maxDirectInflatedBytes, type PayloadBody, readBody } from '../../platform/http/request-body.ts';
 import { UpdateParams } from '../../platform/protocol/core.ts';
 
 /**

@@ -2,6 +2,8 @@ import { Type } from 'typebox';
 import { apiToken, stackPath, updatePath } from '../../platform/http/paths.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { StackParams, UpdateParams } from '../../platform/protocol/core.ts';
+import { assertUpdateId } from '../updates.routes.ts';
+import type { ApprovalRow, ApprovalService } from './approval-service.ts';
 import {
   ApprovalParams,
   ApprovalResponse,
@@ -9,9 +11,7 @@ import {
   DrainUpdateRequest,
   GiveApprovalRequest,
   ListApprovalsResponse,
-} from '../approvals.schemas.ts';
-import { assertUpdateId } from '../updates.routes.ts';
-import type { ApprovalRow, ApprovalService } from './approval-service.ts';
+} from './approvals.schemas.ts';
 import type { DrainService } from './drain-service.ts';
 
 /** What the routes call. */

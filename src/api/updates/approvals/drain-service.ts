@@ -7,7 +7,7 @@ import { assertPermission } from '../../access/stack-access.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
-import { updateNotFound } from '../update-errors.ts';
+import { updateNotFound } from '../update-not-found.ts';
 
 /** Drains updates. */
 export class DrainService {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Database } from '../../../shared/platform/db/database.ts';
-import type { Notifications } from '../../../shared/platform/db/notifications.ts';
+import type { Notifications } from '../../../shared/platform/db/notification-listener.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import {
   createUpdateQueueRepository,
@@ -13,7 +13,7 @@ import {
   type WaitingRun,
   type WaitTerms,
 } from '../../../shared/updates/update-queue-repository.ts';
-import type { Limit } from '../rules/limit.ts';
+import type { Limit } from '../rules/concurrency-limit.ts';
 import { aliveSeconds, ProcessRenewal } from './process-renewal.ts';
 import { StackReclaims } from './stack-reclaims.ts';
 import { lostEntry, pause, type QueueEntry, type WaitingCall, type Wake, waitingCall } from './waiting-call.ts';

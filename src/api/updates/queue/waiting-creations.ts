@@ -14,7 +14,7 @@ import type { Caller, Dialect } from '../../platform/http/request.ts';
 import type { NewUpdateRequest } from '../new-update-request.ts';
 import { noteRefusal } from '../note-refusal.ts';
 import { notifyOfFreeze, notifyOfRefusal } from '../notify-of-freeze.ts';
-import { LimitError } from '../rules/limit.ts';
+import { LimitError } from '../rules/concurrency-limit.ts';
 import type { CreatedUpdate, PreparedCreation } from '../update-creation.ts';
 import type { UpdateService } from '../update-service.ts';
 import { runView } from './run-view.ts';

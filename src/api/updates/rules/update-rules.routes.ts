@@ -6,6 +6,8 @@ import { apiToken } from '../../platform/http/paths.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { OrganizationParams } from '../../platform/protocol/core.ts';
 import { IfMatchHeaders } from '../../platform/protocol/edits.ts';
+import type { RuleQueries } from './rule-queries.ts';
+import { type RuleRow, revisionOfRule, type UpdateRuleService } from './update-rule-service.ts';
 import {
   EstimateUpdateRuleQuery,
   EstimateUpdateRuleResponse,
@@ -13,9 +15,7 @@ import {
   SetUpdateRuleRequest,
   UpdateRuleParams,
   UpdateRuleResponse,
-} from '../update-rules.schemas.ts';
-import type { RuleQueries } from './rule-queries.ts';
-import { type RuleRow, revisionOfRule, type UpdateRuleService } from './update-rule-service.ts';
+} from './update-rules.schemas.ts';
 
 /** What the routes call. */
 export interface Services {

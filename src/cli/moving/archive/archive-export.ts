@@ -4,7 +4,7 @@ import { TransferError } from '../../../shared/diy/diy-layout.ts';
 import type { Folder } from '../../../shared/platform/blobs/folder.ts';
 import { holdfastVersion } from '../../../shared/platform/config/config.ts';
 import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
-import { operator } from '../../admin/operator.ts';
+import { operator } from '../../admin/operator-name.ts';
 import type { Printed } from '../../output/output-types.ts';
 import type { outputs } from '../../output/outputs.ts';
 import { Progress } from '../../output/progress.ts';

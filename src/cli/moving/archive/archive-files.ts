@@ -5,9 +5,9 @@ import type { Static, TSchema } from 'typebox';
 import { decompressed } from '../../../shared/diy/diy-layout.ts';
 import type { Folder } from '../../../shared/platform/blobs/folder.ts';
 import { OperatorError } from '../../../shared/platform/errors/errors.ts';
+import { bytesOf } from '../../../shared/platform/payloads/body-buffer.ts';
 import { standard } from '../../../shared/platform/schema/standard-schema.ts';
 import { inSlices } from '../../../shared/platform/slices/slices.ts';
-import { bytesOf } from '../../../shared/state/checkpoints/body-buffer.ts';
 import { SourceUnavailableError } from '../service-client.ts';
 import { type ArchivedFile, Manifest, manifestFile } from './archive-layout.ts';
 

@@ -2,8 +2,8 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { decryptWithIdentities, encryptToRecipients } from '../../../shared/backup/backup-encryption.ts';
 import { TransferError } from '../../../shared/diy/diy-layout.ts';
 import { PassphraseCrypter } from '../../../shared/diy/passphrase-crypter.ts';
+import { bytesOf } from '../../../shared/platform/payloads/body-buffer.ts';
 import { decryptWith, encryptWith } from '../../../shared/secrets/key-ring.ts';
-import { bytesOf } from '../../../shared/state/checkpoints/body-buffer.ts';
 import type { EncryptedKey } from './archive-layout.ts';
 
 const keyBytes = 32;

@@ -10,7 +10,6 @@ import type {
   SourcePreview,
   SourceState,
 } from '../moving-source.ts';
-import { readArchivedEvents } from './archive-events.ts';
 import { describeRemainder } from './archive-export.ts';
 import { ArchiveDamagedError, readArchived, readJson, readManifest, readStored } from './archive-files.ts';
 import { type ArchiveAccess, type ArchiveKey, openKey } from './archive-key.ts';
@@ -27,6 +26,7 @@ import {
   StackIndex,
   stacksFolder,
 } from './archive-layout.ts';
+import { readArchivedEvents } from './archived-events.ts';
 import { infoOf } from './archived-info.ts';
 
 /** The stacks of an archive that `holdfast export --archive` has written. */

@@ -7,11 +7,10 @@ import { EventsDamagedError } from '../../../shared/events/event-segments.ts';
 import type { Folder } from '../../../shared/platform/blobs/folder.ts';
 import { formatStackRef } from '../../../shared/stacks/names.ts';
 import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
-import { DocumentDamagedError } from '../../../shared/state/checkpoints/document-verifier.ts';
+import { DocumentDamagedError } from '../../../shared/state/checkpoints/document-reader.ts';
 import { StateDeletedError } from '../../../shared/state/retention/deleted-errors.ts';
 import type { StateDocument } from '../../../shared/state/state-reader.ts';
 import type { ArchiveClaim } from './archive-claim.ts';
-import { archivedEvents } from './archive-events.ts';
 import { writeArchived, writeJson } from './archive-files.ts';
 import type { ArchiveKey } from './archive-key.ts';
 import {
@@ -25,6 +24,7 @@ import {
   type StackIndex,
   stateFile,
 } from './archive-layout.ts';
+import { archivedEvents } from './archived-events.ts';
 import { type ArchivedUpdateRow, createArchivedStackRepository } from './archived-stack-repository.ts';
 import { deletedFault, withoutEvents, withoutState } from './unreadable-parts.ts';
 import { readWritten, type Written } from './written-parts.ts';

@@ -1,9 +1,9 @@
 import type { AppContext } from '../../../shared/context.ts';
 import { EventsDamagedError } from '../../../shared/events/event-segments.ts';
-import { DocumentDamagedError } from '../../../shared/state/checkpoints/document-verifier.ts';
+import { DocumentDamagedError } from '../../../shared/state/checkpoints/document-reader.ts';
 import { StateDeletedError } from '../../../shared/state/retention/deleted-errors.ts';
-import { archivedEvents } from './archive-events.ts';
 import type { ArchivedUpdate } from './archive-layout.ts';
+import { archivedEvents } from './archived-events.ts';
 
 /** Why a state that retention has deleted is not there: it never comes. */
 export const deletedFault = 'retention has deleted it';

@@ -10,7 +10,7 @@ import { withTimeout } from '../timeout/with-timeout.ts';
 import { ConnectionChecks } from './connection-checks.ts';
 import { ConnectionGate } from './connection-gate.ts';
 import { NotificationChannel } from './notification-channel.ts';
-import { listenOn, type Notifications } from './notifications.ts';
+import { listenOn, type Notifications } from './notification-listener.ts';
 import { type PostgresConnection, PostgresConnector } from './postgres-connector.ts';
 import { createPostgresDriver, queryLimit } from './postgres-driver.ts';
 import type { PostgresSetting } from './postgres-url.ts';

@@ -5,9 +5,7 @@ import { isCluster, type RedisConnection, redisCall, untilReady } from '../redis
 import { SetChunkCommand } from '../redis/set-chunk-command.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { arriving } from './arriving-body.ts';
-import { BodyReleases, type CompleteBody } from './body-releases.ts';
 import { type BudgetName, budgetNames } from './in-flight-rules.ts';
-import { defaultTimes, OwnBody, type RedisPayloadTimes, WaitingBodies } from './own-body.ts';
 import {
   type BodyEncryption,
   BudgetExhaustedError,
@@ -18,6 +16,8 @@ import {
   PayloadTamperedError,
   ReservationLostError,
 } from './payload-store.ts';
+import { defaultTimes, OwnBody, type RedisPayloadTimes, WaitingBodies } from './redis-body.ts';
+import { BodyReleases, type CompleteBody } from './redis-body-releases.ts';
 import { RedisInFlightBudget } from './redis-in-flight-budget.ts';
 
 /** Measured: binary values of this size keep Redis responsive, larger ones stall it. */
@@ -26,11 +26,6 @@ const maxChunkBytes = 512 * 1024;
 const maxChunks = 65_536;
 const maxMetaBytes = 100;
 const prefix = 'holdfast:body';
-
-const leavePreviousReleaseScript = `
-local member = ARGV[1] .. ':' .. ARGV[2]
-if redis.call('ZREM', KEYS[2], member) == 1 then redis.call('DECRBY', KEYS[1], ARGV[2]) end
-return 1`;
 
 /**
  * Payload store in Redis. A body is stored as binary chunks, separate from the jobs, until it is deleted or expires. Each chunk is
@@ -224,25 +219,11 @@ export class RedisPayloadStore implements PayloadStore {
     const text = await redisCall(() =>
       this.#redis.getrange(this.#keys.body(key), 0, maxMetaBytes).catch(nullIfWrongType),
     );
-    const [, chunks, bytes, budget] = /^(\d{1,5}) (\d{1,15})(?: (\w+))?$/.exec(text ?? '') ?? [];
+    const [, chunks, bytes, budget] = /^(\d{1,5}) (\d{1,15}) (\w+)$/.exec(text ?? '') ?? [];
     if (Number(chunks ?? maxChunks) >= maxChunks) return null;
     const at = budgetNames.find((name) => name === budget);
-    return {
-      key,
-      chunks: Number(chunks),
-      bytes: Number(bytes),
-      budget: at ? this.#budgets[at] : { leave: this.#leavePreviousRelease },
-    };
+    return at ? { key, chunks: Number(chunks), bytes: Number(bytes), budget: this.#budgets[at] } : null;
   }
-
-  /** Bodies of the previous release count under other keys, where its processes still acquire capacity. */
-  readonly #leavePreviousRelease = async (key: string, bytes: number): Promise<void> => {
-    // It knew no clusters.
-    if (isCluster(this.#redis)) return;
-    await redisCall(() =>
-      this.#redis.eval(leavePreviousReleaseScript, 2, `${prefix}:held`, `${prefix}:expiries`, key, bytes),
-    );
-  };
 
   async #remove({ key, chunks, bytes, budget }: CompleteBody): Promise<void> {
     await redisCall(() => this.#redis.unlink(this.#keys.body(key), ...this.#keys.chunks(key, chunks)));

@@ -6,7 +6,7 @@ import type { Config } from '../../platform/config/config.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
 import { OperatorError } from '../../platform/errors/errors.ts';
 import { createHeldOutgoingRepository } from '../../platform/outgoing/held-outgoing-repository.ts';
-import { bytesOf } from '../checkpoints/body-buffer.ts';
+import { bytesOf } from '../../platform/payloads/body-buffer.ts';
 import { createStoreOwnershipRepository } from './store-ownership-repository.ts';
 
 interface Parts {

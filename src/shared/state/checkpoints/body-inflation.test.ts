@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { until } from '../../../../testkit/until.ts';
 import { InvalidRequestError, PayloadTooLargeError } from '../../platform/errors/errors.ts';
-import { bytesOf, inflate, inflateWhole } from './body-buffer.ts';
+import { bytesOf, inflate, inflateWhole } from '../../platform/payloads/body-buffer.ts';
 
 const bytes = fc.oneof(
   fc.uint8Array({ maxLength: 400 }).map((array) => Buffer.from(array)),

@@ -1,11 +1,6 @@
 import { type Static, type TObject, Type } from 'typebox';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
 import { freeBuffer } from '../../platform/memory/free-buffer.ts';
-import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
-import { isHeld } from '../../updates/fence.ts';
-import { LeaseFence, LeaseLostError } from '../../updates/lease.ts';
-import type { RollbackState } from '../../updates/rollback-detection/rollback-state.ts';
-import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import {
   type BodyBuffer,
   type BodyEncoding,
@@ -13,7 +8,12 @@ import {
   bytesOf,
   inflate,
   type WriteBody,
-} from './body-buffer.ts';
+} from '../../platform/payloads/body-buffer.ts';
+import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
+import { isHeld, LeaseFence } from '../../updates/fence.ts';
+import { LeaseLostError } from '../../updates/lease-loss.ts';
+import type { RollbackState } from '../../updates/rollback-detection/rollback-state.ts';
+import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import type {
   CheckpointOrder,
   CheckpointRepository,
@@ -22,8 +22,8 @@ import type {
 } from './checkpoint-repository.ts';
 import { type CheckpointDelta, DeltaBases, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
 import { LateScan, type ScannedMember } from './deployment-scanner.ts';
+import type { DocumentReader } from './document-reader.ts';
 import type { DocumentStore } from './document-store.ts';
-import type { DocumentVerifier } from './document-verifier.ts';
 import { saveDocument, smallBody } from './save-document.ts';
 
 export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]);
@@ -36,15 +36,14 @@ export type CheckpointKind = Static<typeof CheckpointKind>;
 export const CheckpointEnvelope = Type.Union([Type.Literal('cli'), Type.Literal('contract')]);
 export type CheckpointEnvelope = Static<typeof CheckpointEnvelope>;
 
-const payload = {
+const fields = {
   kind: CheckpointKind,
-  /** Missing in jobs of the previous release; `cli` then. */
-  envelope: Type.Optional(CheckpointEnvelope),
+  envelope: CheckpointEnvelope,
   fence: LeaseFence,
   /** Position in the order of arrival (`updates.assignArrivalSequence`); full checkpoints only. */
   arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),
 };
-type CheckpointJob = Static<TObject<typeof payload>>;
+type CheckpointJob = Static<TObject<typeof fields>>;
 
 /**
  * Saves a checkpoint of a running update, as sent by a CLI without journaling. The API runs it for a small body, a worker for a large
@@ -53,7 +52,7 @@ type CheckpointJob = Static<TObject<typeof payload>>;
 export const applyCheckpoint = {
   name: 'apply-checkpoint',
   schemas: [1],
-  payload,
+  fields,
   label: ({ kind }: CheckpointJob) => kind,
   budget: 'writes',
   // A process that was frozen could give an old call a later position than its repeat.
@@ -61,7 +60,6 @@ export const applyCheckpoint = {
   run: async ({ writer }: { readonly writer: CheckpointWriter }, job: CheckpointJob, body: WriteBody) =>
     writer.write({
       ...job,
-      envelope: job.envelope ?? 'cli',
       ...(await body.open({ parsed: job.kind === 'delta' })),
     }),
 } as const;
@@ -112,7 +110,7 @@ export class CheckpointWriter {
   readonly #checkpoints: CheckpointRepository;
   readonly #rollbackState: Pick<RollbackState, 'beginWrite'>;
   readonly #documents: DocumentStore;
-  readonly #verifier: DocumentVerifier;
+  readonly #documentReader: DocumentReader;
   readonly #bodyBuffer: BodyBuffer;
   readonly #bases = new DeltaBases();
   readonly #maxBytes: number;
@@ -122,7 +120,7 @@ export class CheckpointWriter {
     checkpoints: CheckpointRepository;
     rollbackState: Pick<RollbackState, 'beginWrite'>;
     documents: DocumentStore;
-    verifier: DocumentVerifier;
+    documentReader: DocumentReader;
     bodyBuffer: BodyBuffer;
     maxBodyBytes: number;
   }) {
@@ -130,7 +128,7 @@ export class CheckpointWriter {
     this.#checkpoints = parts.checkpoints;
     this.#rollbackState = parts.rollbackState;
     this.#documents = parts.documents;
-    this.#verifier = parts.verifier;
+    this.#documentReader = parts.documentReader;
     this.#bodyBuffer = parts.bodyBuffer;
     this.#maxBytes = parts.maxBodyBytes;
   }
@@ -185,7 +183,7 @@ export class CheckpointWriter {
       if (!base || base.updateId !== fence.updateId)
         throw new InvalidDeltaError('There is no checkpoint of this update to apply the delta to');
       if (maxBaseBytes !== undefined && base.sizeBytes > maxBaseBytes) throw new LargeBaseError(base.sizeBytes);
-      const applied = await this.#applyDelta(() => this.#verifier.open(base), base.sizeBytes, delta);
+      const applied = await this.#applyDelta(() => this.#documentReader.open(base), base.sizeBytes, delta);
       if (await this.#commitDelta(fence, base.id, applied, delta)) return;
     }
     throw new UnavailableError('Other checkpoints of this update are being committed at the same time; please retry');

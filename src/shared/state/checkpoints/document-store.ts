@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { BlobNotFoundError, type BlobStore } from '../../platform/blobs/blob-store.ts';
 import { joined } from '../../platform/bytes/joined.ts';
 import { UnavailableError } from '../../platform/errors/errors.ts';
+import { type ByteSource, bytesOf } from '../../platform/payloads/body-buffer.ts';
 import type { DataKeys } from '../../secrets/data-keys.ts';
 import type { BlobRepository } from './blob-repository.ts';
-import { type ByteSource, bytesOf } from './body-buffer.ts';
 import { ChunkReader, type RepairChunk } from './chunks/chunk-reader.ts';
 import type { ChunkLocation, ChunkRepository, ChunkRow } from './chunks/chunk-repository.ts';
 import {

@@ -1,6 +1,6 @@
 import { joined } from '../../platform/bytes/joined.ts';
+import { type ByteSource, bytesOf, cutOut } from '../../platform/payloads/body-buffer.ts';
 import { timeSliceBytes } from '../../platform/slices/slices.ts';
-import { type ByteSource, bytesOf, cutOut } from './body-buffer.ts';
 import { assertDeploymentVersion, type DeploymentScan, DeploymentScanner } from './deployment-scanner.ts';
 import { compress, sha256Of } from './document-codec.ts';
 import { DocumentCut, type DocumentShape, documentParts, ScatteredDocumentError } from './document-cut.ts';

@@ -6,8 +6,8 @@ import type { UpdateRepository, UpdateRow } from '../../updates/update-repositor
 import { isActive } from '../../updates/update-state.ts';
 import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
 import type { DocumentCopies } from '../checkpoints/document-copies.ts';
+import type { DocumentReader } from '../checkpoints/document-reader.ts';
 import type { DocumentStore } from '../checkpoints/document-store.ts';
-import type { DocumentVerifier } from '../checkpoints/document-verifier.ts';
 import { CompactionClaims } from './compaction-claims.ts';
 import { CompactionCommitter, warningOf } from './compaction-committer.ts';
 import type { ClaimedRow, CompactionRepository } from './compaction-repository.ts';
@@ -63,7 +63,7 @@ export class JournalCompactor {
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
     copies: DocumentCopies;
-    verifier: DocumentVerifier;
+    documentReader: DocumentReader;
     journal: JournalRepository;
     journalSnapshots: JournalSnapshots;
     compactions: CompactionRepository;

@@ -1,7 +1,8 @@
+import type { WriteBody } from '../../platform/payloads/body-buffer.ts';
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
-import { LeaseFence, LeaseLostError } from '../../updates/lease.ts';
+import { LeaseFence } from '../../updates/fence.ts';
+import { LeaseLostError } from '../../updates/lease-loss.ts';
 import type { RollbackState } from '../../updates/rollback-detection/rollback-state.ts';
-import type { WriteBody } from '../checkpoints/body-buffer.ts';
 import { appendLimited, BeginRefusedError, type LimitParts } from './change-limits/limited-append.ts';
 import type { JournalBacklog } from './incremental/journal-backlog.ts';
 import { type BatchEntry, isLimitable, splitJournalBatch } from './journal-batch.ts';
@@ -27,7 +28,7 @@ interface Services {
 export const appendJournal = {
   name: 'append-journal',
   schemas: [1],
-  payload: { fence: LeaseFence },
+  fields: { fence: LeaseFence },
   label: () => 'journal',
   budget: 'writes',
   run: async (services: Services, { fence }: { readonly fence: LeaseFence }, body: WriteBody) => {

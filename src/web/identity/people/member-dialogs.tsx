@@ -1,9 +1,9 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { roleLabels } from '../../access/access-labels.ts';
+import { type Role, roles } from '../../platform/app/list-search.ts';
 import { ManagedDialog } from '../../platform/app/managed-dialog.tsx';
 import type { MemberItem } from '../../platform/app/procedure-types.ts';
-import { type Role, roles } from '../../platform/app/settings-search.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';
 import { useEdit } from '../../platform/app/use-edit.ts';

@@ -1,10 +1,5 @@
 import { expect, test } from '@jest/globals';
-import {
-  parseAuditSearch,
-  parseMemberSearch,
-  parseTokenSearch,
-  toAuditQuery,
-} from '../../platform/app/settings-search.ts';
+import { parseAuditSearch, parseMemberSearch, parseTokenSearch, toAuditQuery } from '../../platform/app/list-search.ts';
 
 test('filters in a URL are kept, and unknown parameters are dropped', () => {
   expect(parseMemberSearch({ text: 'ada', role: 'owner' })).toEqual({ text: 'ada', role: undefined });

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from 'react';
 import { chunkTexts, problemTexts } from '../texts.tsx';
 import { Button } from '../ui/button.tsx';
 import { forgetMissingPages, type MissingChunk, useMissingChunks } from '../ui/chunks.tsx';
-import { Notice } from '../ui/notification.tsx';
+import { Notice } from '../ui/notice.tsx';
 import styles from './chunk-notice.module.css';
 import { noteReached } from './reachability.ts';
 

@@ -3,7 +3,7 @@ import { FileCode } from 'lucide-react';
 import { useState } from 'react';
 import { ActionDialog, type ActionDialogProps } from '../ui/action-dialog.tsx';
 import { CheckboxField } from '../ui/field.tsx';
-import { Notice } from '../ui/notification.tsx';
+import { Notice } from '../ui/notice.tsx';
 import { Time } from '../ui/time.tsx';
 import type { ManagedKind } from './managed-mark.tsx';
 import { useMayManage } from './organization-pages.ts';

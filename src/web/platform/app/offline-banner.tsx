@@ -2,7 +2,7 @@ import { CloudOff } from 'lucide-react';
 import { useEffect, useSyncExternalStore } from 'react';
 import { problemTexts } from '../texts.tsx';
 import { Button } from '../ui/button.tsx';
-import { Notice } from '../ui/notification.tsx';
+import { Notice } from '../ui/notice.tsx';
 import { errorCode, isGone, isUnreached, repeatAfter } from './api-error.ts';
 import styles from './offline-banner.module.css';
 import { useIsReached } from './reachability.ts';

@@ -6,7 +6,7 @@ import { usePageAction } from '../../platform/app/page-actions.ts';
 import type { Approval, StackRef } from '../../platform/app/procedure-types.ts';
 import { every, trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
-import { Notice } from '../../platform/ui/notification.tsx';
+import { Notice } from '../../platform/ui/notice.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { shortCommit } from '../update-status.ts';
 import { ApprovalLinks } from './approval-table.tsx';

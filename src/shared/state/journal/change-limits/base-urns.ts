@@ -1,22 +1,22 @@
 import { denseSliceBytes, inSlices } from '../../../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
+import type { DocumentReader } from '../../checkpoints/document-reader.ts';
 import { DocumentMissingError } from '../../checkpoints/document-store.ts';
-import type { DocumentVerifier } from '../../checkpoints/document-verifier.ts';
 import { KeptUrns } from '../../deployments/kept-urns.ts';
 import { LiveUrns } from '../../deployments/live-urns.ts';
 
 /** The resources that existed before an update, by their keys. Caches the most recently requested states. */
 export class BaseUrns {
   readonly #checkpoints: CheckpointRepository;
-  readonly #verifier: DocumentVerifier;
+  readonly #documentReader: DocumentReader;
   readonly #kept = new KeptUrns();
 
-  constructor(parts: { checkpoints: CheckpointRepository; verifier: DocumentVerifier }) {
+  constructor(parts: { checkpoints: CheckpointRepository; documentReader: DocumentReader }) {
     this.#checkpoints = parts.checkpoints;
-    this.#verifier = parts.verifier;
+    this.#documentReader = parts.documentReader;
   }
 
-  /** The resources of the state in this checkpoint; null: there was none. Throws the errors of DocumentVerifier.open. */
+  /** The resources of the state in this checkpoint; null: there was none. Throws the errors of DocumentReader.open. */
   async of(checkpointId: string | null): Promise<ReadonlySet<string>> {
     return checkpointId === null ? new Set() : this.#kept.of(checkpointId, () => this.#read(checkpointId));
   }
@@ -26,7 +26,7 @@ export class BaseUrns {
     // Replaced by a repair since its id was read.
     if (!checkpoint) throw new DocumentMissingError('The state was replaced while it was read; please retry');
     const scanner = new LiveUrns();
-    for await (const chunk of inSlices(this.#verifier.open(checkpoint), denseSliceBytes)) scanner.write(chunk);
+    for await (const chunk of inSlices(this.#documentReader.open(checkpoint), denseSliceBytes)) scanner.write(chunk);
     return scanner.end();
   }
 }

@@ -1,7 +1,7 @@
 import type { UpdateRepository, UpdateRow } from '../../../updates/update-repository.ts';
 import { isActive } from '../../../updates/update-state.ts';
+import type { DocumentReader } from '../../checkpoints/document-reader.ts';
 import { DocumentMissingError } from '../../checkpoints/document-store.ts';
-import type { DocumentVerifier } from '../../checkpoints/document-verifier.ts';
 import type { ManifestSource } from '../../deployments/write-document.ts';
 import type { OpenReplays, WarmReplay } from '../incremental/open-replays.ts';
 import type { JournalSnapshots } from '../journal-snapshots.ts';
@@ -41,14 +41,14 @@ const noProgress: ReplayProgress = { entries: 0, lastSequenceId: 0, hasGap: fals
 /** Reads the base, the snapshot and the journal pages of an update and passes them to a replay runner. */
 export class JournalReplayer {
   readonly #updates: UpdateRepository;
-  readonly #verifier: DocumentVerifier;
+  readonly #documentReader: DocumentReader;
   readonly #snapshots: JournalSnapshots;
   readonly #steps: ReplaySteps;
   readonly #open: OpenReplays;
 
   constructor(parts: ReplayParts & { readonly updates: UpdateRepository }) {
     this.#updates = parts.updates;
-    this.#verifier = parts.verifier;
+    this.#documentReader = parts.documentReader;
     this.#snapshots = parts.journalSnapshots;
     this.#steps = new ReplaySteps(parts);
     this.#open = parts.openReplays;
@@ -168,7 +168,7 @@ export class JournalReplayer {
       return isDamaged ? 'no snapshot' : 'repaired';
     }
     const { baseCheckpointId } = update;
-    const base = baseCheckpointId === null ? null : await this.#verifier.recover(baseCheckpointId, damage);
+    const base = baseCheckpointId === null ? null : await this.#documentReader.recover(baseCheckpointId, damage);
     return base === null ? 'gone' : 'repaired';
   }
 

@@ -1,7 +1,7 @@
 import type { UpdateRow } from '../../../updates/update-repository.ts';
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
 import { isDamage } from '../../checkpoints/document-damage.ts';
-import type { DocumentVerifier } from '../../checkpoints/document-verifier.ts';
+import type { DocumentReader } from '../../checkpoints/document-reader.ts';
 import type { OpenReplays, WarmReplay } from '../incremental/open-replays.ts';
 import type { JournalRepository } from '../journal-repository.ts';
 import type { JournalSnapshotRow } from '../journal-snapshot-repository.ts';
@@ -36,7 +36,7 @@ export interface Applied {
 /** The sources of a replay, and its runner. */
 export interface ReplayParts {
   readonly checkpoints: CheckpointRepository;
-  readonly verifier: DocumentVerifier;
+  readonly documentReader: DocumentReader;
   readonly journal: JournalRepository;
   readonly journalSnapshots: JournalSnapshots;
   /** For replays that would block this thread for too long. */
@@ -47,7 +47,7 @@ export interface ReplayParts {
 /** The steps of a replay that read: its start, and the pages of the journal. */
 export class ReplaySteps {
   readonly #checkpoints: CheckpointRepository;
-  readonly #verifier: DocumentVerifier;
+  readonly #documentReader: DocumentReader;
   readonly #journal: JournalRepository;
   readonly #snapshots: JournalSnapshots;
   readonly #largeReplays: ReplayRunner;
@@ -55,7 +55,7 @@ export class ReplaySteps {
 
   constructor(parts: ReplayParts) {
     this.#checkpoints = parts.checkpoints;
-    this.#verifier = parts.verifier;
+    this.#documentReader = parts.documentReader;
     this.#journal = parts.journal;
     this.#snapshots = parts.journalSnapshots;
     this.#largeReplays = parts.largeReplays;
@@ -82,7 +82,7 @@ export class ReplaySteps {
     // A snapshot has no gaps, so the last sequenceID is the number of its entries.
     const expected = snapshot?.entries ?? 0;
     const [baseBytes, snapshotBytes, firstPage] = await Promise.all([
-      base && this.#verifier.readEncoded(base),
+      base && this.#documentReader.readEncoded(base),
       snapshot && this.#readSnapshot(snapshot),
       pageFromBase ?? this.#journal.readPage(update.id, expected),
     ]);

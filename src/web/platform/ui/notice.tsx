@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import styles from './notification.module.css';
+import styles from './notice.module.css';
 
 /** An important message about the whole page: who holds a lock, or what is wrong. */
 export function Notice({

@@ -1,12 +1,7 @@
-import { type Static, Type } from 'typebox';
 import { ForbiddenError } from '../platform/errors/errors.ts';
 
-/** What an admitted execution-phase call may write to: one update, in the epoch in which the call was admitted. */
-export const LeaseFence = Type.Object({ updateId: Type.String(), stackId: Type.String(), epoch: Type.Integer() });
-export type LeaseFence = Readonly<Static<typeof LeaseFence>>;
-
 /**
- * Why a lease ends although its holder renews it. Triggers on tokens, users, memberships and grants set the first five, DatabaseWatch the
+ * Why a lease ends although its holder renews it. Triggers on tokens, users, memberships and grants set the first five, the rollback monitor the
  * last.
  */
 export const leaseLosses = {

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { type ProcedureServices, RequestCalls } from '../access/procedures/context.ts';
 import { Name } from '../access/procedures/inputs.ts';
 import type { Refusals } from '../platform/audit-trail/refusals.ts';
-import { type StateDownloads, sendState } from './state-downloads.ts';
+import { type StateDownloads, sendState } from './download-slots.ts';
 import type { StateService } from './state-service.ts';
 
 declare module '../access/procedures/context.ts' {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { createLogger } from '../platform/logger/logger.ts';
-import { createIncrementalRequest, createSnapshotRequest } from './snapshot-request.ts';
+import { createIncrementalRequest, createSnapshotRequest } from './journal-requests.ts';
 
 const requests = [
   ['a snapshot', createSnapshotRequest, 'snapshot not taken'],

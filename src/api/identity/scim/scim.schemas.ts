@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { component } from '../platform/protocol/components.ts';
+import { component } from '../../platform/protocol/components.ts';
 
 /** SCIM 2.0 (RFC 7643, RFC 7644), as far as it is described: bodies may have more, which is dropped. */
 

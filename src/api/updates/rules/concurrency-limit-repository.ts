@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../../../shared/platform/db/sql.ts';
-import type { Limit } from './limit.ts';
+import type { Limit } from './concurrency-limit.ts';
 
 const StandingRow = Type.Object({ running: Type.Integer(), ahead: Type.Integer() });
 

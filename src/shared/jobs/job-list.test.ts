@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Value } from 'typebox/value';
 import { serverSource } from '../audit/audit-event.ts';
-import { compactJournal, Job, renameStack, snapshotJournal } from './definitions.ts';
+import { compactJournal, Job, renameStack, snapshotJournal } from './job-list.ts';
 
 const updateId = '7e1b4a52-0d0c-4d7a-9a0d-2f5a3a1f7b10';
 const stackId = '0f0a7a0e-52a6-4a0e-8f0b-0f6f6f0c1d2e';

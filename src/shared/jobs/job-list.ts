@@ -10,7 +10,7 @@ import { defineJob, defineWrite, defineWriteOf } from './job-definition.ts';
 export const renameStack = defineJob({
   name: 'rename-stack',
   schemas: [1],
-  payload: { ...editTarget, from: StackRef, to: StackRef },
+  fields: { ...editTarget, from: StackRef, to: StackRef },
   run: ({ renamer }, job, beforeCommit) => renamer.rename(job, beforeCommit),
 });
 
@@ -18,7 +18,7 @@ export const renameStack = defineJob({
 export const compactJournal = defineJob({
   name: 'compact-journal',
   schemas: [1],
-  payload: { updateId: Type.String() },
+  fields: { updateId: Type.String() },
   run: ({ compactor, waitsForClaims }, { updateId }) => compactor.compact(updateId, waitsForClaims),
 });
 
@@ -26,7 +26,7 @@ export const compactJournal = defineJob({
 export const snapshotJournal = defineJob({
   name: 'snapshot-journal',
   schemas: [1],
-  payload: {
+  fields: {
     updateId: Type.String(),
     /** Whether it is only compacted in the worker's memory. */
     incremental: Type.Optional(Type.Boolean()),

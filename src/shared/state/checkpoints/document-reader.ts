@@ -38,7 +38,7 @@ export class DocumentDamagedError extends FaultError {
  * allows it, replaced; otherwise reading it fails. It stays referenced, so that its remaining bytes are kept. While a store that may have the
  * intact bytes cannot be read, reading fails for now.
  */
-export class DocumentVerifier {
+export class DocumentReader {
   readonly #checks: DocumentCheckRepository;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { RedisConnection } from '../redis/redis.ts';
-import { BodyReleases, type CompleteBody } from './body-releases.ts';
+import { BodyReleases, type CompleteBody } from './redis-body-releases.ts';
 
 describe('releases of bodies', () => {
   const budget = { leave: async () => {} };

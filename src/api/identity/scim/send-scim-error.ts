@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { sendError } from '../../platform/http/errors.ts';
-import { errorSchema } from '../scim.schemas.ts';
+import { errorSchema } from './scim.schemas.ts';
 import { ScimError } from './scim-error.ts';
 
 /** Errors of SCIM calls have a format of their own (RFC 7644, section 3.12). */

@@ -1,15 +1,15 @@
-import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
-import type { LockedAccess } from '../../shared/identity/identity-repository.ts';
-import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { cancelHint } from '../../shared/updates/deferred.ts';
-import { FrozenError, findFreeze } from '../../shared/updates/rules/freeze.ts';
-import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
-import type { ApplicableRule } from '../../shared/updates/rules/update-rules.ts';
-import type { Caller } from '../platform/http/request.ts';
-import { breakGlassReason, mayBreakGlass } from './break-glass.ts';
-import { concurrencyLimitsOf, LimitError } from './rules/limit.ts';
-import { createLimitRepository } from './rules/limit-repository.ts';
-import { checkPreview, type PreviewCheck, PreviewNeededError } from './rules/preview-check.ts';
+import { createQuotaRepository } from '../../../shared/access/quotas/quota-repository.ts';
+import type { LockedAccess } from '../../../shared/identity/identity-repository.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { cancelHint } from '../../../shared/updates/deferred.ts';
+import { FrozenError, findFreeze } from '../../../shared/updates/rules/freeze.ts';
+import type { StackWithRules } from '../../../shared/updates/rules/update-rule-repository.ts';
+import type { ApplicableRule } from '../../../shared/updates/rules/update-rules.ts';
+import type { Caller } from '../../platform/http/request.ts';
+import { breakGlassReason, mayBreakGlass } from '../break-glass.ts';
+import { concurrencyLimitsOf, LimitError } from './concurrency-limit.ts';
+import { createLimitRepository } from './concurrency-limit-repository.ts';
+import { checkPreview, type PreviewCheck, PreviewNeededError } from './preview-check.ts';
 
 /** An update that bypasses rules, for the audit log. */
 export interface BreakGlass {

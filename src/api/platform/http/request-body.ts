@@ -10,14 +10,14 @@ import {
 } from '../../../shared/platform/errors/errors.ts';
 import { parseInSlices } from '../../../shared/platform/json/parse-in-slices.ts';
 import type { BufferedBody } from '../../../shared/platform/payloads/arrival-buffer.ts';
-import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
 import {
   type BodyBuffer,
   type BodyEncoding,
   bytesOf,
   claimedBytes,
   parsedWeight,
-} from '../../../shared/state/checkpoints/body-buffer.ts';
+} from '../../../shared/platform/payloads/body-buffer.ts';
+import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
 import { sendContinue } from '../server/unread-bodies.ts';
 import { whileConnected } from './awaited.ts';
 import type { Caller } from './request.ts';

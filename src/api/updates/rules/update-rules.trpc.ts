@@ -1,12 +1,12 @@
 import { Type } from 'typebox';
-import { parseRule } from '../../shared/updates/rules/update-rules.ts';
-import { decodeCursor, encodeCursor, input, Name, page, Revision, text } from '../access/procedures/inputs.ts';
-import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
-import { seenByField } from '../platform/edits/revisions.ts';
-import { type RuleQueries, ruleView } from './rules/rule-queries.ts';
-import type { UpdateRuleService } from './rules/update-rule-service.ts';
+import { parseRule } from '../../../shared/updates/rules/update-rules.ts';
+import { decodeCursor, encodeCursor, input, Name, page, Revision, text } from '../../access/procedures/inputs.ts';
+import { organizationMutation, organizationProcedure, router } from '../../access/procedures/trpc.ts';
+import { seenByField } from '../../platform/edits/revisions.ts';
+import { type RuleQueries, ruleView } from './rule-queries.ts';
+import type { UpdateRuleService } from './update-rule-service.ts';
 
-declare module '../access/procedures/context.ts' {
+declare module '../../access/procedures/context.ts' {
   interface ProcedureServices {
     readonly ruleQueries: RuleQueries;
     readonly updateRules: UpdateRuleService;

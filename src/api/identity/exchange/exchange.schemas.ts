@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { component } from '../platform/protocol/components.ts';
+import { component } from '../../platform/protocol/components.ts';
 
 /** As a form or as JSON. */
 export const ExchangeRequest = component(

@@ -8,7 +8,7 @@ import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import { UnavailableError } from '../../shared/platform/errors/errors.ts';
 import { type DocumentLocation, DocumentStore } from '../../shared/state/checkpoints/document-store.ts';
 import { type StateDocument, StateReader } from '../../shared/state/state-reader.ts';
-import { StateDownloads } from './state-downloads.ts';
+import { StateDownloads } from './download-slots.ts';
 
 const mib = 1024 * 1024;
 const large = 4 * mib;
@@ -34,7 +34,7 @@ function stateOf(sizeBytes: number, isBlob = true) {
   const location = isBlob ? { blobKey: 'key', inlineBytes: null } : { blobKey: null, inlineBytes: stored };
   const checkpoint = { sizeBytes, sha256, codec: 'zstd', ...location };
   const parts = {
-    verifier: { open: (location: DocumentLocation) => documents.open(location) },
+    documentReader: { open: (location: DocumentLocation) => documents.open(location) },
     updates: { findByVersion: async () => ({ checkpointId: 'c', compactionError: null, compactionWarning: null }) },
     checkpoints: { find: async () => checkpoint },
     replica: null,

@@ -8,14 +8,14 @@ import { EventsDeletedError } from '../../shared/state/retention/deleted-errors.
 import type { HistoryRepository } from '../../shared/updates/history-repository.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../platform/api-context.ts';
-import { updateNotFound } from '../updates/update-errors.ts';
+import { updateNotFound } from '../updates/update-not-found.ts';
 import { EventGaps } from './event-gaps.ts';
 import { eventPageJson } from './event-page.ts';
 import { EventWaits } from './event-waits.ts';
 import { type PageOfEvents, readEventPage } from './parsed-event-page.ts';
 
 /** Reads the engine events of updates. */
-export class EventService {
+export class EventQueries {
   readonly #context: ApiContext;
   readonly #history: HistoryRepository;
   readonly #gaps = new EventGaps();

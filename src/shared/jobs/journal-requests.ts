@@ -1,5 +1,5 @@
 import type { Logger } from '../platform/logger/logger.ts';
-import { type Job, snapshotJournal } from './definitions.ts';
+import { type Job, snapshotJournal } from './job-list.ts';
 
 /**
  * Requests a snapshot from a worker. The call does not wait for the queue: the entries are committed. Logs a warning if the queue does not

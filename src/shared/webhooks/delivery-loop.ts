@@ -22,7 +22,7 @@ interface Parts {
 }
 
 /** Delivers events to webhooks: in any number of processes, each attempt in one of them. */
-export class WebhookDispatcher {
+export class DeliveryLoop {
   readonly #parts: Parts;
   readonly #share: DeliveryShare;
   readonly #running = new Set<Promise<void>>();
@@ -83,7 +83,7 @@ export function startWebhooks(
   share: DeliveryShare,
 ): void {
   const { lifecycle, logger, readOnly } = context;
-  const delivery = new WebhookDispatcher(context, share);
+  const delivery = new DeliveryLoop(context, share);
   const rounds = repeat(
     pollMs,
     (signal) => delivery.deliver(signal, () => readOnly.isFenced),

@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import { component } from './components.ts';
-import { AnyObject, Maybe } from './core.ts';
+import { component } from '../../platform/protocol/components.ts';
+import { AnyObject, Maybe } from '../../platform/protocol/core.ts';
 
-/** Payloads whose exact bytes matter. The server scans them, so these schemas serve only the API description. */
+/** Bodies whose exact bytes matter. The server scans them, so these schemas serve only the API description. */
 
 const SequenceNumber = Type.Integer({
   minimum: 0,
@@ -77,27 +77,5 @@ export const JournalEntriesRequest = component(
         { additionalProperties: true },
       ),
     ),
-  }),
-);
-
-/** apitype.EngineEventBatch. Each event also has one payload, named after its type. */
-export const EventBatchRequest = component(
-  'EventBatchRequest',
-  Type.Object({
-    events: Type.Array(
-      Type.Object(
-        { sequence: Type.Integer({ minimum: 0 }), timestamp: Type.Optional(Type.Integer()) },
-        { additionalProperties: true },
-      ),
-    ),
-  }),
-);
-
-/** A page of an update's events. The token is null at the end. */
-export const EventsResponse = component(
-  'EventsResponse',
-  Type.Object({
-    events: Type.Array(AnyObject),
-    continuationToken: Type.Union([Type.String(), Type.Null()]),
   }),
 );

@@ -1,10 +1,19 @@
 import { Type } from 'typebox';
-import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from '../access/procedures/inputs.ts';
-import { organizationProcedure, router, stackMutation } from '../access/procedures/trpc.ts';
-import type { QueueService } from './queue/queue-service.ts';
-import type { UpdateQueries } from './update-queries.ts';
+import {
+  decodeCursor,
+  defaultPage,
+  encodeCursor,
+  Id,
+  input,
+  Name,
+  page,
+  text,
+} from '../../access/procedures/inputs.ts';
+import { organizationProcedure, router, stackMutation } from '../../access/procedures/trpc.ts';
+import type { UpdateQueries } from '../update-queries.ts';
+import type { QueueService } from './queue-service.ts';
 
-declare module '../access/procedures/context.ts' {
+declare module '../../access/procedures/context.ts' {
   interface ProcedureServices {
     readonly queue: QueueService;
     readonly updateQueries: UpdateQueries;

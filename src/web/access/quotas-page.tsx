@@ -10,7 +10,7 @@ import { numberLocale } from '../platform/ui/locale.ts';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import styles from './limits-page.module.css';
+import styles from './quotas-page.module.css';
 import { limitTexts } from './texts.tsx';
 
 const route = getRouteApi('/$organization/~/limits');

@@ -4,7 +4,7 @@ import type { JobQueueView } from '../../shared/jobs/job-queue-view.ts';
 import { ForbiddenError, NotFoundError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import type { Authenticator } from '../identity/credentials/authenticator.ts';
 import { pagePolicy } from '../platform/http/security-headers.ts';
-import { queueStyleSha256, renderQueuePage } from './queue-page.ts';
+import { queueStyleSha256, renderQueuePage } from './job-queues-page.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { component } from '../platform/protocol/components.ts';
-import { AnyObject, IsoTimestamp, Maybe } from '../platform/protocol/core.ts';
+import { component } from '../../platform/protocol/components.ts';
+import { AnyObject, IsoTimestamp, Maybe } from '../../platform/protocol/core.ts';
 
 const Tag = Type.Object({ name: Type.String(), value: Type.String() });
 

@@ -2,13 +2,13 @@ import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGunzip, gunzip, gunzipSync } from 'node:zlib';
 import { type Static, Type } from 'typebox';
-import { joined } from '../../platform/bytes/joined.ts';
-import { codeOf } from '../../platform/errors/causes.ts';
-import { InvalidRequestError, PayloadTooLargeError } from '../../platform/errors/errors.ts';
-import type { Span } from '../../platform/json/json-scanner.ts';
-import { ArrivalBuffer, type BufferedBody, freeBytes, once } from '../../platform/payloads/arrival-buffer.ts';
-import type { ByteBudget } from '../../platform/payloads/byte-budget.ts';
-import { inSlices } from '../../platform/slices/slices.ts';
+import { joined } from '../bytes/joined.ts';
+import { codeOf } from '../errors/causes.ts';
+import { InvalidRequestError, PayloadTooLargeError } from '../errors/errors.ts';
+import type { Span } from '../json/json-scanner.ts';
+import { inSlices } from '../slices/slices.ts';
+import { ArrivalBuffer, type BufferedBody, freeBytes, once } from './arrival-buffer.ts';
+import type { ByteBudget } from './byte-budget.ts';
 
 /** Bytes that can be read more than once, with the same result each time. */
 export type ByteSource = () => AsyncIterable<Buffer>;

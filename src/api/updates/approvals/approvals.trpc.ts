@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
-import { decodeCursor, defaultPage, encodeCursor, Id, input, page, text } from '../access/procedures/inputs.ts';
-import { organizationProcedure, router, stackMutation, stackProcedure } from '../access/procedures/trpc.ts';
-import type { ApprovalQueries } from './approvals/approval-queries.ts';
-import type { ApprovalService } from './approvals/approval-service.ts';
+import { decodeCursor, defaultPage, encodeCursor, Id, input, page, text } from '../../access/procedures/inputs.ts';
+import { organizationProcedure, router, stackMutation, stackProcedure } from '../../access/procedures/trpc.ts';
+import type { ApprovalQueries } from './approval-queries.ts';
+import type { ApprovalService } from './approval-service.ts';
 
-declare module '../access/procedures/context.ts' {
+declare module '../../access/procedures/context.ts' {
   interface ProcedureServices {
     readonly approvalQueries: ApprovalQueries;
     readonly approvals: ApprovalService;

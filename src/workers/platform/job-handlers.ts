@@ -1,4 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
+import type { JobServices } from '../../shared/jobs/job-definition.ts';
 import {
   checkpointWrite,
   compactJournal,
@@ -9,18 +10,17 @@ import {
   journalWrite,
   renameStack,
   snapshotJournal,
-} from '../../shared/jobs/definitions.ts';
-import type { JobServices } from '../../shared/jobs/job-definition.ts';
-import { createSnapshotRequest } from '../../shared/jobs/snapshot-request.ts';
-import type { BodyEncryption, PayloadStore } from '../../shared/platform/payloads/payload-store.ts';
-import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
+} from '../../shared/jobs/job-list.ts';
+import { createSnapshotRequest } from '../../shared/jobs/journal-requests.ts';
 import type {
   BodyBuffer,
   BodyEncoding,
   ByteSource,
   OpenedBody,
   WriteBody,
-} from '../../shared/state/checkpoints/body-buffer.ts';
+} from '../../shared/platform/payloads/body-buffer.ts';
+import type { BodyEncryption, PayloadStore } from '../../shared/platform/payloads/payload-store.ts';
+import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 
 /** Runs a job; `encryption` is that of its body. A job without a handler does not compile. */
 export type JobHandlers = {

@@ -1,0 +1,70 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { isAccepted, type Posted } from '../platform/outgoing/post.ts';
+import { isAlreadySet } from './commit-status.ts';
+import type { AttemptRecord, ClaimedDelivery } from './delivery-repository.ts';
+
+/** Pauses after failed attempts, in seconds; a day in all. */
+const pausesSeconds = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 21_600, 28_800];
+/** How much a pause may differ from the listed one, as a share: retries do not come all at once after an outage. */
+const pauseSpread = 0.2;
+export const maxPauseSeconds = Math.ceil(Math.max(...pausesSeconds) * (1 + pauseSpread));
+const hidden = new Set(['authorization', 'private-token']);
+const maxLoggedChars = 4_096;
+
+/** The request of an attempt. */
+export interface Message {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** The outcome of an attempt with its answer: whether it is the last one, and the pause before the next. */
+export function outcomeOf(
+  { attempts, format, isManual }: ClaimedDelivery,
+  message: Message | null,
+  posted: Posted,
+  durationMs: number | null,
+): AttemptRecord {
+  const isTaken = isAccepted(posted) || ('status' in posted && isAlreadySet(format, posted.status, posted.body));
+  const pause = pausesSeconds[attempts - 1];
+  // Gone: the receiver wants no more of it.
+  const isLast = isManual || pause === undefined || ('status' in posted && posted.status === 410);
+  return {
+    state: isTaken ? 'delivered' : isLast ? 'failed' : 'waiting',
+    pauseSeconds: (pause ?? 0) * (1 + pauseSpread * (2 * Math.random() - 1)),
+    durationMs,
+    requestUrl: message?.url ?? null,
+    requestHeaders: message && linesOf(message.headers),
+    responseStatus: 'status' in posted ? posted.status : null,
+    responseHeaders: 'status' in posted ? linesOf(posted.headers) : null,
+    responseBody: storable('status' in posted ? posted.body : posted.reason),
+  };
+}
+
+/** The outcome of a delivery that is not sent, with the reason. */
+export function leftOut(reason: string): AttemptRecord {
+  return {
+    state: 'left-out',
+    pauseSeconds: 0,
+    durationMs: null,
+    requestUrl: null,
+    requestHeaders: null,
+    responseStatus: null,
+    responseHeaders: null,
+    responseBody: reason,
+  };
+}
+
+function linesOf(headers: Readonly<Record<string, string>> | IncomingHttpHeaders): string {
+  return storable(
+    Object.entries(headers)
+      .filter(([name]) => !hidden.has(name) && name !== 'set-cookie')
+      .map(([name, value]) => `${name}: ${String(value)}`)
+      .join('\n'),
+  );
+}
+
+/** Text that Postgres can store, of bounded length. */
+function storable(text: string): string {
+  return text.slice(0, maxLoggedChars).toWellFormed().replaceAll('\0', '�');
+}
