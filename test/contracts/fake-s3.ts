@@ -8,6 +8,7 @@ export type Operation =
   | 'Put'
   | 'Create'
   | 'Part'
+  | 'Retention'
   | 'Complete'
   | 'GiveUp'
   | 'Get'
@@ -76,6 +77,7 @@ export async function startFakeS3(answer: Answer, options: Partial<S3Options> = 
 function operationOf({ method, url = '' }: IncomingMessage): Operation {
   const { pathname, searchParams: query } = new URL(url, 'http://fake');
   const onBucket = pathname === '/blobs' || pathname === '/blobs/';
+  if (method === 'PUT' && query.has('retention')) return 'Retention';
   if (method === 'PUT') return onBucket ? 'Bucket' : query.has('partNumber') ? 'Part' : 'Put';
   if (method === 'POST') return query.has('uploads') ? 'Create' : 'Complete';
   if (method === 'DELETE') return query.has('uploadId') ? 'GiveUp' : 'Delete';

@@ -8,6 +8,8 @@ import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-s
 import { type Answer, type FakeS3, type Operation, sendError, sendPutAnswer, startFakeS3 } from './fake-s3.ts';
 
 let fake: FakeS3 | undefined;
+/** Of a page after which there is none. */
+const last = '<IsTruncated>false</IsTruncated>';
 
 async function start(answer: Answer, options: Parameters<typeof startFakeS3>[1] = {}): Promise<FakeS3> {
   fake = await startFakeS3(answer, options);
@@ -89,6 +91,29 @@ describe('writes that a store wants a checksum for', () => {
     expect(operations).not.toContain('GiveUp');
   });
 
+  it('have it: locks that are extended, without another checksum', async () => {
+    const { store } = await start(
+      (response, _, { headers }, body) => {
+        const others = Object.keys(headers).filter((name) => name.includes('checksum'));
+        if (others.length > 0 || !isRight(headers['content-md5'], body)) refuse(response);
+        else response.end();
+      },
+      { lock: { mode: 'COMPLIANCE', days: 30 } },
+    );
+    await store.keepLocked('some/key', { storedBytes: 1, modifiedAt: new Date() });
+  });
+
+  it('are not repeated with it once they were given up', async () => {
+    const given = new AbortController();
+    const { store, operations } = await start((response) => {
+      given.abort(new Error('given up'));
+      refuse(response);
+    });
+    const { signal } = given;
+    await expect(store.put('some/key', chunksOf(Buffer.alloc(1_000)), { signal })).rejects.toThrow('given up');
+    expect(operations).toEqual(['Put']);
+  });
+
   it.each(sizes)('have none elsewhere: %i bytes', async (bytes) => {
     const sums: string[] = [];
     const { store } = await start((response, operation, { headers }) => {
@@ -109,6 +134,11 @@ describe('listings that would not end, or would end too early', () => {
     const { store, operations } = await start((response) => void response.end(page(['a', 'b'], truncated)));
     await expect(store.findAbsent(['a', 'z'])).rejects.toMatchObject({ fault: 'faulty' });
     expect(operations).toEqual(['List', 'List']);
+  });
+
+  it('the page of a proxy is no listing of uploads', async () => {
+    const { store } = await start((response) => void response.end('<html>sign in</html>'));
+    await expect(store.sweepUnfinished(0, [''])).rejects.toMatchObject({ fault: 'faulty' });
   });
 
   it.each([
@@ -184,7 +214,9 @@ describe('invalid S3 responses', () => {
     const removed: string[] = [];
     const { store } = await start((response, operation, { url = '' }) => {
       if (operation === 'List') {
-        response.end(`<ListMultipartUploadsResult>${upload('first')}${upload('second')}</ListMultipartUploadsResult>`);
+        response.end(
+          `<ListMultipartUploadsResult>${last}${upload('first')}${upload('second')}</ListMultipartUploadsResult>`,
+        );
       } else if (url.includes('first')) sendError(response, 403, 'AccessDenied');
       else {
         removed.push(url);
@@ -204,7 +236,7 @@ describe('invalid S3 responses', () => {
     const removed: string[] = [];
     const { store } = await start((response, operation, { url = '' }) => {
       if (operation === 'List') {
-        response.end(`<ListMultipartUploadsResult>${uploads.join('')}</ListMultipartUploadsResult>`);
+        response.end(`<ListMultipartUploadsResult>${last}${uploads.join('')}</ListMultipartUploadsResult>`);
         return;
       }
       removed.push(url);
@@ -226,7 +258,7 @@ describe('invalid S3 responses', () => {
           if (typeof until === 'string') lockedUntil.push(Date.parse(until));
           if (operation === 'List')
             response.end(
-              `<ListMultipartUploadsResult><Upload><Key>key</Key><UploadId>u</UploadId><Initiated>${initiated.toISOString()}</Initiated></Upload></ListMultipartUploadsResult>`,
+              `<ListMultipartUploadsResult>${last}<Upload><Key>key</Key><UploadId>u</UploadId><Initiated>${initiated.toISOString()}</Initiated></Upload></ListMultipartUploadsResult>`,
             );
           else if (operation === 'Put') sendPutAnswer(response, operation);
           else {

@@ -195,6 +195,25 @@ describe('a claim', () => {
   });
 });
 
+test('what deletes by age is left out in a restored database until it takes over', async () => {
+  await query(app, 'truncate maintenance_runs');
+  await query(app, 'update installation set outgoing_held_since = now()');
+  const runs = createBackgroundTaskRepository(app.context.db);
+  const ran = { byAge: 0, otherwise: 0 };
+  const stops = [
+    { name: 'test-age', everySeconds: 0, deletesByAge: true, run: async () => void ran.byAge++ },
+    { name: 'test-other', everySeconds: 0, run: async () => void ran.otherwise++ },
+  ].map((kind) => startBackgroundTask(app.context, runs, one, kind));
+  try {
+    await until(() => ran.otherwise >= 3, 'rounds of another task');
+    expect(ran.byAge).toBe(0);
+    await query(app, 'update installation set outgoing_held_since = null');
+    await until(() => ran.byAge > 0, 'a run');
+  } finally {
+    await Promise.all(stops.map((stop) => stop()));
+  }
+});
+
 test('what deletes by age is left out while the clock of Postgres may be far ahead, and the log says so once', async () => {
   await query(app, 'truncate maintenance_runs');
   const repository = createBackgroundTaskRepository(app.context.db);
@@ -202,8 +221,8 @@ test('what deletes by age is left out while the clock of Postgres may be far ahe
   const runs = {
     ...repository,
     findResultNow: async (name: string) => {
-      const { now, result } = await repository.findResultNow(name);
-      return { result, now: now + aheadMs };
+      const found = await repository.findResultNow(name);
+      return { ...found, now: found.now + aheadMs };
     },
   };
   const warnings: string[] = [];

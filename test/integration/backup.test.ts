@@ -27,6 +27,7 @@ import { storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
 import { until } from '../../testkit/until.ts';
+import { runAdminCommand } from '../support/admin.ts';
 import { damageEach, damageOf, openPlain } from '../support/backup-damage.ts';
 import { runBackup } from '../support/backups.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
@@ -227,6 +228,28 @@ test('a backup is restored elsewhere with each byte, and the running update ends
 
   const again = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', location);
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('The database is not empty')]);
+}, 240_000);
+
+test('what servers of the old database delete of a restored backup is named by the take-over, and copied again', async () => {
+  await using database = await createEmptyDatabase();
+  const dataDir = path.join(home, 'deleted');
+  const to = { databaseUrl: database.url, dataDir };
+  expect(await runBackup(to, 'restore', '--from', location)).toMatchObject({ code: 0 });
+  await using copy = await createTestApp({
+    database: { url: database.url, ownerUrl: database.url, [Symbol.asyncDispose]: async () => {} },
+    dataDir,
+    settings: { HOLDFAST_ENCRYPT_DOCUMENTS: 'true' },
+  });
+  const key = (await storedKeys(copy))[0] as string;
+  await copy.context.blobs.delete(key);
+  const lacking = await runAdminCommand(copy, 'take-over');
+  expect(lacking).toMatchObject({ code: 1, stdout: expect.stringContaining('This database owns the blob store') });
+  expect(lacking.stderr).toContain(key);
+  expect(lacking.stderr).toContain('1 blobs that states need are missing');
+  const copied = await runBackup(to, 'restore', '--from', location, '--blobs-only');
+  expect([copied.code, copied.stdout]).toEqual([0, expect.stringContaining('Copied 1 blob of backup')]);
+  expect(await runAdminCommand(copy, 'take-over')).toMatchObject({ code: 0 });
+  for (const version of [1, 2, 3]) expect(await exportOf(copy, version)).toBe(await exportOf(app, version));
 }, 240_000);
 
 test('a restore tells which stacks the old database has in newer versions', async () => {

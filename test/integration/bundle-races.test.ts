@@ -5,6 +5,7 @@ import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
 import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
+import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { bundlePassphrase, importState, readBundled, runBundle, textOf, updateInBundle } from '../support/bundle.ts';
 import { holdInserts, query } from '../support/database.ts';
@@ -124,6 +125,36 @@ test('a stack that is updated in the bundle while a worker writes it is not over
   expect(await errorOf(stack)).toContain('it was changed in the bundle');
   expect([await versions(), await resources()]).toEqual([[1, 0], 2]);
   expect(await plan()).toEqual(['refused', expect.stringContaining('moved on both sides')]);
+});
+
+test('an update in the bundle whose state a frozen worker overwrites is named until somebody has taken its state', async () => {
+  const { directory, planReturn: plan, run, resources, stack, versions } = await outdated();
+  await run((folder) => {
+    const write = folder.write.bind(folder);
+    folder.write = async (name, body, signal) => {
+      if (!name.endsWith('dev.json')) return write(name, body, signal);
+      // The last look of the worker is at the end of the body.
+      const chunks = await Array.fromAsync(body);
+      await updateInBundle(directory, stack, 'emergency');
+      await write(name, bytesOf(Buffer.concat(chunks))(), signal);
+    };
+  });
+  const isNamed = async () => {
+    const named = expect.stringMatching(/^a worker wrote over the state of update \d+ in the bundle/);
+    expect([await errorOf(stack), await plan()]).toEqual([named, ['refused', named]]);
+    expect([await versions(), await resources()]).toEqual([[1, 2, 0], 3]);
+  };
+  await isNamed();
+  await importState(app, stack, 4);
+  await query(app, 'update bundled_stacks set postponed_until = null');
+  await run();
+  await isNamed();
+  const history = path.join(directory, stack.organization, '.pulumi/history/proj/dev');
+  const names = await readdir(history);
+  rmSync(path.join(history, names.find((name) => name.endsWith('.checkpoint.json')) as string));
+  await query(app, 'update bundled_stacks set postponed_until = null');
+  await run();
+  expect([await errorOf(stack), await plan(), await resources()]).toEqual([null, ['unchanged', ''], 4]);
 });
 
 test('a stack that is updated in the bundle after a worker was killed before its state has moved on both sides', async () => {

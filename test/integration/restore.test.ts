@@ -6,6 +6,7 @@ import { reconcileOnce } from '../../src/cli/admin/reconcile-command.ts';
 import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
 import { takeStore } from '../../src/shared/state/blobs/store-ownership.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
+import { runAdminCommand } from '../support/admin.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { query } from '../support/database.ts';
 import { exportState } from '../support/stack-state.ts';
@@ -124,3 +125,29 @@ test('beyond the retention, states are missing, and the reconciling command repo
   expect((await restored.call('GET', `${kept.path}/export`, { auth: kept.auth })).status).toBeGreaterThanOrEqual(500);
   expect(await reconcileNow(restored)).toMatch(/^[1-9] blobs are missing/);
 });
+
+test('a database restored to before the purge of a stack has time to restore the stack', async () => {
+  await using app = await openApp(original);
+  const [first, second] = [await createStack(app), await createStack(app)];
+  for (const stack of [first, second]) {
+    await update(app, stack, 2);
+    await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
+  }
+  const isOver = `update stacks set restorable_until = now() - interval '3 days' where deleted_at is not null`;
+  const restore = async ({ organization }: TestStack) => {
+    const of =
+      'select s.id from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id';
+    const [row] = await query<{ id: string }>(app, `${of} where o.name = $1`, [organization]);
+    return (await runAdminCommand(app, 'deleted', 'restore', row?.id ?? '', '--organization', organization)).code;
+  };
+  for (const [command, stack] of [
+    ['after-restore', first],
+    ['take-over', second],
+  ] as const) {
+    await query(app, isOver);
+    expect(await restore(stack)).toBe(1);
+    expect(await runAdminCommand(app, command)).toMatchObject({ code: 0 });
+    expect(await restore(stack)).toBe(0);
+    await exportState(app, stack);
+  }
+}, 120_000);

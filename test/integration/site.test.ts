@@ -1,4 +1,4 @@
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
@@ -221,6 +221,40 @@ test('a blob that is written again after its deletion stays in both stores', asy
   const [copy] = secondStoreTasks(old.context, mirror);
   await copy?.run(new AbortController().signal, { position: null, holder: 'test' });
   expect([await mirror.main.findAbsent([key]), await mirror.second.findAbsent([key])]).toEqual([[], []]);
+});
+
+test('a blob that is noted again while the task looks at it still waits', async () => {
+  await using old = await openSite('old', oldDatabase);
+  const { blobRows, blobs, mirror } = old.context;
+  if (!mirror) throw new Error('there is no second store');
+  const key = 'checkpoints/aa/late';
+  const claim = { position: null, holder: 'test' };
+  const { signal } = new AbortController();
+  const away = path.join(folder, 'away');
+  // The row precedes the upload: the comparison has found it.
+  await blobRows.insert(key, null);
+  const [, compare] = secondStoreTasks(old.context, mirror);
+  await compare?.run(signal, claim);
+  const stat: BlobStore['stat'] = async (at) => {
+    const found = await mirror.second.stat(at);
+    if (at === key && !existsSync(away)) {
+      renameSync(secondStoreOf('old'), away);
+      writeFileSync(secondStoreOf('old'), 'no folder');
+      await blobs.put(key, bytesOf(Buffer.from('late'))());
+    }
+    return found;
+  };
+  const second: BlobStore = new Proxy(mirror.second, {
+    get: (store, name: keyof BlobStore) => (name === 'stat' ? stat : store[name]?.bind(store)),
+  });
+  const [copy] = secondStoreTasks(old.context, { ...mirror, second });
+  await copy?.run(signal, claim);
+  expect(await query(old, 'select key from blob_copies_due')).toEqual([{ key }]);
+  rmSync(secondStoreOf('old'));
+  renameSync(away, secondStoreOf('old'));
+  await secondStoreTasks(old.context, mirror)[0]?.run(signal, claim);
+  expect(await query(old, 'select key from blob_copies_due')).toEqual([]);
+  expect(await mirror.second.findAbsent([key])).toEqual([]);
 });
 
 test('a copy of the database that does not own the stores deletes in neither what it has noted', async () => {

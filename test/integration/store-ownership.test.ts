@@ -92,28 +92,68 @@ test('a clone of the database deletes nothing that the original needs', async ()
   expect(await sweepAll(app)).toBeGreaterThan(0);
 });
 
-test('a sweep during which another copy takes the store over ends with its batch', async () => {
-  await using app = await openApp(original);
-  await query(
+/** Adds blobs whose objects are due to be deleted. */
+const addDeletions = (app: TestApp) =>
+  query(
     app,
     `insert into blobs (key, stored_bytes, pending_deletion_since, delete_at)
      select 'checkpoints/' || n, 1, now(), now() - interval '1 minute' from generate_series(1, 450) n`,
   );
+
+/** The store with other methods. */
+const replaced = (blobs: BlobStore, methods: Partial<BlobStore>): BlobStore =>
+  new Proxy(blobs, { get: (_, name: keyof BlobStore) => methods[name] ?? blobs[name]?.bind(blobs) });
+
+test('a sweep during which another copy takes the store over ends with what it deletes at once', async () => {
+  await using app = await openApp(original);
+  await addDeletions(app);
   expect(await ownsStore(app.context)).toBe(true);
   const [owner] = (await app.context.blobs.list('owners/')).blobs;
   const deleted: string[] = [];
   const { blobs } = app.context;
-  const takenOver: BlobStore = new Proxy(blobs, {
-    get: (_, name: keyof BlobStore) =>
-      name !== 'delete'
-        ? blobs[name]?.bind(blobs)
-        : async (key: string) => {
-            if (deleted.length === 0) await blobs.put(owner?.key ?? '', bytesOf(Buffer.from('another'))());
-            deleted.push(key);
-          },
+  const takenOver = replaced(blobs, {
+    delete: async (key) => {
+      if (deleted.length === 0) await blobs.put(owner?.key ?? '', bytesOf(Buffer.from('another'))());
+      deleted.push(key);
+    },
   });
   expect(await sweepBlobs({ ...app.context, blobs: takenOver })).toBe(deleted.length);
-  expect(deleted).toHaveLength(200);
+  expect(deleted).toHaveLength(16);
+});
+
+test('a sweep that was frozen while it renewed its ownership, until a restored database had taken over, deletes nothing', async () => {
+  await writeAndClone();
+  await using app = await openApp(original);
+  await addDeletions(app);
+  await ageNonce(app);
+  const { blobs } = app.context;
+  const frozen: string[] = [];
+  const deleted: string[] = [];
+  const late = replaced(blobs, {
+    put: async (key, body, options) => {
+      frozen.push(key);
+      await using restored = await openApp(clone as TestDatabase);
+      expect(await runAdminCommand(restored, 'take-over')).toMatchObject({ code: 0 });
+      return blobs.put(key, body, options);
+    },
+    delete: async (key) => void deleted.push(key),
+  });
+  expect(await sweepBlobs({ ...app.context, blobs: late })).toBe(0);
+  expect([frozen, deleted]).toEqual([[expect.stringMatching(/^owners\//)], []]);
+}, 120_000);
+
+test('a sweep whose database fails deletes no more, although the store works', async () => {
+  await using app = await openApp(original);
+  await addDeletions(app);
+  const { blobRows, blobs } = app.context;
+  const deleted: string[] = [];
+  const failing = replaced(blobs, { delete: async (key) => void deleted.push(key) });
+  const noteDeleted = async (): Promise<never> => {
+    throw new Error('the database is away');
+  };
+  const sweep = sweepBlobs({ ...app.context, blobs: failing, blobRows: { ...blobRows, noteDeleted } });
+  await expect(sweep).rejects.toThrow('the database is away');
+  expect(deleted).toHaveLength(16);
 });
 
 test('a clone drops its own audit events, and leaves the heads of the original', async () => {

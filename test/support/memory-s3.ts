@@ -32,6 +32,8 @@ export async function startMemoryS3(secretAccessKey: string): Promise<MemoryS3> 
     if (operation === 'Put') {
       objects.set(key, body);
       response.writeHead(200, { etag: '"e"' }).end();
+    } else if (operation === 'Retention') {
+      response.end();
     } else if (['Create', 'Part', 'Complete', 'GiveUp'].includes(operation)) {
       if (operation === 'Create') parts.set(key, []);
       const sent = parts.get(key) ?? [];
@@ -46,7 +48,10 @@ export async function startMemoryS3(secretAccessKey: string): Promise<MemoryS3> 
       const headers = { 'content-length': stored.length, 'last-modified': new Date().toUTCString() };
       response.writeHead(200, headers).end(operation === 'Get' ? stored : undefined);
     } else if (operation === 'List') {
-      if (isUploads) return void response.end(`<ListMultipartUploadsResult/>`);
+      if (isUploads) {
+        response.end('<ListMultipartUploadsResult><IsTruncated>false</IsTruncated></ListMultipartUploadsResult>');
+        return;
+      }
       const [prefix, after] = ['prefix', 'start-after'].map((name) => url.searchParams.get(name) ?? '') as [
         string,
         string,

@@ -4,6 +4,7 @@ import { createSessionRepository } from '../../shared/identity/session-repositor
 import { createSignInLinkRepository } from '../../shared/identity/sign-in-link-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
+import { createRestorableStackRepository } from '../../shared/stacks/restorable-stack-repository.ts';
 import { endRevokedLeases } from '../../shared/updates/end-revoked-leases.ts';
 import { endLeasesAfterLoss } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
 import type { OpenSession } from './admin-session.ts';
@@ -27,10 +28,14 @@ export function addAfterRestoreCommand(admin: Command, open: OpenSession): void 
     );
 }
 
-/** Ends all running updates, and the sessions and sign-in links that the database has again. Returns how many updates. */
+/**
+ * Ends all running updates, and the sessions and sign-in links that the database has again, and leaves time to restore deleted stacks. Returns
+ * how many updates.
+ */
 export async function afterRestore(db: Database): Promise<number> {
   await createSignInLinkRepository(db).removeEveryones();
   await createSessionRepository(db, { idleSeconds: 0, maxSeconds: 0 }).removeEveryones();
+  await createRestorableStackRepository(db).prolong();
   return endUpdates(db);
 }
 

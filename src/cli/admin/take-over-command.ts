@@ -1,14 +1,17 @@
 import type { Command } from 'commander';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
+import { openBlobs, openBothBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
 import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
 import { claimSite } from '../../shared/platform/site/site-mark.ts';
+import { createRestorableStackRepository } from '../../shared/stacks/restorable-stack-repository.ts';
+import { countMissingBlobs } from '../../shared/state/blobs/reconcile-blobs.ts';
 import { takeStore } from '../../shared/state/blobs/store-ownership.ts';
-import type { OpenSession } from './admin-session.ts';
+import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
+import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator-name.ts';
 import { withSiteStores } from './site-status.ts';
 
@@ -29,7 +32,23 @@ export function addTakeOverCommand(admin: Command, open: OpenSession): void {
       console.log('This database owns the blob store, and its servers send webhooks and audit events.');
       for (const name of lacking)
         console.log(`The ${name} store cannot be reached: it gets the mark of this database later.`);
+      // Servers of the old database, which delete nothing from now on, may have deleted what a restore has put there or has found.
+      const missing = await session.withDatabase((db) => countMissing(db, session.config));
+      if (missing > 0)
+        throw new CommandRefusedError(
+          `${missing} blobs that states need are missing from the blob store; their keys are in the lines above. If a backup was restored, \`holdfast backup restore --blobs-only\` copies them`,
+        );
     });
+}
+
+async function countMissing(db: Database, config: Config): Promise<number> {
+  const logger = createLogger({ level: 'warn' }, process.stderr);
+  const { both: blobs } = await openBothBlobs({ config, db, logger });
+  try {
+    return await countMissingBlobs({ blobs, blobRows: createBlobRepository(db), logger });
+  } finally {
+    await blobs.close();
+  }
 }
 
 /** Makes this database the one that writes and owns the blob stores. Returns the stores that lack its mark. */
@@ -45,6 +64,8 @@ export async function takeOver(
     await blobs.close();
   }
   await db.inTransaction(async (tx) => {
+    // From now on, their time runs out again.
+    await createRestorableStackRepository(tx).prolong();
     await createHeldOutgoingRepository(tx).release();
     const event = {
       action: 'installation.take-over',

@@ -16,7 +16,7 @@ import { jsonOption, printResult } from '../output/outputs.ts';
 import { counted } from '../output/text.ts';
 import type { BackupCall } from './backup-call.ts';
 import { create } from './create.ts';
-import { restorationText, restore } from './restore.ts';
+import { restorationText, restore, restoreBlobs } from './restore.ts';
 import { verify } from './verify.ts';
 
 const maxShown = 20;
@@ -113,9 +113,16 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
     .requiredOption('--from <location>', 'location of the backup')
     .option('--identity <file>', 'age identities that decrypt it')
     .option('--compare-with <url>', 'print the stacks that have newer versions in this database, the old one')
+    .option('--blobs-only', 'only copy the blobs that the store lacks, once the database is restored')
     .option(...jsonOption)
-    .action((id: string | undefined, { from, json, ...options }: RestoreFlags) =>
+    .action((id: string | undefined, { blobsOnly = false, from, json, ...options }: RestoreFlags) =>
       on(from, async (call) => {
+        if (blobsOnly) {
+          const { copied, restoration } = await restoreBlobs(call, id ?? null, options);
+          const text = `Copied ${counted(copied, 'blob')} of backup ${restoration.backup} that the blob store lacked.`;
+          printResult('backup restore', restoration, { json, text });
+          return;
+        }
         const restoration = await restore(call, id ?? null, options);
         printResult('backup restore', restoration, { json, text: restorationText(call.session, restoration) });
       }),
@@ -147,6 +154,7 @@ interface CreateFlags {
 }
 
 interface RestoreFlags {
+  readonly blobsOnly?: boolean;
   readonly compareWith?: string;
   readonly from: string;
   readonly identity?: string;

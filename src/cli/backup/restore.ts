@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { copyBlobs } from '../../shared/backup/backup-content.ts';
+import { type CopiedBlobs, copyBlobs } from '../../shared/backup/backup-content.ts';
 import { BackupError } from '../../shared/backup/backup-error.ts';
 import type { Manifest } from '../../shared/backup/manifest.ts';
 import { assertKnownMigrations, assertLoadable, restoreTables } from '../../shared/backup/restore-tables.ts';
@@ -62,6 +62,8 @@ export interface Restoration {
   readonly writtenAfter: readonly WrittenStack[] | null;
 }
 
+type Outcome = Pick<Restoration, 'endedUpdates' | 'unsureBlobs' | 'writtenAfter'>;
+
 /**
  * Restores a backup: first the blobs that the store lacks or has with other bytes, then the database, in one transaction, and ends the
  * updates that were running. An interrupted restore is repeated; if the database was loaded, it goes on from there. Throws BackupError
@@ -71,14 +73,50 @@ export async function restore(call: BackupCall, id: string | null, options: Rest
   const backup = await openWhole(call.target, id, options.identity);
   const { manifest } = backup;
   assertKnownMigrations(manifest);
-  const outcome = await withPostgres(call.session, (url) => restoreInto(url, call, backup, options));
+  return restorationOf(
+    call,
+    manifest,
+    await withPostgres(call.session, (url) => restoreInto(url, call, backup, options)),
+  );
+}
+
+/**
+ * Only copies the blobs that the store lacks or has with other bytes, also beside servers of the restored database. Those that nothing needs
+ * are left to the sweep.
+ */
+export async function restoreBlobs(
+  call: BackupCall,
+  id: string | null,
+  { identity }: Pick<RestoreOptions, 'identity'>,
+): Promise<{ readonly copied: number; readonly restoration: Restoration }> {
+  const backup = await openWhole(call.target, id, identity);
+  const { copied, unsure: unsureBlobs } = await putBlobs(call, backup, new Progress());
+  const nothing = { endedUpdates: 0, writtenAfter: null };
+  return { copied, restoration: restorationOf(call, backup.manifest, { ...nothing, unsureBlobs }) };
+}
+
+function restorationOf({ session }: BackupCall, manifest: Manifest, outcome: Outcome): Restoration {
   return {
     backup: manifest.id,
     takenAt: manifest.takenAt,
-    missingMasterKeys: findMissingKeys(call.session, manifest),
+    missingMasterKeys: findMissingKeys(session, manifest),
     missingBlobs: [...manifest.missingBlobs, ...(manifest.wrongBlobs ?? [])],
     ...outcome,
   };
+}
+
+async function putBlobs(
+  { session, target }: BackupCall,
+  { decrypt, manifest }: OpenedBackup,
+  progress: Progress,
+): Promise<CopiedBlobs> {
+  const blobs = await openOwnBlobs(session.config, session.logger);
+  try {
+    const onProgress = (done: number, total: number) => progress.report('blobs', done, total);
+    return await copyBlobs(target, blobs, manifest, { onProgress, decrypt });
+  } finally {
+    await blobs.close();
+  }
 }
 
 /** The same for a person. */
@@ -99,7 +137,7 @@ export function restorationText({ config }: AdminSession, restoration: Restorati
       : []),
     ...(writtenAfter === null ? [] : writtenLines(writtenAfter)),
     revokedText,
-    'Webhooks, audit events, the bundle and scheduled backups wait, and nothing is deleted from the blob store, until `holdfast admin take-over`.',
+    'Webhooks, audit events, the bundle and scheduled backups wait, and this database deletes nothing by age or from the blob store, until `holdfast admin take-over`. Servers of the old database may still delete there: stop them.',
     'Then start the servers. Stacks that were updated after that time need `pulumi state repair` and `pulumi refresh`.',
   ].join('\n');
 }
@@ -122,11 +160,13 @@ function findMissingKeys({ masterKeys }: AdminSession, manifest: Manifest): stri
 
 async function restoreInto(
   url: string,
-  { session, target }: BackupCall,
-  { decrypt, manifest }: OpenedBackup,
+  call: BackupCall,
+  backup: OpenedBackup,
   { compareWith }: RestoreOptions,
-): Promise<Pick<Restoration, 'endedUpdates' | 'unsureBlobs' | 'writtenAfter'>> {
-  const { config, logger, startWait } = session;
+): Promise<Outcome> {
+  const { session, target } = call;
+  const { decrypt, manifest } = backup;
+  const { config, startWait } = session;
   const { connectTimeoutMs: connectMs } = config.database;
   const start = { ...startWait, url, connectMs };
   const progress = new Progress();
@@ -144,13 +184,7 @@ async function restoreInto(
     if (unfinished === null) {
       // Before the blobs, which take long.
       await assertLoadable(copies, manifest);
-      const blobs = await openOwnBlobs(config, logger);
-      try {
-        const onProgress = (done: number, total: number) => progress.report('blobs', done, total);
-        ({ unsure: unsureBlobs } = await copyBlobs(target, blobs, manifest, { onProgress, decrypt }));
-      } finally {
-        await blobs.close();
-      }
+      ({ unsure: unsureBlobs } = await putBlobs(call, backup, progress));
       await migrate(start, { only: manifest.migrations });
       await restoreTables(copies, target, manifest, {
         onTable: (done, total) => progress.report('tables', done, total),

@@ -1,5 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isLocked, isOurs, readThere, type StateThere } from '../../shared/bundle/bundle-location.ts';
+import {
+  findOverwritten,
+  isLocked,
+  isOurs,
+  overwrittenText,
+  readThere,
+  type StateThere,
+} from '../../shared/bundle/bundle-location.ts';
 import type { BundledRow } from '../../shared/bundle/bundle-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import type { FolderStack } from '../../shared/diy/diy-layout.ts';
@@ -55,7 +62,10 @@ export async function planReturn(
     there,
   });
   if (source.locks.length > 0) return result('refused', lockedThere);
-  if (row !== null && there.every((file) => isOurs(file, row))) return result('unchanged');
+  if (row !== null && there.every((file) => isOurs(file, row))) {
+    const overwritten = await findOverwritten(folder, where, row.entry);
+    return overwritten === null ? result('unchanged') : result('refused', overwrittenText(where, overwritten));
+  }
   // The listing may be old by now.
   if (await isLocked(folder, where)) return result('refused', lockedThere);
   if (!isSegmentName(project) || !isSegmentName(source.stack)) return result('refused', 'its name is not valid here');

@@ -138,6 +138,8 @@ async function tryLock(visit: Visit, location: string): Promise<Outcome> {
     visit.closing(() => store.close());
     const key = `${folder}${randomBytes(8).toString('hex')}`;
     await store.put(key, chunksOf(randomBytes(1)));
+    // Each backup extends the locks of blobs that are there already.
+    await store.keepLocked?.(key, { storedBytes: 1, modifiedAt: new Date() });
     // Refused without versions, while the lock holds: the doctor deletes it another time.
     await store.delete(key).catch(() => {});
     return null;

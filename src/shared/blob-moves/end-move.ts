@@ -129,6 +129,8 @@ async function assertLeft({ blobRows, db }: MoveParts, { other, row }: Move): Pr
 }
 
 const shownKeys = 100;
+/** Blobs that are deleted at once, before the next look at whose the location is. */
+const deletesAtOnce = 16;
 
 /** Reads all blobs of the location that was left in both locations. Throws BlobMoveError. */
 async function assertSame(
@@ -168,17 +170,19 @@ async function emptyLocation(
   const { main, other } = move;
   let deleted = 0;
   let left = 0;
-  for await (const keys of listPages(other)) {
-    // A copy of the database may have been started, or have taken over.
-    await assertLeft(parts, move);
-    const absent = new Set(await main.findAbsent(keys));
+  for await (const page of listPages(other)) {
+    const absent = new Set(await main.findAbsent(page));
     left += absent.size;
-    await inParallel(keys, options.signal, async (key) => {
-      if (absent.has(key)) return;
-      await other.delete(key);
-      deleted++;
-      options.onProgress?.({ done: deleted, total: deleted });
-    });
+    const keys = page.filter((key) => !absent.has(key));
+    for (let at = 0; at < keys.length; at += deletesAtOnce) {
+      // This process may have been frozen: a copy of the database may have been started since, or have taken over.
+      await assertLeft(parts, move);
+      await inParallel(keys.slice(at, at + deletesAtOnce), options.signal, async (key) => {
+        await other.delete(key);
+        deleted++;
+        options.onProgress?.({ done: deleted, total: deleted });
+      });
+    }
   }
   return { deleted, left };
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { locksOf, stateFile } from '../diy/diy-layout.ts';
+import { entryOf, historyOf, locksOf, readText, stateFile, TransferError } from '../diy/diy-layout.ts';
+import { readHistoryInfo } from '../diy/history-info.ts';
 import { markOf } from '../diy/move-document.ts';
 import type { Folder } from '../platform/blobs/folder.ts';
 import type { Config } from '../platform/config/config.ts';
@@ -73,4 +74,40 @@ export function isOurs(
 export async function isLocked(folder: Folder, where: BundleLocation): Promise<boolean> {
   for await (const _ of folder.list(locksOf(pathOf(where)))) return true;
   return false;
+}
+
+/**
+ * An update of the CLI in the history after `entry`; null: none. If the state file is a worker's, this worker was frozen while it wrote,
+ * and has put its own state over that of the update. Workers give their entries the number of the version.
+ */
+export async function findOverwritten(
+  folder: Folder,
+  where: BundleLocation,
+  entry: string | null,
+): Promise<string | null> {
+  const updates = new Map<string, string>();
+  const states = new Set<string>();
+  for await (const { name } of folder.list(historyOf(pathOf(where)))) {
+    const id = entryOf(name);
+    if (id === null || BigInt(id) <= BigInt(entry ?? 0)) continue;
+    if (name.includes('.history.')) updates.set(id, name);
+    else states.add(id);
+  }
+  for (const [id, name] of updates) if (states.has(id) && isOfCli(name, await readText(folder, name))) return id;
+  return null;
+}
+
+/** What cannot be read is none of a worker. */
+function isOfCli(name: string, text: string | null): boolean {
+  try {
+    return text !== null && readHistoryInfo(name, text).version === null;
+  } catch (error) {
+    if (error instanceof TransferError) return true;
+    throw error;
+  }
+}
+
+/** What to do about an update that `findOverwritten` has found. */
+export function overwrittenText(where: BundleLocation, entry: string): string {
+  return `a worker wrote over the state of update ${entry} in the bundle: bring what it did into the stack here, then delete its checkpoint from ${historyOf(pathOf(where))}`;
 }

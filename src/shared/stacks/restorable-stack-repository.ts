@@ -87,6 +87,13 @@ export function createRestorableStackRepository(db: Queryable) {
         where s.project_id = ${projectId} and s.name = ${name} and s.restorable_until is not null and s.restorable_until > clock_timestamp()
         order by s.deleted_at desc limit 1`),
 
+    /** Leaves at least a day to restore what can be: an older database may have been restored for that, after its time. */
+    prolong: () =>
+      db.query(sql.nothing`
+        /* restorableStacks.prolong */
+        update stacks set restorable_until = clock_timestamp() + interval '1 day'
+        where deleted_at is not null and restorable_until < clock_timestamp() + interval '1 day'`),
+
     /** Adds a stack to the policy groups of the former one. */
     addToGroupsOf: (formerId: string, stackId: string) =>
       db.query(sql.nothing`

@@ -10,6 +10,8 @@ import { createAuditRetentionRepository } from './audit-retention-repository.ts'
 const monthsAhead = 3;
 /** Dropped batches that one statement deletes. */
 const batchesAtOnce = 5_000;
+/** Heads that are deleted before the next look at whose the store is. */
+const deletesPerLook = 16;
 
 /** Adds the partitions of the next months. Until they exist, events go to the default partition. Returns how many were missing. */
 export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promise<number> {
@@ -55,11 +57,13 @@ export async function dropOldAudit(
   // Before the batches, which say that there is something to delete: to list all heads takes long.
   for (const { baseBatch, organizationId } of await createAuditChainRepository(db).listDropped()) {
     try {
-      // The batches stay until it does.
-      if (!(await ownsStore({ blobs, db }))) return dropped;
+      let deleted = 0;
       for await (const { batch, key } of listHeads(blobs, organizationId)) {
         if (signal?.aborted) return dropped;
-        if (batch < baseBatch) await blobs.delete(key);
+        if (batch >= baseBatch) continue;
+        // The batches stay until it does. Another copy may take over meanwhile.
+        if (deleted++ % deletesPerLook === 0 && !(await ownsStore({ blobs, db }))) return dropped;
+        await blobs.delete(key);
       }
     } catch (error) {
       await assertStoreReachable(blobs, error);

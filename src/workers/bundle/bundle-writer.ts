@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { serverSource } from '../../shared/audit/audit-event.ts';
 import {
   BundleChangedError,
+  findOverwritten,
   isLocked,
   isOurs,
+  overwrittenText,
   pathOf,
   readThere,
   type StateThere,
@@ -69,6 +71,7 @@ export class BundleWriter {
     }
     // A removal of the stack before may have been interrupted.
     const there = await this.#assertUntouched(folder, due, due.bundledId === stack.id);
+    if (there.length > 0) await assertNotOverwritten(folder, due, due.entry);
     if (isWritten && there.length === 1 && there[0]?.sha256 === due.sha256) {
       await rows.settle(due);
       if (due.isChanged) await rows.pass(due, holder, due.changedAt);
@@ -137,8 +140,10 @@ export class BundleWriter {
       stack,
     );
     for (const { name } of there) if (name !== stateFile(pathOf(due))) await folder.delete(name);
-    await this.#clearHistory(folder, due, keptVersions);
     const entry = newest === 0n ? (bundledVersion === null ? null : due.entry) : String(newest);
+    // This process may have been frozen after its last look.
+    await assertNotOverwritten(folder, due, bundledVersion === null ? entry : due.entry);
+    await this.#clearHistory(folder, due, keptVersions);
     const written = {
       stackId: stack.id,
       ...{ stackVersion, checkpointId },
@@ -187,6 +192,12 @@ export class BundleWriter {
       if (!newest.has(entry) || entry < 0n || isDouble) await folder.delete(name);
     }
   }
+}
+
+/** Throws BundleChangedError. */
+async function assertNotOverwritten(folder: Folder, where: BundleLocation, entry: string | null): Promise<void> {
+  const overwritten = await findOverwritten(folder, where, entry);
+  if (overwritten !== null) throw new BundleChangedError(overwrittenText(where, overwritten));
 }
 
 /** Another worker has taken over. */

@@ -9,7 +9,7 @@ export interface BackgroundTask {
   readonly name: string;
   /** Seconds between the starts of two runs. Default: the sweep interval. */
   readonly everySeconds?: number;
-  /** Deletes for good what is old enough. Left out while the clock of Postgres may be far ahead. */
+  /** Deletes for good what is old enough. Left out while the clock of Postgres may be far ahead, and before a restored database takes over. */
   readonly deletesByAge?: boolean;
   /** Called at every interval in every process, whether or not the task runs there. */
   observe?(): Promise<void>;

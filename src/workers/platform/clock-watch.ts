@@ -52,13 +52,18 @@ export function watchClock(
   };
 }
 
-/** Whether tasks may delete by age: not if the clock of Postgres may be far ahead. */
+/**
+ * Whether tasks may delete by age: not if the clock of Postgres may be far ahead, and not in a restored database, which may have been
+ * restored for what has become old since, before it has taken over.
+ */
 export async function mayDeleteByAge(runs: BackgroundTaskRepository): Promise<boolean> {
-  const { look, now } = await readLook(runs);
-  return isTrusted(look, now);
+  const { hasTakenOver, look, now } = await readLook(runs);
+  return hasTakenOver && isTrusted(look, now);
 }
 
-async function readLook(runs: BackgroundTaskRepository): Promise<{ look: ClockLook | null; now: number }> {
-  const { now, result } = await runs.findResultNow(watchTask);
-  return { look: result === null ? null : (JSON.parse(result) as ClockLook), now };
+async function readLook(
+  runs: BackgroundTaskRepository,
+): Promise<{ look: ClockLook | null; now: number; hasTakenOver: boolean }> {
+  const { result, ...found } = await runs.findResultNow(watchTask);
+  return { ...found, look: result === null ? null : (JSON.parse(result) as ClockLook) };
 }

@@ -40,9 +40,9 @@ async function copyDue(context: AppContext, mirror: Mirror, signal: AbortSignal)
   let done = 0;
   for (;;) {
     const due = await queue.listDue(batchSize);
-    const mayDelete = !due.some(({ isDeletion }) => isDeletion) || (await ownsStore({ blobs, db }));
     await inParallel(due, signal, async (blob) => {
-      if (blob.isDeletion && !mayDelete) {
+      // Before each one: this process may have been frozen, and a restored database may have taken over since.
+      if (blob.isDeletion && !(await ownsStore({ blobs, db }))) {
         await queue.postpone(blob.key);
         return;
       }

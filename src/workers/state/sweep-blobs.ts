@@ -1,12 +1,11 @@
 import type { AppContext } from '../../shared/context.ts';
 import { checkSite } from '../../shared/platform/site/site-watch.ts';
-import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
-import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
+import { findStoreOwner, ownsStore } from '../../shared/state/blobs/store-ownership.ts';
+import { type BlobDeletion, createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 
 const batchSize = 200;
-const concurrentDeletes = 8;
-/** After this many consecutive faults the store is considered unavailable. */
-const faultLimit = 16;
+/** Objects that are deleted at once, before the next look at whose the store is. */
+const deletesAtOnce = 16;
 const faultPauseSeconds = 60;
 
 /**
@@ -14,53 +13,52 @@ const faultPauseSeconds = 60;
  * prevents new references, then it deletes their objects. The rows stay for the grace period, after which the objects are deleted
  * again, because an upload may have been in flight all that time. The next run resumes an interrupted one. Returns how
  * many objects were deleted for the first time. Deletes nothing if another site has taken over, or another copy of the database owns
- * the store. Throws the
- * first fault after trying the others.
+ * the store. Throws the first fault after trying the others, or once each of `deletesAtOnce` has failed.
  */
 export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Promise<number> {
   const { blobRows, blobs, config, db, metrics } = context;
-  if (!(await checkSite(context)) || !(await mayDelete(context))) return 0;
+  if (!(await mayDelete(context))) return 0;
   const { blobGraceSeconds, blobRetentionSeconds } = config;
   await blobRows.clipWaits(Math.max(blobGraceSeconds, faultPauseSeconds));
   await markUnreferenced(db, Math.max(blobGraceSeconds, blobRetentionSeconds), signal);
   let swept = 0;
-  let consecutiveFaults = 0;
   const faults: unknown[] = [];
+  const deleteOne = async ({ deletedBefore, key }: BlobDeletion): Promise<void> => {
+    try {
+      await blobs.delete(key);
+      if (deletedBefore) {
+        await blobRows.delete(key);
+        return;
+      }
+      await blobRows.noteDeleted(key, blobGraceSeconds);
+      metrics.blobsSwept.inc();
+      swept++;
+    } catch (error) {
+      faults.push(error);
+      await blobRows.postponeDeletion(key, faultPauseSeconds).catch(() => {});
+    }
+  };
   for (;;) {
     const deletions = await blobRows.listDeletions(batchSize);
-    const remaining = [...deletions];
-    const deleteNext = async (): Promise<void> => {
-      for (let next = remaining.shift(); next !== undefined; next = remaining.shift()) {
-        if (signal?.aborted || consecutiveFaults >= faultLimit) return;
-        const { deletedBefore, key } = next;
-        try {
-          await blobs.delete(key);
-          consecutiveFaults = 0;
-          if (deletedBefore) {
-            await blobRows.delete(key);
-            continue;
-          }
-          await blobRows.noteDeleted(key, blobGraceSeconds);
-          metrics.blobsSwept.inc();
-          swept++;
-        } catch (error) {
-          consecutiveFaults++;
-          faults.push(error);
-          await blobRows.postponeDeletion(key, faultPauseSeconds).catch(() => {});
-        }
-      }
-    };
-    await Promise.all(Array.from({ length: concurrentDeletes }, deleteNext));
-    if (faults.length > 0 && (consecutiveFaults >= faultLimit || deletions.length < batchSize)) throw faults[0];
+    for (let at = 0; at < deletions.length; at += deletesAtOnce) {
+      if (signal?.aborted) return swept;
+      // This process may have been frozen: a restored database may have taken over since, and put objects back.
+      if ((await findStoreOwner({ blobs, db })) !== 'this database') return swept;
+      const before = faults.length;
+      await Promise.all(deletions.slice(at, at + deletesAtOnce).map(deleteOne));
+      if (faults.length - before === deletesAtOnce) throw faults[0];
+    }
     // Every write of a large state leaves the previous blob behind. Delete all of them, or they pile up under load.
-    if (signal?.aborted || deletions.length < batchSize) return swept;
-    // A restored database may have taken over, and put objects back.
-    if (!(await mayDelete(context))) return swept;
+    if (deletions.length === batchSize && (await mayDelete(context))) continue;
+    for (const fault of faults) throw fault;
+    return swept;
   }
 }
 
-async function mayDelete({ blobs, db, logger, metrics }: AppContext): Promise<boolean> {
-  if (await ownsStore({ blobs, db })) return true;
+/** The site comes last: the first question may put its answer over that of a database that has just taken over. */
+async function mayDelete(context: AppContext): Promise<boolean> {
+  const { blobs, db, logger, metrics } = context;
+  if (await ownsStore({ blobs, db })) return checkSite(context);
   metrics.blobSweepsRefused.inc();
   logger.error(
     'another copy of this database owns the blob store: nothing is deleted; if this one is the right one, run `holdfast admin take-over`',

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../db/sql.ts';
+import { mayBeSent } from '../outgoing/held-outgoing-repository.ts';
 import { Nullable, Timestamp } from '../schema/standard-schema.ts';
 
 const ClaimRow = Type.Object({ position: Nullable(Type.String()) });
@@ -7,7 +8,7 @@ const ClaimRow = Type.Object({ position: Nullable(Type.String()) });
 const ResultRow = Type.Object({ result: Nullable(Type.String()) });
 const NameRow = Type.Object({ name: Type.String() });
 const ClockRow = Type.Object({ at: Timestamp });
-const ResultNowRow = Type.Object({ result: Nullable(Type.String()), now: Timestamp });
+const ResultNowRow = Type.Object({ result: Nullable(Type.String()), now: Timestamp, hasTakenOver: Type.Boolean() });
 
 const RunRow = Type.Object({
   name: Type.String(),
@@ -113,12 +114,15 @@ export function createBackgroundTaskRepository(db: Queryable) {
           greatest(last_started_at, last_ended_at, failed_at, claimed_until) as "seenAt"
         from maintenance_runs order by name`),
 
-    /** The result of the last complete run, and the time of the database, in ms since 1970, in one look. */
-    findResultNow: async (name: string): Promise<{ readonly result: string | null; readonly now: number }> => {
-      const { now, result } = await db.one(sql.rows(ResultNowRow)`
+    /** The result of the last complete run, the time of the database, in ms since 1970, and whether that has taken over, in one look. */
+    findResultNow: async (
+      name: string,
+    ): Promise<{ readonly result: string | null; readonly now: number; readonly hasTakenOver: boolean }> => {
+      const { now, ...found } = await db.one(sql.rows(ResultNowRow)`
         /* backgroundTasks.findResultNow */
-        select (select result from maintenance_runs where name = ${name}) as result, clock_timestamp() as now`);
-      return { result, now: now.getTime() };
+        select (select result from maintenance_runs where name = ${name}) as result, clock_timestamp() as now,
+          ${mayBeSent} as "hasTakenOver"`);
+      return { ...found, now: now.getTime() };
     },
 
     /** Returns the result of the last complete run. */

@@ -28,7 +28,7 @@ import {
 import { OpenedBlob, withDeadline } from './blob-streams.ts';
 import { createS3Clients, type S3Clients, type S3Options, storeNow } from './s3-client.ts';
 import { isNoSuchKey, isPastEnd, isS3Error, toUnavailable } from './s3-errors.ts';
-import { uploadToS3 } from './s3-upload.ts';
+import { sendMd5, uploadToS3 } from './s3-upload.ts';
 
 const dayMs = 24 * 3600 * 1000;
 /** A lock is renewed for the time of the lock and this share of it, so that not each backup renews it. */
@@ -87,6 +87,7 @@ export class S3BlobStore implements BlobStore {
     if (!lock || (lockedUntil && lockedUntil.getTime() > storeNow(this.#clients) + lock.days * dayMs)) return;
     const { ObjectLockMode: Mode, ObjectLockRetainUntilDate: RetainUntilDate } = this.#lock(1 + lockReserve);
     const command = new PutObjectRetentionCommand({ ...this.#object(key), Retention: { Mode, RetainUntilDate } });
+    sendMd5(command);
     await orUnavailable('lock', () => this.#clients.requests.send(command));
   }
 
@@ -175,9 +176,9 @@ export class S3BlobStore implements BlobStore {
         }
       }
       const isSame = page.NextKeyMarker === KeyMarker && page.NextUploadIdMarker === UploadIdMarker;
-      if (page.IsTruncated === true && (!page.NextKeyMarker || isSame))
-        throw new BlobStoreUnavailableError('faulty', 'blob store says that there are more uploads, but not where');
-    } while (page.IsTruncated === true);
+      if (page.IsTruncated !== false && (!page.IsTruncated || !page.NextKeyMarker || isSame))
+        throw new BlobStoreUnavailableError('faulty', 'blob store sent no whole listing of uploads');
+    } while (page.IsTruncated);
     if (faults.length > 0) throw faults[0];
     return swept;
   }

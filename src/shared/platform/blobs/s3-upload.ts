@@ -8,13 +8,15 @@ import {
   HeadObjectCommand,
   PutObjectCommand,
   type PutObjectCommandInput,
+  type PutObjectRetentionCommand,
   type S3Client,
+  S3ServiceException,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { BlobStoreUnavailableError, type PutOptions } from './blob-store.ts';
 import { PutBody } from './blob-streams.ts';
-import { isS3Error, toUnavailable } from './s3-errors.ts';
+import { toUnavailable } from './s3-errors.ts';
 
 const mib = 1024 * 1024;
 /** The least that S3 takes. */
@@ -103,7 +105,7 @@ function stoppableClient(
   const send = async (command: Parameters<S3Client['send']>[0]): Promise<unknown> => {
     if (!(command instanceof AbortMultipartUploadCommand)) stop.signal.throwIfAborted();
     try {
-      const answer = await sendWithMd5(client, command);
+      const answer = await sendWithMd5(client, command, stop.signal);
       if (command instanceof CompleteMultipartUploadCommand) {
         await check((answer as CompleteMultipartUploadCommandOutput).ETag);
       }
@@ -121,7 +123,7 @@ type AnyCommand = Parameters<S3Client['send']>[0];
 /** Clients of buckets that lock by default, which only a refusal tells. */
 const lockingClients = new WeakSet<S3Client>();
 
-async function sendWithMd5(client: S3Client, command: AnyCommand): Promise<unknown> {
+async function sendWithMd5(client: S3Client, command: AnyCommand, stop: AbortSignal): Promise<unknown> {
   if (!(command instanceof PutObjectCommand || command instanceof UploadPartCommand)) return client.send(command);
   const { input } = command;
   const hasLock = 'ObjectLockMode' in input && input.ObjectLockMode !== undefined;
@@ -129,15 +131,33 @@ async function sendWithMd5(client: S3Client, command: AnyCommand): Promise<unkno
   try {
     return await client.send(command as AnyCommand);
   } catch (error) {
-    if (input.ContentMD5 !== undefined || !isS3Error(error, 'InvalidRequest') || !/Content-MD5/i.test(error.message))
-      throw error;
+    if (input.ContentMD5 !== undefined || !wantsMd5(error)) throw error;
     lockingClients.add(client);
+    stop.throwIfAborted();
     addMd5(command);
     return client.send(command as AnyCommand);
   }
 }
 
+/** AWS says so in the message of InvalidRequest, others by the code MissingContentMD5. */
+function wantsMd5(error: unknown): boolean {
+  return error instanceof S3ServiceException && /Content-?MD5/i.test(`${error.name} ${error.message}`);
+}
+
 /** `Upload` has made a buffer of the body. */
 function addMd5({ input }: PutObjectCommand | UploadPartCommand): void {
   if (input.Body instanceof Uint8Array) input.ContentMD5 = createHash('md5').update(input.Body).digest('base64');
+}
+
+/** The same for a command whose body the client makes, instead of a checksum that such servers do not know. */
+export function sendMd5(command: PutObjectRetentionCommand): void {
+  command.middlewareStack.add(
+    (next) => (args) => {
+      const { body, headers } = args.request as { body: string; headers: Record<string, string> };
+      for (const name of Object.keys(headers)) if (/^x-amz-(sdk-)?checksum/i.test(name)) delete headers[name];
+      headers['content-md5'] = createHash('md5').update(body).digest('base64');
+      return next(args);
+    },
+    { step: 'build', priority: 'low', name: 'sendMd5' },
+  );
 }

@@ -51,6 +51,7 @@ export const markerKey = (installation: string): string => `${markerPrefix}${ins
 const rowsPerPage = 1000;
 /** A healthy bucket has only a few orphans per fault. */
 const maxAdopted = 10_000;
+const noCounts: ReconcileCounts = { objects: 0, rows: 0, adopted: 0, held: 0, marked: 0, missing: 0 };
 
 /**
  * Starts a round. Unless `adoptAll` is set, adopts at most as many objects as there are blobs in use: an older or empty
@@ -68,12 +69,14 @@ export async function beginReconcile(
     logger.error({ others }, 'another installation uses the same blob store: objects without a row are left alone');
   }
   const inUse = options.adoptAll ? Number.MAX_SAFE_INTEGER : await blobRows.countInUse(maxAdopted);
-  return {
-    pass: 'objects',
-    after: null,
-    mayAdopt: others.length > 0 || isDry ? 0 : inUse,
-    counts: { objects: 0, rows: 0, adopted: 0, held: 0, marked: 0, missing: 0 },
-  };
+  return { pass: 'objects', after: null, mayAdopt: others.length > 0 || isDry ? 0 : inUse, counts: noCounts };
+}
+
+/** Counts the blobs that a state needs and that the store lacks, and logs their keys. Changes nothing. */
+export async function countMissingBlobs(parts: Pick<ReconcileParts, 'blobs' | 'blobRows' | 'logger'>): Promise<number> {
+  const rows = { pass: 'rows', after: null, mayAdopt: 0, counts: noCounts } as const;
+  const { counts } = await reconcile({ ...parts, isDry: true }, rows, { objectsPerSecond: Number.POSITIVE_INFINITY });
+  return counts.missing;
 }
 
 /** The markers of other installations in the store. */

@@ -1,7 +1,10 @@
 import { Type } from 'typebox';
-import { type Queryable, sql } from '../../db/sql.ts';
+import { type Queryable, type Row, sql } from '../../db/sql.ts';
 
-const DueRow = Type.Object({ key: Type.String(), isDeletion: Type.Boolean() });
+/** `note` tells the note from a later one of the same blob. */
+const DueRow = Type.Object({ key: Type.String(), isDeletion: Type.Boolean(), note: Type.String() });
+type DueBlob = Row<typeof DueRow>;
+
 const KeyRow = Type.Object({ key: Type.String() });
 const LagRow = Type.Object({ blobs: Type.Integer(), bytes: Type.Integer(), seconds: Type.Integer() });
 
@@ -52,7 +55,7 @@ export function createCopyQueueRepository(db: Queryable) {
     listDue: (limit: number) =>
       db.any(sql.rows(DueRow)`
         /* copyQueue.listDue */
-        select key, is_deletion as "isDeletion" from blob_copies_due
+        select key, is_deletion as "isDeletion", xmin::text as note from blob_copies_due
         where try_at <= clock_timestamp() order by try_at limit ${limit}`),
 
     postpone: (key: string) =>
@@ -68,10 +71,10 @@ export function createCopyQueueRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** A blob that is to be deleted by now stays. */
-    remove: ({ isDeletion, key }: { readonly key: string; readonly isDeletion: boolean }) =>
+    /** A blob that a write or a deletion has noted again stays: what was done for the earlier note may have come too soon. */
+    remove: ({ key, note }: DueBlob) =>
       db.query(sql.nothing`
-        /* copyQueue.remove */ delete from blob_copies_due where key = ${key} and is_deletion = ${isDeletion}`),
+        /* copyQueue.remove */ delete from blob_copies_due where key = ${key} and xmin = ${note}::xid`),
 
     /** How many wait, their known bytes, and the age of the oldest. */
     readLag: () =>
