@@ -18,7 +18,11 @@ function startHanging(readStatistics: () => Promise<{ damaged: number; oldestSec
     journalSnapshots: { claimChecks: hang },
     lifecycle: { onClose: () => {} },
     logger: { warn: () => {} },
-    metrics: { gauge: (name: string, _help: string, read: () => number) => gauges.set(name, read), counter: () => {} },
+    metrics: {
+      gauge: (name: string, _help: string, read: () => number) => gauges.set(name, read),
+      counter: () => {},
+      tasksPostponed: { labels: () => ({ inc: () => {} }) },
+    },
     readOnly: { isFenced: false, fenceSignal: new AbortController().signal },
   } as unknown as AppContext);
   return gauges;
