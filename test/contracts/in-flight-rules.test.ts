@@ -2,15 +2,10 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import {
-  type ArrivingBody,
-  type BudgetState,
-  chooseEvictions,
-  isOverLimit,
-  mayAcquire,
-  mayWait,
-} from '../../src/shared/platform/payloads/in-flight-rules.ts';
+import { BudgetSums } from '../../src/shared/platform/payloads/budget-sums.ts';
+import { chooseEvictions, mayAcquire, mayWait } from '../../src/shared/platform/payloads/in-flight-rules.ts';
 import { inFlightScript } from '../../src/shared/platform/payloads/in-flight-script.ts';
+import { RedisInFlightBudget } from '../../src/shared/platform/payloads/redis-in-flight-budget.ts';
 import { connectRedis, untilReady } from '../../src/shared/platform/redis/redis.ts';
 import { describeOnRedis } from './redis-under-test.ts';
 
@@ -41,29 +36,28 @@ const script = `${inFlightScript}
 local answers = {}
 for at, ask in ipairs(cjson.decode(ARGV[1])) do
   local budget, body = ask.budget, ask.budget.arriving[ask.which]
-  local places = {}
+  local sums, places = sumUp(budget, {}), {}
   for place, each in ipairs(budget.arriving) do places[each] = place - 1 end
   local leaving = {}
   for _, each in ipairs(chooseEvictions(budget, body, ask.bytes, ${now}, ${patience.withYielding}, ${patience.withOthers})) do
     leaving[#leaving + 1] = tostring(places[each])
   end
   answers[at] = cjson.encode({
-    mayAcquire(budget, body, ask.bytes, {}), mayWait(budget, body, ask.bytes), isOverLimit(budget, body, ask.bytes, {}),
+    mayAcquire(sums, body, ask.bytes), mayWait(sums, body, ask.bytes), isOverLimit(sums, body, ask.bytes),
     table.concat(leaving, ' ')
   })
 end
 return answers`;
 
 function byRules({ capacity, complete, arriving, which, bytes }: Ask): unknown[] {
-  const state: BudgetState = { capacity, complete: new Map(Object.entries(complete)), arriving };
-  const asking = arriving[which % arriving.length] as ArrivingBody;
-  const leaving = chooseEvictions(state, asking, bytes, now, patience).map((each) =>
-    arriving.indexOf(each as Ask['arriving'][0]),
-  );
+  const sums = new BudgetSums({ capacity, complete: new Map(Object.entries(complete)), arriving });
+  const asking = arriving[which % arriving.length] as Ask['arriving'][0];
+  const staying = sums.without(arriving.filter((each) => each.evicted && each !== asking));
+  const leaving = chooseEvictions(staying, asking, bytes, now, patience).map((each) => arriving.indexOf(each));
   return [
-    mayAcquire(state, asking, bytes),
-    mayWait(state, asking, bytes),
-    isOverLimit(state, asking, bytes),
+    mayAcquire(sums, asking, bytes),
+    mayWait(sums, asking, bytes),
+    sums.isOverLimit(asking, bytes),
     leaving.join(' '),
   ];
 }
@@ -103,5 +97,25 @@ await describeOnRedis((server) => {
     );
     // All kinds of decisions occurred.
     expect(seen.size).toBeGreaterThanOrEqual(6);
+  });
+
+  it('lets bodies try less often if many wait, but the oldest of each key as often as any', async () => {
+    await redis.flushall();
+    const times = { patience, lifeMs: 60_000, jobLifeMs: 60_000 };
+    const inFlight = new RedisInFlightBudget(redis, 'imports', 100, times);
+    const pauses: { fairnessKey: string; pauseMs: number }[] = [];
+    for (let at = 0; at < 200; at++) {
+      const fairnessKey = `key ${at % 4}`;
+      const reservation = { key: `body ${at}`, claim: 20, waits: true, fairnessKey, keyLimit: null };
+      const { result } = await inFlight.acquire(reservation, 20, false);
+      if (result === 'acquired') continue;
+      pauses.push({ fairnessKey, pauseMs: (await inFlight.acquire(reservation, 20, true)).pauseMs });
+    }
+    expect(pauses.length).toBeGreaterThan(190);
+    // Without that, 1,000 attempts a second, each of which loads 200 bodies.
+    expect(pauses.reduce((sum, { pauseMs }) => sum + 1_000 / pauseMs, 0)).toBeLessThan(200);
+    for (const key of ['key 0', 'key 1', 'key 2', 'key 3'])
+      expect(pauses.find(({ fairnessKey }) => fairnessKey === key)?.pauseMs).toBe(200);
+    expect(Math.max(...pauses.map(({ pauseMs }) => pauseMs))).toBeLessThanOrEqual(5_000);
   });
 });

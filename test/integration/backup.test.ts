@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
@@ -16,7 +17,7 @@ import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repo
 import { backupKeys, type Manifest, ownerOf, writeManifest } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { createTableCopyRepository } from '../../src/shared/backup/table-copy-repository.ts';
-import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
+import type { BlobStore, PutOptions } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { openDatabase } from '../../src/shared/platform/db/database.ts';
@@ -163,6 +164,40 @@ test('heads of the audit log that retention deletes during a backup make it no f
   const { code, stdout } = await runBackup({ dataDir: path.join(home, 'nothing') }, 'verify', '--from', other);
   expect([code, stdout]).toEqual([0, expect.stringMatching(/ no faults\.\n$/)]);
 }, 240_000);
+
+test.each(['/tables/', 'blobs/'])(
+  'a backup that is aborted in the middle of an object of %s ends at once',
+  async (of) => {
+    await using store = await openStore(path.join(home, `aborted ${path.basename(of)}`));
+    const shutdown = new AbortController();
+    const hung = Promise.withResolvers<void>();
+    async function* endless(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+      for await (const chunk of body) {
+        yield chunk;
+        shutdown.abort(new Error('the server ends'));
+        await hung.promise;
+      }
+    }
+    const slow = new Proxy(store, {
+      get: (_, name: keyof typeof store) =>
+        name !== 'put'
+          ? Reflect.get(store, name)?.bind?.(store)
+          : (key: string, body: AsyncIterable<Buffer>, options: PutOptions) =>
+              store.put(key, key.includes(of) ? endless(body) : body, options),
+    });
+    const aborted = backUp({ source: app.context, recipients: [], signal: shutdown.signal, target: slow });
+    const outcome = aborted.then(
+      () => 'completed',
+      (error: Error) => error.message,
+    );
+    const begun = until(() => shutdown.signal.aborted, 'an object that is being stored');
+    const late = begun.then(() => setTimeout(60_000, 'hung', { ref: false }));
+    expect(await Promise.race([outcome, late])).toBe('the server ends');
+    hung.resolve();
+    expect((await store.list('backups/')).blobs.filter(({ key }) => key.includes('/tables/'))).toEqual([]);
+  },
+  240_000,
+);
 
 test('with other master keys, the verification fails and says so', async () => {
   const settings = { HOLDFAST_MASTER_KEYS: `k1:${randomBytes(32).toString('base64')}` };

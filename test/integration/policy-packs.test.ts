@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { blobDownloads } from '../../src/api/platform/slices/blob-downloads.ts';
 import { ArchiveUrls, archiveUrlPurpose } from '../../src/api/policies/archive-urls.ts';
 import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
@@ -694,6 +695,32 @@ describe('stored archives', () => {
     expect(await storedKeys(app)).not.toContain(key);
     await sweep();
     expect(await blobRowKeys(app)).not.toContain(key);
+  });
+
+  test('wait their turn with other downloads before a blob is opened, and end it with the response', async () => {
+    await calls.publish({ name: 'small' });
+    await calls.publish({ name: 'large', archive: largeArchive });
+    for (const name of ['small', 'large']) await ok(calls.enable({ name }));
+    const [large, small] = (await calls.required()) as [{ packLocation: string }, { packLocation: string }];
+    const downloads = blobDownloads(app.context.blobs);
+    const others = await Promise.all(
+      Array.from({ length: 64 }, () => downloads.take({ userId: null, tokenId: 't', ...stack }, null)),
+    );
+    const download = calls.download(large);
+    await until(() => downloads.waiting === 1, 'a download that waits');
+    await ok(calls.download(small));
+    others.pop()?.();
+    expect((await ok(download)).bytes.equals(largeArchive)).toBe(true);
+    await until(() => downloads.running === others.length, 'the end of the download');
+    // A response of which nothing was read.
+    const unread = await new PolicyPackService(app.context).open(
+      new URL(large.packLocation).pathname.split('/').at(-1) as string,
+      { expires: String(Number.MAX_SAFE_INTEGER), signature: '' },
+    );
+    expect(downloads.running).toBe(others.length + 1);
+    await unread.bytes[Symbol.asyncIterator]().return?.();
+    for (const end of others) end();
+    expect(downloads.running).toBe(0);
   });
 
   test('are checked when they are read; damaged ones are reported and never complete', async () => {

@@ -32,7 +32,7 @@ const maxBackups = 50;
 /** The task that makes backups looks every minute. */
 const unattendedMs = 10 * 60_000;
 
-/** The state of the whole installation, for operators. Makes only cheap reads. */
+/** The state of the whole installation, for operators. Reads one thing after another: the pool is for the calls of clients. */
 export class OperatorQueries {
   readonly #context: ApiContext;
   readonly #database: PartProbe;
@@ -143,12 +143,9 @@ export class OperatorQueries {
   /** The size of the database, and of the data of all organizations. */
   async storage() {
     const storage = createStorageRepository(this.#context.db);
-    const [databaseBytes, tables, days] = await Promise.all([
-      storage.readDatabaseBytes(),
-      storage.listTables(maxTables),
-      storage.listDays(storageDays),
-    ]);
-    return { databaseBytes, tables, days };
+    const databaseBytes = await storage.readDatabaseBytes();
+    const tables = await storage.listTables(maxTables);
+    return { databaseBytes, tables, days: await storage.listDays(storageDays) };
   }
 
   /** Organizations by the size of their data, and the position to continue after. */
@@ -166,11 +163,9 @@ export class OperatorQueries {
   /** Scheduled backups as the tasks last saw them, the newest first. */
   async backups() {
     const runs = createBackgroundTaskRepository(this.#context.db);
-    const [{ backups: found, verification }, tasks, now] = await Promise.all([
-      readBackupStatus(runs),
-      runs.list(),
-      runs.readClock(),
-    ]);
+    const { backups: found, verification } = await readBackupStatus(runs);
+    const tasks = await runs.list();
+    const now = await runs.readClock();
     const { isFenced } = this.#context.readOnly;
     const unattendedSince = found && !isFenced ? findUnattended(tasks, now) : null;
     const failureOf = (task: string) => {
@@ -207,24 +202,19 @@ export class OperatorQueries {
     const { isExported, receiverUrl } = config.audit;
     const tasks = createBackgroundTaskRepository(db);
     const sending = createAuditSendingRepository(db);
-    const [runs, archiving, encode, index, deliveries, unchainedSeconds, unsentSeconds, unexportedSeconds, migrations] =
-      await Promise.all([
-        tasks.list(),
-        createArchivingRepository(db).countWaiting(),
-        createVersionRepository(db).countDue(maxCounted),
-        createDueIndexRepository(db).countDue(),
-        createDeliveryRepository(db).countDue(),
-        createAuditChainRepository(db).readUnchainedSeconds(),
-        receiverUrl === null ? null : sending.readWaitingSeconds('sent'),
-        isExported ? sending.readWaitingSeconds('exported') : null,
-        createMigrationListRepository(db).list(maxMigrations),
-      ]);
-    const [journals, documents, { backups }, now] = await Promise.all([
-      compactions.countFaultyStacks(),
-      documentChecks.readStatistics(),
-      readBackupStatus(tasks),
-      tasks.readClock(),
-    ]);
+    const runs = await tasks.list();
+    const archiving = await createArchivingRepository(db).countWaiting();
+    const encode = await createVersionRepository(db).countDue(maxCounted);
+    const index = await createDueIndexRepository(db).countDue();
+    const deliveries = await createDeliveryRepository(db).countDue();
+    const unchainedSeconds = await createAuditChainRepository(db).readUnchainedSeconds();
+    const unsentSeconds = receiverUrl === null ? null : await sending.readWaitingSeconds('sent');
+    const unexportedSeconds = isExported ? await sending.readWaitingSeconds('exported') : null;
+    const migrations = await createMigrationListRepository(db).list(maxMigrations);
+    const journals = await compactions.countFaultyStacks();
+    const documents = await documentChecks.readStatistics();
+    const { backups } = await readBackupStatus(tasks);
+    const now = await tasks.readClock();
     const newest = backups?.backups[0];
     const isMade = newest && !readOnly.isFenced && findUnattended(runs, now) === null;
     const iso = (time: Date | null) => time?.toISOString() ?? null;

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import { Type } from 'typebox';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
@@ -6,6 +5,7 @@ import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { archiveTooLarge, maxArchiveBytes } from '../../shared/policies/policy-archives.ts';
 import { bodyEncoding, checkedBody, declaredBytes } from '../platform/http/request-body.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { sendChunks } from '../platform/http/streamed-response.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
 import type { AddressQuery } from './archive-urls.ts';
 import { ArchiveParams, ArchiveQuery } from './policies.schemas.ts';
@@ -84,12 +84,9 @@ function downloadArchive(app: RouteScope, { policyPacks }: Services): void {
       },
     },
     async (request, reply) => {
-      const { sizeBytes, bytes } = await policyPacks.open(idOf(request.params), request.query);
-      const stream = Readable.from(bytes, { objectMode: false });
-      // A generator that never started does not run its `finally`.
-      stream.once('close', () => void bytes.return(undefined).catch(() => {}));
+      const { sizeBytes, bytes } = await policyPacks.open(idOf(request.params), request.query, clientGone(reply));
       // The length exposes a truncated response.
-      return reply.type(archiveType).header('content-length', sizeBytes).send(stream);
+      return sendChunks(reply.header('content-length', sizeBytes), bytes, { contentType: archiveType });
     },
   );
 }

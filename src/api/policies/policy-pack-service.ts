@@ -6,6 +6,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { blobDownloads } from '../platform/slices/blob-downloads.ts';
 import { FairSemaphore, type SemaphoreLimits } from '../platform/slices/fair-semaphore.ts';
 import { type AddressQuery, ArchiveUrls, addressExpired, addressSeconds, archiveUrlPurpose } from './archive-urls.ts';
 import type { CreatePolicyPackRequest, RequiredPolicy } from './policies.schemas.ts';
@@ -42,10 +43,12 @@ export class PolicyPackService {
   readonly #packs: PolicyPackRepository;
   readonly #urls: ArchiveUrls;
   readonly #uploads = new FairSemaphore(uploads);
+  readonly #downloads: FairSemaphore;
 
   constructor(context: ApiContext) {
     this.#context = context;
     this.#packs = packRepository(context.db);
+    this.#downloads = blobDownloads(context.blobs);
     this.#urls = new ArchiveUrls(context.config.publicUrl, () =>
       context.secrets.deriveKeys(context.db, archiveUrlPurpose),
     );
@@ -123,11 +126,16 @@ export class PolicyPackService {
     });
   }
 
-  /** Opens an archive under an address that was admitted. Throws like PolicyArchives.open, and ForbiddenError. */
-  async open(versionId: string, { expires }: AddressQuery) {
-    const opened = await this.#context.policyArchives.open(versionId);
+  /**
+   * Opens an archive under an address that was admitted. `gone`: aborted when the client is. Throws like PolicyArchives.open and
+   * FairSemaphore.take, and ForbiddenError.
+   */
+  async open(versionId: string, { expires }: AddressQuery, gone: AbortSignal | null = null) {
+    const opened = await this.#context.policyArchives.open(versionId, (organization) =>
+      this.#downloads.take(organization, gone),
+    );
     if (opened.at.getTime() / 1000 <= Number(expires)) return opened;
-    await opened.bytes.return(undefined);
+    await opened.bytes[Symbol.asyncIterator]().return?.();
     throw addressExpired();
   }
 

@@ -57,7 +57,7 @@ async function openMany(downloads: StateDownloads, reader: StateReader, who: (at
 }
 
 test('a download that waits for its turn has opened no blob', async () => {
-  const downloads = new StateDownloads();
+  const downloads = new StateDownloads({} as BlobStore);
   const { counts, reader } = stateOf(large);
   const [first] = await openMany(downloads, reader, () => ['slow']);
   const next = start(downloads, reader, 'slow').opened;
@@ -71,7 +71,7 @@ test('a download that waits for its turn has opened no blob', async () => {
 });
 
 test('many tokens of one organization leave connections to the blob store for others', async () => {
-  const downloads = new StateDownloads();
+  const downloads = new StateDownloads({} as BlobStore);
   const { counts, reader } = stateOf(large);
   await openMany(downloads, reader, (at) => [`token${at}`, 'org']);
   const { opened, raw } = start(downloads, reader, 'one more', 'org');
@@ -83,14 +83,14 @@ test('many tokens of one organization leave connections to the blob store for ot
 });
 
 test('states in rows and small ones do not wait', async () => {
-  const downloads = new StateDownloads();
+  const downloads = new StateDownloads({} as BlobStore);
   await openMany(downloads, stateOf(large).reader, () => ['slow']);
   await start(downloads, stateOf(large, false).reader, 'slow').opened;
   await start(downloads, stateOf(mib).reader, 'slow').opened;
 });
 
 test('large outputs wait until clients have earlier ones', async () => {
-  const downloads = new StateDownloads();
+  const downloads = new StateDownloads({} as BlobStore);
   const send = (who: string, bytes = mib) => {
     const raw = Object.assign(new EventEmitter(), { closed: false });
     const reply = { raw } as unknown as FastifyReply;
@@ -114,7 +114,7 @@ test('large outputs wait until clients have earlier ones', async () => {
 test('a download that waits too long fails', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick'] });
   try {
-    const downloads = new StateDownloads();
+    const downloads = new StateDownloads({} as BlobStore);
     const { reader } = stateOf(large);
     await openMany(downloads, reader, () => ['slow']);
     const refused = expect(start(downloads, reader, 'slow').opened).rejects.toThrow(UnavailableError);

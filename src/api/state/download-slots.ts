@@ -1,17 +1,13 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import type { AdmitBlob, StateDocument } from '../../shared/state/state-reader.ts';
 import { gzipDocument } from '../platform/http/gzip-document.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
+import { blobDownloads } from '../platform/slices/blob-downloads.ts';
 import { FairSemaphore, type SemaphoreLimits } from '../platform/slices/fair-semaphore.ts';
-
-/** A slow reader keeps a connection to the blob store, of which a process has 128. Others wait, and get 503 after this time. */
-const limits: SemaphoreLimits = {
-  ...{ atOnce: 96, atOncePerCaller: 64, atOncePerOrganization: 64 },
-  ...{ waiting: 512, waitingPerCaller: 512, waitMs: 20_000 },
-};
 
 /** Outputs are in memory as a whole, up to 8 MiB and more, until their client has them, and while they wait. Small ones do not count. */
 const outputLimits: SemaphoreLimits = {
@@ -30,8 +26,12 @@ interface Download {
 
 /** Keeps connections to the blob store free while states are sent as streams. */
 export class StateDownloads {
-  readonly #downloads = new FairSemaphore(limits);
+  readonly #downloads: FairSemaphore;
   readonly #outputs = new FairSemaphore(outputLimits);
+
+  constructor(blobs: BlobStore) {
+    this.#downloads = blobDownloads(blobs);
+  }
 
   /** What admits the blob of this download. It throws UnavailableError if too many are open, or once the client is gone. */
   of({ caller, organization, reply }: Download): AdmitBlob {

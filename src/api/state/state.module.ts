@@ -20,7 +20,7 @@ import { createSubmitWrite } from './writes/submit-write.ts';
 export function createStateServices(context: ApiContext, reclaim: Reclaim) {
   return {
     states: new StateService(context, reclaim),
-    downloads: new StateDownloads(),
+    downloads: new StateDownloads(context.blobs),
     manualEdits: new ManualEdits(context, reclaim),
     resources: new ResourceService(context),
     versions: new VersionService(context),

@@ -43,7 +43,6 @@ interface BackupParts {
   readonly encryption: BackupEncryption;
   readonly pace: BodyPace;
   readonly onProgress: (progress: BackupProgress) => void;
-  /** Checked between objects. */
   readonly signal: AbortSignal;
 }
 
@@ -95,7 +94,7 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
 }
 
 async function copyAll(parts: BackupParts, id: string, owner: string): Promise<Manifest> {
-  const { copies, encryption, source, target } = parts;
+  const { copies, encryption, signal, target } = parts;
   const recipients = [...encryption.recipients];
   await sweepUploads(target);
   // From now on, a prune deletes no blobs.
@@ -104,7 +103,7 @@ async function copyAll(parts: BackupParts, id: string, owner: string): Promise<M
   const needed = new KeyPages();
   const heads = new KeyPages();
   // Before the snapshot, which then has each batch whose head is copied, unless retention drops it meanwhile.
-  for await (const keys of listAll(source.blobs, headsPrefix)) heads.push(keys);
+  for await (const keys of listAll(parts, headsPrefix)) heads.push(keys);
   await copies.beginSnapshot();
   const bases = await copies.listAuditBases();
   const isKept = (key: string): boolean => {
@@ -117,6 +116,7 @@ async function copyAll(parts: BackupParts, id: string, owner: string): Promise<M
   const migrations = await copies.listMigrations();
   const tables = await copyTables(parts, id);
   for (let page: string[], after = ''; ; after = page.at(-1) as string) {
+    signal.throwIfAborted();
     page = await copies.listReferencedBlobs(after, keysAtOnce);
     needed.push(page);
     if (page.length < keysAtOnce) break;
@@ -124,8 +124,7 @@ async function copyAll(parts: BackupParts, id: string, owner: string): Promise<M
   // Sequences have no snapshot: read last, they are past all rows.
   const sequences = await copies.listSequences();
   await copies.end();
-  for await (const keys of listAll(source.blobs, auditPrefix))
-    needed.push(keys.filter((key) => !key.startsWith(headsPrefix)));
+  for await (const keys of listAll(parts, auditPrefix)) needed.push(keys.filter((key) => !key.startsWith(headsPrefix)));
   const copied = await new BlobCopies(parts, id, known).run(needed);
   const manifest: Manifest = {
     ...{ format: 1, id, takenAt: about.takenAt.toISOString(), finishedAt: new Date().toISOString() },
@@ -140,7 +139,7 @@ async function copyAll(parts: BackupParts, id: string, owner: string): Promise<M
     ...{ migrations, masterKeys: about.masterKeys, tables, sequences, ...copied },
     bytes: tables.reduce((sum, { object }) => sum + object.bytes, copied.blobs.bytes),
   };
-  parts.signal.throwIfAborted();
+  signal.throwIfAborted();
   return manifest;
 }
 
@@ -159,7 +158,8 @@ async function copyTables(
     // Its errors end `packed`, and reach the reader there if one is left.
     pipeline(text, packed).catch(() => {});
     const body = pace.pass(encryption.encrypt(packed));
-    const object = await store(target, backupKeys.table(id, shape.name.replaceAll('"', '')), body, { expectedBytes });
+    const key = backupKeys.table(id, shape.name.replaceAll('"', ''));
+    const object = await store(target, key, body, { expectedBytes, signal });
     tables.push({ ...shape, rows: rows(), object });
     bytes += object.bytes;
     onProgress({ step: 'tables', done: tables.length, total: shapes.length, bytes });
@@ -176,9 +176,10 @@ async function deleteTables(target: BlobStore, id: string): Promise<void> {
   }
 }
 
-async function* listAll(blobs: BlobStore, prefix: string): AsyncGenerator<string[]> {
+async function* listAll({ source, signal }: BackupParts, prefix: string): AsyncGenerator<string[]> {
   for (let after: string | undefined; ; ) {
-    const page = await blobs.list(prefix, after);
+    signal.throwIfAborted();
+    const page = await source.blobs.list(prefix, after);
     yield page.blobs.map(({ key }) => key);
     if (page.next === null) return;
     after = page.next;
@@ -258,7 +259,7 @@ class BlobCopies {
 
   /** Null: no store has it with its hash. */
   async #copyAnew(key: string): Promise<BlobCopy | null> {
-    const { pace, encryption, source, target } = this.#parts;
+    const { pace, encryption, signal, source, target } = this.#parts;
     const checked = await openChecked(source, key);
     if (checked.body === null) {
       (checked.state === 'missing' ? this.#missing : this.#wrong).push(key);
@@ -267,7 +268,8 @@ class BlobCopies {
     if (checked.state === 'unchecked') this.#unchecked++;
     const meter = new Meter();
     const targetKey = this.#prefix + key;
-    const stored = await store(target, targetKey, pace.pass(encryption.encrypt(meter.pass(checked.body))));
+    const body = pace.pass(encryption.encrypt(meter.pass(checked.body)));
+    const stored = await store(target, targetKey, body, { signal });
     this.#fresh.push([targetKey]);
     this.#written += stored.bytes;
     this.#unlisted += stored.bytes;

@@ -10,9 +10,11 @@ import {
 import type { Logger } from '../platform/logger/logger.ts';
 import type { ReadOnlyMode } from '../platform/read-only/read-only-mode.ts';
 import type { CheckClaim } from '../state/checkpoints/byte-check-repository.ts';
+import { wholeLimitBytes } from '../state/checkpoints/document-codec.ts';
 import type { DocumentCopies, Proof } from '../state/checkpoints/document-copies.ts';
 import { findDamage, isDamage } from '../state/checkpoints/document-damage.ts';
 import type { DocumentStore } from '../state/checkpoints/document-store.ts';
+import { resume, whenEnded } from '../state/checkpoints/opened-bytes.ts';
 import type { ArchiveRow, PolicyArchiveRepository } from './policy-archive-repository.ts';
 
 /** An archive holds a program of some files, without its dependencies. */
@@ -69,28 +71,35 @@ export class PolicyArchives {
   }
 
   /**
-   * Opens the archive of a published version and reads its first chunk. `at`: now, by the clock of the database. Throws
-   * NotFoundError, ArchiveDamagedError and what the blob store throws.
+   * Opens the archive of a published version and reads its first chunk. `admit` is called with the organization before a blob is opened for a
+   * stream, and returns what to call once it is closed. `at`: now, by the clock of the database. `bytes` must be read or returned once. Throws
+   * NotFoundError, ArchiveDamagedError, and what `admit` and the blob store throw.
    */
   async open(
     versionId: string,
-  ): Promise<{ readonly sizeBytes: number; readonly at: Date; readonly bytes: AsyncGenerator<Buffer> }> {
-    const archive = await this.#rows.find(versionId);
-    if (!archive?.isPublished) throw new NotFoundError('This version of the policy pack was removed');
-    let chunks = this.#documents.open(archive);
-    const first = await chunks.next().catch(async (error: unknown) => {
-      await this.#assertRight(archive, error);
-      chunks = this.#documents.open(archive);
-      return chunks.next().catch((again: unknown) => this.#refuse(archive, again));
-    });
-    const bytes = async function* (refuse: (error: unknown) => Promise<never>): AsyncGenerator<Buffer> {
-      try {
-        for (let next = first; !next.done; next = await chunks.next().catch(refuse)) yield next.value;
-      } finally {
-        await chunks.return(undefined);
-      }
-    };
-    return { sizeBytes: archive.sizeBytes, at: archive.now, bytes: bytes((error) => this.#refuse(archive, error)) };
+    admit?: (organization: string) => Promise<() => void>,
+  ): Promise<{ readonly sizeBytes: number; readonly at: Date; readonly bytes: AsyncIterable<Buffer> }> {
+    let archive = await this.#findPublished(versionId);
+    const isStreamed = archive.blobKey !== null && archive.sizeBytes > wholeLimitBytes;
+    const end = isStreamed && admit ? await admit(archive.organization) : null;
+    try {
+      // It may have been removed meanwhile.
+      if (end) archive = await this.#findPublished(versionId);
+      let chunks = this.#documents.open(archive);
+      const first = await chunks.next().catch(async (error: unknown) => {
+        await this.#assertRight(archive, error);
+        chunks = this.#documents.open(archive);
+        return chunks.next().catch((again: unknown) => this.#refuse(archive, again));
+      });
+      const rest = {
+        next: () => chunks.next().catch((error: unknown) => this.#refuse(archive, error)),
+        return: () => chunks.return(undefined),
+      };
+      return { sizeBytes: archive.sizeBytes, at: archive.now, bytes: resume(first, whenEnded(rest, end)) };
+    } catch (error) {
+      end?.();
+      throw error;
+    }
   }
 
   /** Reads an archive, and changes nothing. Throws what the blob store throws. */
@@ -134,6 +143,12 @@ export class PolicyArchives {
   /** See PolicyArchiveRepository. */
   readStatistics() {
     return this.#rows.readStatistics();
+  }
+
+  async #findPublished(versionId: string): Promise<ArchiveRow> {
+    const archive = await this.#rows.find(versionId);
+    if (!archive?.isPublished) throw new NotFoundError('This version of the policy pack was removed');
+    return archive;
   }
 
   #prove(archive: ArchiveRow, repairs = true): Promise<Proof> {

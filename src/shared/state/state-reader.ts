@@ -11,6 +11,7 @@ import { type ChunkRepository, createChunkRepository } from './checkpoints/chunk
 import { wholeLimitBytes } from './checkpoints/document-codec.ts';
 import type { DocumentReader } from './checkpoints/document-reader.ts';
 import { DocumentMissingError } from './checkpoints/document-store.ts';
+import { resume, whenEnded } from './checkpoints/opened-bytes.ts';
 import { type CompactionRepository, createCompactionRepository } from './journal/compaction-repository.ts';
 import type { JournalCompactor } from './journal/journal-compactor.ts';
 import { describeFault, type JournalFault } from './journal/journal-fault.ts';
@@ -39,9 +40,6 @@ export interface StateDocument {
 
 /** Waits until the blob of a large document may be opened, and returns what to call once it is closed. */
 export type AdmitBlob = () => Promise<() => void>;
-
-/** The bytes of an opened document. */
-type Bytes = Required<Pick<AsyncIterator<Buffer, undefined>, 'next' | 'return'>>;
 
 /** The rows that an attempt reads, all from the same server. */
 interface Rows {
@@ -236,45 +234,4 @@ function describeWarnings(update: UpdateRow, warning: string | null): string | n
 
 function asFault({ id, ...update }: UpdateRow): JournalFault {
   return { updateId: id, ...update };
-}
-
-/** The bytes; calls `end` once they are read, have failed or are given up. */
-function whenEnded(bytes: AsyncGenerator<Buffer>, end: (() => void) | null): Bytes {
-  return {
-    next: async () => {
-      try {
-        const step = await bytes.next();
-        if (step.done) end?.();
-        return step;
-      } catch (error) {
-        end?.();
-        throw error;
-      }
-    },
-    return: async () => {
-      try {
-        return await bytes.return(undefined);
-      } finally {
-        end?.();
-      }
-    },
-  };
-}
-
-/**
- * Iterates the chunk that was already read and then the rest. Not a generator: returning an unstarted generator would not close
- * `rest`.
- */
-function resume(first: IteratorResult<Buffer>, rest: Bytes): AsyncIterable<Buffer> {
-  let pending: IteratorResult<Buffer> | null = first;
-  return {
-    [Symbol.asyncIterator]: () => ({
-      next: async () => {
-        const step = pending ?? (await rest.next());
-        pending = null;
-        return step;
-      },
-      return: () => rest.return(),
-    }),
-  };
 }

@@ -6,6 +6,7 @@ import {
   type RightsNotification,
 } from '../../../shared/events/live/notification.ts';
 import type { NotificationChannel } from '../../../shared/platform/db/notification-channel.ts';
+import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { type LiveMessage, LiveStream } from './live-stream.ts';
 import { NotificationLog } from './notification-log.ts';
@@ -96,7 +97,7 @@ export class LiveHub {
    */
   async subscribe(topics: readonly LiveTopic[], after: string | null, cut: () => void): Promise<LiveStream> {
     this.#channel.open();
-    if (!this.#isDraining) this.#timer ??= setInterval(() => this.#check(), checkMs).unref();
+    if (!this.#isDraining) this.#timer ??= outsideCalls(() => setInterval(() => this.#check(), checkMs).unref());
     // Without a database, the stream asks for a full refetch once the database is back.
     const wait = setTimeout(this.#opened.resolve, openMs);
     await this.#opened.promise;

@@ -3,6 +3,7 @@ import type { NotificationSender } from '../../../shared/events/live/notificatio
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { mapDatabaseError } from '../../../shared/platform/db/sqlstate.ts';
 import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
+import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import type { CallTarget } from '../../access/authorize-call.ts';
@@ -85,7 +86,7 @@ export class LiveService {
       const checkAt = isSure ? nextCheck() : performance.now();
       const watching = { viewer, organizationIds, share, topics: namesOf(topics), checkAt, isChecking: false };
       this.#watching.set(stream, watching);
-      this.#timer ??= setInterval(() => this.#checkDue(), tickMs).unref();
+      this.#timer ??= outsideCalls(() => setInterval(() => this.#checkDue(), tickMs).unref());
       return stream;
     } catch (error) {
       share.end();

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.ts';
 
 interface Pending<Query> {
   readonly query: Query;
@@ -37,7 +38,7 @@ export class LookupBatches<Query> {
     const result = Promise.withResolvers<boolean>();
     this.#waiting.set(key, { query, source, result });
     this.#bySource.set(source, own + 1);
-    if (!this.#isRunning) void this.#run();
+    if (!this.#isRunning) void outsideCalls(() => this.#run());
     return result.promise;
   }
 

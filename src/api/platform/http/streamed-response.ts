@@ -32,7 +32,7 @@ export function registerHeads(app: FastifyInstance): void {
  */
 export async function sendChunks(
   reply: FastifyReply,
-  chunks: AsyncGenerator<string | Buffer>,
+  chunks: AsyncIterable<string | Buffer>,
   {
     contentType = 'application/json; charset=utf-8',
     stallMs = defaultStallMs,
@@ -74,7 +74,7 @@ function reset({ raw, request }: FastifyReply): void {
   if (request.raw.httpVersion === '1.0' && !(raw.socket instanceof TLSSocket)) raw.socket?.resetAndDestroy();
 }
 
-async function* joinChunks(chunks: AsyncGenerator<string | Buffer>): AsyncGenerator<Buffer> {
+async function* joinChunks(chunks: AsyncIterable<string | Buffer>): AsyncGenerator<Buffer> {
   const json = new JsonBytes();
   for await (const chunk of chunks) {
     if (json.length === 0 && typeof chunk !== 'string' && chunk.length >= minWriteBytes) {

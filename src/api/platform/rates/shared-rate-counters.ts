@@ -1,4 +1,5 @@
 import type { RateCounterReport } from '../../../shared/identity/rate-counter-repository.ts';
+import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 
 /** A source of counted events, such as a client's address, with the number allowed per minute. */
@@ -140,13 +141,15 @@ export class SharedRateCounters {
   #reportSoon(): void {
     if (this.#isClosed || this.#timer || this.#reporting || this.#due.size === 0) return;
     const waitMs = Math.max(0, this.#lastReport + this.#reportEveryMs - performance.now());
-    this.#timer = setTimeout(() => {
-      this.#timer = null;
-      this.#reporting = this.#sendReports().finally(() => {
-        this.#reporting = null;
-        this.#reportSoon();
-      });
-    }, waitMs);
+    this.#timer = outsideCalls(() =>
+      setTimeout(() => {
+        this.#timer = null;
+        this.#reporting = this.#sendReports().finally(() => {
+          this.#reporting = null;
+          this.#reportSoon();
+        });
+      }, waitMs),
+    );
     this.#timer.unref();
   }
 

@@ -1,3 +1,5 @@
+import { runFirst } from '../../../shared/platform/db/connection-gate.ts';
+import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { UpdateQueueRepository } from '../../../shared/updates/update-queue-repository.ts';
 
@@ -30,7 +32,7 @@ export class ProcessRenewal {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => this.#begin(), renewMs).unref();
+    this.#timer ??= outsideCalls(() => setInterval(() => runFirst(() => this.#begin()), renewMs).unref());
   }
 
   stop(): void {

@@ -1,3 +1,4 @@
+import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
 
@@ -20,7 +21,7 @@ export class StackReclaims {
   /** Reclaims the stack unless that already happens, and calls `onReclaimed` afterwards. Does nothing if too many reclaims run. */
   begin(stackId: string, onReclaimed: () => void): void {
     if (this.#running.has(stackId) || this.#running.size >= maxReclaims) return;
-    const reclaim = this.#reclaim(stackId)
+    const reclaim = outsideCalls(() => this.#reclaim(stackId))
       .then(onReclaimed)
       .catch((error: unknown) =>
         this.#logger.warn({ err: error, stackId }, 'update queue: a stack could not be reclaimed'),

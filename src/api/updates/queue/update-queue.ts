@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { runFirst } from '../../../shared/platform/db/connection-gate.ts';
 import type { Database } from '../../../shared/platform/db/database.ts';
 import type { Notifications } from '../../../shared/platform/db/notification-listener.ts';
+import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import {
   createUpdateQueueRepository,
@@ -199,7 +201,7 @@ export class UpdateQueue {
   #start(): void {
     this.#notifications ??= this.#db.listen(updateQueueChannel, (message) => this.#hear(message));
     this.#renewal.start();
-    this.#timer ??= setInterval(() => this.#beginCheck(), checkMs).unref();
+    this.#timer ??= outsideCalls(() => setInterval(() => runFirst(() => this.#beginCheck()), checkMs).unref());
   }
 
   #beginCheck(): void {
@@ -287,15 +289,13 @@ export class UpdateQueue {
 
   #supersede(id: string): void {
     const call = this.#waiting.get(id);
-    if (!call) return;
-    call.isSuperseded = true;
-    call.wake();
+    if (call) call.isSuperseded = true;
+    call?.wake();
   }
 
   #notify(id: string): void {
     const call = this.#waiting.get(id);
-    if (!call) return;
-    call.isNext = true;
-    call.wake();
+    if (call) call.isNext = true;
+    call?.wake();
   }
 }

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { outsideCalls } from '../lifecycle/outside-calls.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import type { PostgresConnection, PostgresConnector } from './postgres-connector.ts';
 
 const retryMs = 1_000;
+const listenMs = 5_000;
 const sendMs = 5_000;
 const closeMs = 1_000;
 
@@ -82,7 +84,7 @@ export class NotificationChannel {
 
   #connect(): Promise<PostgresConnection> {
     if (this.#isClosed) return Promise.reject(new Error('The channel is closed'));
-    this.#connection ??= this.#connectNow().catch((error: unknown) => {
+    this.#connection ??= outsideCalls(() => this.#connectNow()).catch((error: unknown) => {
       this.#connection = undefined;
       throw error;
     });
@@ -112,7 +114,7 @@ export class NotificationChannel {
   async #startListening(opened: PostgresConnection): Promise<void> {
     if (this.#listening === opened) return;
     try {
-      await opened.client.query(`listen ${opened.client.escapeIdentifier(this.#name)}`);
+      await listen(opened, this.#name);
     } catch (error) {
       opened.destroy();
       throw error;
@@ -126,4 +128,10 @@ export class NotificationChannel {
     listener.onOpen(this.#openedBefore.has(listener));
     this.#openedBefore.add(listener);
   }
+}
+
+/** Listens on a channel. The session has no limit of the time that a statement may take. */
+export async function listen({ client }: PostgresConnection, channel: string): Promise<void> {
+  const listening = client.query(`listen ${client.escapeIdentifier(channel)}`);
+  await withTimeout(listening, listenMs, () => new Error(`Postgres has not answered LISTEN within ${listenMs} ms`));
 }

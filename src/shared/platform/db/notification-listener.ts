@@ -1,3 +1,5 @@
+import { outsideCalls } from '../lifecycle/outside-calls.ts';
+import { listen } from './notification-channel.ts';
 import type { PostgresConnection, PostgresConnector } from './postgres-connector.ts';
 
 const retryMs = 1_000;
@@ -36,13 +38,13 @@ export function listenOn(
     });
     opened.client.once('end', retry);
     try {
-      await opened.client.query(`listen ${opened.client.escapeIdentifier(channel)}`);
+      await listen(opened, channel);
     } catch (error) {
       opened.destroy();
       throw error;
     }
   };
-  connect();
+  outsideCalls(connect);
   return {
     close: async () => {
       isClosed = true;

@@ -1,15 +1,12 @@
 import { type Reservation, StallTimer } from './arriving-body.ts';
+import { type ArrivingBody, BudgetSums } from './budget-sums.ts';
 import {
-  type ArrivingBody,
-  type BudgetState,
   type BudgetTimes,
   chooseEvictions,
   defaultBudgetTimes,
-  isOverLimit,
   maxWaitingPerKey,
   mayAcquire,
   mayWait,
-  usedByKey,
 } from './in-flight-rules.ts';
 import { BudgetExhaustedError, ReservationLostError } from './payload-store.ts';
 
@@ -85,8 +82,8 @@ export class MemoryInFlightBudget {
     return this.#arriving.reduce((sum, { held }) => sum + held, used);
   }
 
-  get heldByKey(): Map<string, number> {
-    return usedByKey(this.#state(), new Set());
+  get heldByKey(): ReadonlyMap<string, number> {
+    return this.#sums().used;
   }
 
   /** Returns a reservation for a body of `claim` bytes. */
@@ -98,11 +95,12 @@ export class MemoryInFlightBudget {
     if (reservation.evicted) throw new ReservationLostError();
     reservation.gone?.throwIfAborted();
     if (!this.#arriving.includes(reservation)) this.#arriving.push(reservation);
-    if (mayAcquire(this.#state(), reservation, bytes)) {
+    const sums = this.#sums();
+    if (mayAcquire(sums, reservation, bytes)) {
       reservation.held += bytes;
       return;
     }
-    if (reservation.held === 0 && !reservation.waits && !mayWait(this.#state(), reservation, bytes))
+    if (reservation.held === 0 && !reservation.waits && !mayWait(sums, reservation, bytes))
       throw new BudgetExhaustedError();
     if (reservation.held === 0 && this.#waitingOf(reservation.fairnessKey) >= maxWaitingPerKey)
       throw new BudgetExhaustedError();
@@ -149,35 +147,46 @@ export class MemoryInFlightBudget {
     return this.#arriving.filter((each) => each.held === 0 && each.waiting && each.fairnessKey === fairnessKey).length;
   }
 
-  #state(): BudgetState<MemoryReservation> {
-    return { capacity: this.#capacity, complete: this.#complete, arriving: this.#arriving };
+  #sums(): BudgetSums<MemoryReservation> {
+    return new BudgetSums({ capacity: this.#capacity, complete: this.#complete, arriving: this.#arriving });
   }
 
   /** Grants capacity to waiting bodies, oldest first. Refuses bodies that waited too long, and evicts bodies to free capacity. */
   #resolveWaits(): void {
     const now = performance.now();
+    let sums = this.#sums();
+    let staying = withoutEvicted(sums);
     for (const reservation of [...this.#arriving]) {
       const { waiting } = reservation;
       if (!waiting || reservation.blockedSince === null) continue;
-      if (mayAcquire(this.#state(), reservation, waiting.bytes)) {
+      if (mayAcquire(sums, reservation, waiting.bytes)) {
         reservation.held += waiting.bytes;
         stopWaiting(reservation);
         waiting.resolve();
+        sums = this.#sums();
+        staying = withoutEvicted(sums);
         continue;
       }
       const limit = reservation.waits ? this.#times.waitMs : this.#times.yieldingWaitMs;
       if (now - reservation.blockedSince >= limit) {
         stopWaiting(reservation);
-        waiting.reject(new BudgetExhaustedError(isOverLimit(this.#state(), reservation, waiting.bytes)));
+        waiting.reject(new BudgetExhaustedError(sums.isOverLimit(reservation, waiting.bytes)));
         continue;
       }
-      for (const evicted of chooseEvictions(this.#state(), reservation, waiting.bytes, now, this.#times.patience))
-        evict(evicted);
+      const evictions = chooseEvictions(staying, reservation, waiting.bytes, now, this.#times.patience);
+      if (evictions.length === 0) continue;
+      for (const evicted of evictions) evict(evicted);
+      staying = withoutEvicted(sums);
     }
     if (this.#arriving.some(({ waiting }) => waiting)) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
+}
+
+function withoutEvicted(sums: BudgetSums<MemoryReservation>): BudgetSums<MemoryReservation> {
+  const evicted = sums.budget.arriving.filter((each) => each.evicted);
+  return evicted.length > 0 ? sums.without(evicted) : sums;
 }
 
 function stopWaiting(reservation: MemoryReservation): void {

@@ -4,8 +4,6 @@ import { type BudgetTimes, defaultBudgetTimes, maxWaitingPerKey } from './in-fli
 import { BudgetExhaustedError, type PayloadOptions, ReservationLostError } from './payload-store.ts';
 import type { RedisBudgetTimes, RedisInFlightBudget } from './redis-in-flight-budget.ts';
 
-const budgetPollMs = 200;
-
 /** The times of a payload store in Redis, in ms. */
 export interface RedisPayloadTimes extends BudgetTimes, RedisBudgetTimes {
   /** How often a process renews its bodies, and repeats releases. */
@@ -86,15 +84,17 @@ export class OwnBody implements Reservation {
     try {
       for (;;) {
         this.#gone?.throwIfAborted();
-        const result = this.lost ? 'lost' : await this.budget.acquire(this, bytes, this.isInside);
+        if (this.lost) throw new ReservationLostError();
+        const { result, pauseMs } = await this.budget.acquire(this, bytes, this.isInside);
         if (result === 'lost') throw new ReservationLostError();
         if (result === 'refused') throw new BudgetExhaustedError();
         // A body that waits has its position in the queue from here on.
         this.isInside = true;
         if (result === 'acquired') return;
-        if (performance.now() >= deadline) throw new BudgetExhaustedError(result === 'key limit');
+        const leftMs = deadline - performance.now();
+        if (leftMs <= 0) throw new BudgetExhaustedError(result === 'key limit');
         endWait ??= this.#waiting.enter(this.fairnessKey);
-        await sleep(budgetPollMs);
+        await sleep(Math.min(pauseMs, Math.max(leftMs, 1)));
       }
     } finally {
       endWait?.();

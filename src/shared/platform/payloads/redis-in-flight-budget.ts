@@ -11,41 +11,18 @@ local function releaseComplete(key, bytes)
 end
 `;
 
-/**
- * Loads the state of one in-flight budget across all processes: a hash of the arriving bodies, the bytes of complete bodies by fairness key (`share`
- * in Redis), and the expiry and key of each complete body. Uses the clock of Redis, since the clocks of the processes may differ.
- * Reservations of a dead process are removed when they expire.
- */
-const loadScript = `${releaseScript}
+/** One arriving body. Uses the clock of Redis, since the clocks of the processes may differ. */
+const bodyScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 100)) do
-  redis.call('ZREM', KEYS[3], member)
-  releaseComplete(string.match(member, '^(.*):(%d+)$'))
+local function decode(key, text)
+  local body = cjson.decode(text)
+  body.key = key
+  if body.expires > now then return body end
 end
-local budget = { complete = {}, arriving = {} }
-local sums = redis.call('HGETALL', KEYS[2])
-for at = 1, #sums, 2 do budget.complete[sums[at]] = tonumber(sums[at + 1]) end
-local arriving = budget.arriving
-local fields = redis.call('HGETALL', KEYS[1])
-for at = 1, #fields, 2 do
-  local body = cjson.decode(fields[at + 1])
-  body.key = fields[at]
-  if body.expires <= now then
-    redis.call('HDEL', KEYS[1], body.key)
-  else
-    arriving[#arriving + 1] = body
-  end
-end
-local function older(one, other)
-  if one.since ~= other.since then return one.since < other.since end
-  return one.key < other.key
-end
-table.sort(arriving, older)
 local function find(key)
-  for _, body in ipairs(arriving) do
-    if body.key == key then return body end
-  end
+  local text = redis.call('HGET', KEYS[1], key)
+  return text and decode(key, text)
 end
 local function save(body)
   local key = body.key
@@ -58,32 +35,61 @@ local function keepKeys(life)
 end
 `;
 
-/** Applies the rules, and returns an `AcquireResult`. */
+/**
+ * Loads the state of one in-flight budget across all processes: a hash of the arriving bodies, the bytes of complete bodies by fairness key (`share`
+ * in Redis), and the expiry and key of each complete body. Reservations of a dead process are removed when they expire.
+ */
+const loadScript = `${releaseScript}${bodyScript}
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 100)) do
+  redis.call('ZREM', KEYS[3], member)
+  releaseComplete(string.match(member, '^(.*):(%d+)$'))
+end
+local budget = { complete = {}, arriving = {} }
+local complete = redis.call('HGETALL', KEYS[2])
+for at = 1, #complete, 2 do budget.complete[complete[at]] = tonumber(complete[at + 1]) end
+local arriving = budget.arriving
+local fields = redis.call('HGETALL', KEYS[1])
+for at = 1, #fields, 2 do
+  local body = decode(fields[at], fields[at + 1])
+  if body then arriving[#arriving + 1] = body else redis.call('HDEL', KEYS[1], fields[at]) end
+end
+local function older(one, other)
+  if one.since ~= other.since then return one.since < other.since end
+  return one.key < other.key
+end
+table.sort(arriving, older)
+`;
+
+/** Applies the rules, and returns an `AcquireResult`, how many bodies wait, and how many of them are older; 0 if none of them has the key. */
 const acquireScript = `${loadScript}${inFlightScript}
 local request = cjson.decode(ARGV[1])
 local bytes = request.bytes
 budget.capacity = request.capacity
-local body = find(request.key)
+local body
+for _, each in ipairs(arriving) do
+  if each.key == request.key then body = each end
+end
 if not body then
-  if request.mode == 'inside' then return 'lost' end
+  if request.mode == 'inside' then return { 'lost', 0, 0 } end
   body = {
     key = request.key, since = now, held = 0, claim = request.claim, yields = request.yields, share = request.share, limit = request.limit,
     blocked = 0, stalled = false, leaves = false
   }
   arriving[#arriving + 1] = body
 end
-if body.leaves then return 'lost' end
+if body.leaves then return { 'lost', 0, 0 } end
 
 local result = 'no-budget'
 body.stalled = false
-if mayAcquire(budget, body, bytes, {}) then
+local sums = sumUp(budget, {})
+if mayAcquire(sums, body, bytes) then
   result = 'acquired'
   body.held = body.held + bytes
   body.blocked = 0
-elseif request.mode == 'refuse' and not mayWait(budget, body, bytes) then
-  return 'refused'
+elseif request.mode == 'refuse' and not mayWait(sums, body, bytes) then
+  return { 'refused', 0, 0 }
 else
-  if isOverLimit(budget, body, bytes, {}) then result = 'key limit' end
+  if isOverLimit(sums, body, bytes) then result = 'key limit' end
   if body.blocked == 0 then body.blocked = now end
   for _, evicted in ipairs(chooseEvictions(budget, body, bytes, now, request.withYielding, request.withOthers)) do
     evicted.leaves = true
@@ -93,13 +99,29 @@ end
 body.expires = now + request.life
 save(body)
 keepKeys(request.jobLife)
-return result`;
+
+local waiting, ahead, isFirst = 0, 0, true
+for _, each in ipairs(arriving) do
+  if each.blocked > 0 then
+    if each == body then ahead = (isFirst or body.held > 0) and 0 or waiting end
+    if each.share == body.share then isFirst = false end
+    waiting = waiting + 1
+  end
+end
+return { result, waiting, ahead }`;
 
 /** Result of `acquire`. `key limit`: the body waits for others of its own key. `lost`: it no longer has a reservation. */
 type AcquireResult = 'acquired' | 'no-budget' | 'key limit' | 'refused' | 'lost';
 
+const pollMs = 200;
+const maxPollMs = 5_000;
+/** Each attempt loads all bodies. With this pause per body that waits, their attempts together leave most of Redis's time to others. */
+const pollMsPerWaiting = 1.5;
+/** The oldest bodies, and the oldest of each key, try most often. */
+const aheadPerPoll = 8;
+
 /** Renews an arriving body and its chunks. Returns 0 if its reservation is lost. */
-const renewScript = `${loadScript}
+const renewScript = `${bodyScript}
 local body = find(ARGV[1])
 if not body or body.leaves then return 0 end
 body.expires = now + ARGV[2]
@@ -111,7 +133,7 @@ end
 return 1`;
 
 /** Marks a body as complete for the maximum life of its job. Returns 0 if its reservation or one of its chunks is lost. */
-const keepScript = `${loadScript}
+const keepScript = `${bodyScript}
 local body = find(ARGV[1])
 if not body then return 0 end
 for at = 6, #KEYS do
@@ -191,8 +213,15 @@ export class RedisInFlightBudget {
     this.#times = times;
   }
 
-  /** Acquires `bytes` for a body. `refused` is only for a body that is not inside yet and may not wait. */
-  async acquire(reservation: RedisReservation, bytes: number, isInside: boolean): Promise<AcquireResult> {
+  /**
+   * Acquires `bytes` for a body. `refused` is only for a body that is not inside yet and may not wait. One that waits tries again after
+   * `pauseMs`.
+   */
+  async acquire(
+    reservation: RedisReservation,
+    bytes: number,
+    isInside: boolean,
+  ): Promise<{ result: AcquireResult; pauseMs: number }> {
     const { patience, lifeMs, jobLifeMs } = this.#times;
     const request = {
       key: reservation.key,
@@ -207,7 +236,9 @@ export class RedisInFlightBudget {
       jobLife: jobLifeMs,
       ...patience,
     };
-    return (await this.#run(acquireScript, [], [JSON.stringify(request)])) as AcquireResult;
+    const answer = await this.#run(acquireScript, [], [JSON.stringify(request)]);
+    const [result, waiting, ahead] = answer as [AcquireResult, number, number];
+    return { result, pauseMs: pauseMs(waiting, ahead) };
   }
 
   /** Renews the body and its chunks, and publishes whether its sender has stalled. Returns false if its reservation is lost. */
@@ -257,4 +288,8 @@ export class RedisInFlightBudget {
       this.#redis.eval(script, this.#keys.length + keys.length, ...this.#keys, ...keys, ...values),
     );
   }
+}
+
+function pauseMs(waiting: number, ahead: number): number {
+  return Math.min(Math.max(pollMs, pollMsPerWaiting * waiting) * (1 + ahead / aheadPerPoll), maxPollMs);
 }

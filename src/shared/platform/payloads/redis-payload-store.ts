@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chunkKeyBytes, encryptChunk, openChunk, tagBytes } from '../crypto/encrypted-chunk.ts';
 import { UnavailableError } from '../errors/errors.ts';
+import { outsideCalls } from '../lifecycle/outside-calls.ts';
 import { isCluster, type RedisConnection, redisCall, untilReady } from '../redis/redis.ts';
 import { SetChunkCommand } from '../redis/set-chunk-command.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
@@ -164,7 +165,7 @@ export class RedisPayloadStore implements PayloadStore {
   }
 
   #start(): void {
-    this.#renewal ??= setInterval(() => void this.#renewAll(), this.#times.renewMs).unref();
+    this.#renewal ??= outsideCalls(() => setInterval(() => void this.#renewAll(), this.#times.renewMs).unref());
   }
 
   #stopIfIdle(): void {

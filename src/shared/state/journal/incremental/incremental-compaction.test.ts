@@ -1,6 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { until } from '../../../../../testkit/until.ts';
+import { isFirst, runFirst } from '../../../platform/db/connection-gate.ts';
 import { createLogger } from '../../../platform/logger/logger.ts';
+import { currentRequest, forRequest } from '../../../platform/logger/request-lines.ts';
 import { IncrementalCompaction } from './incremental-compaction.ts';
 
 const logger = createLogger({ level: 'silent' });
@@ -64,4 +66,15 @@ test('closing waits for the running compaction and starts no other', async () =>
   await closing;
   incremental.request('c');
   expect([started, incremental.waiting]).toEqual([['a'], 0]);
+});
+
+test('a compaction belongs to no call, whoever requests it', async () => {
+  const seen: unknown[] = [];
+  const incremental = new IncrementalCompaction(async (updateId) => {
+    seen.push([updateId, isFirst(), currentRequest()]);
+  }, logger);
+  runFirst(() => forRequest('a call', () => incremental.request('a')));
+  await until(() => seen.length > 0, 'the compaction');
+  expect(seen).toEqual([['a', false, undefined]]);
+  await incremental.close();
 });

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { outsideCalls } from '../../../platform/lifecycle/outside-calls.ts';
 import type { Logger } from '../../../platform/logger/logger.ts';
 
 /** Requests beyond this number are forgotten: the compaction at the end applies all entries anyway. */
@@ -33,7 +34,7 @@ export class IncrementalCompaction {
   request(updateId: string): void {
     if (this.#closed.signal.aborted || this.#waiting.size >= maxWaiting) return;
     this.#waiting.add(updateId);
-    this.#running ??= this.#run();
+    this.#running ??= outsideCalls(() => this.#run());
   }
 
   /** The update has ended: there is nothing to prepare any more. */

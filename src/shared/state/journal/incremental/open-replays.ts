@@ -64,6 +64,10 @@ export class OpenReplays {
     return this.#kept.has(updateId) || this.#inUse.has(updateId);
   }
 
+  isInUse(updateId: string): boolean {
+    return this.#inUse.has(updateId);
+  }
+
   /**
    * Runs `work` with the update's kept replay, or null if there is none. Keeps the replay that `work` returns as `keep`, if it fits;
    * any other one is closed, also when `work` throws. Calls for one update run one after another.

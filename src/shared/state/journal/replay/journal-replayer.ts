@@ -86,6 +86,8 @@ export class JournalReplayer {
    * compaction goes on from there, if this process runs it. Entries behind a gap are left for later, since a replay cannot go back.
    */
   async advance(updateId: string): Promise<void> {
+    // A compaction catches up anyway, and may then upload for long, while other updates wait for this.
+    if (this.#open.isInUse(updateId)) return;
     await this.#open.use(updateId, async (kept) => ({
       result: undefined,
       keep: kept

@@ -1,0 +1,43 @@
+/** The bytes of an opened document. */
+export type Bytes = Required<Pick<AsyncIterator<Buffer, undefined>, 'next' | 'return'>>;
+
+/** The bytes; calls `end` once they are read, have failed or are given up. */
+export function whenEnded(bytes: Bytes, end: (() => void) | null): Bytes {
+  return {
+    next: async () => {
+      try {
+        const step = await bytes.next();
+        if (step.done) end?.();
+        return step;
+      } catch (error) {
+        end?.();
+        throw error;
+      }
+    },
+    return: async () => {
+      try {
+        return await bytes.return();
+      } finally {
+        end?.();
+      }
+    },
+  };
+}
+
+/**
+ * Iterates the chunk that was already read and then the rest. Not a generator: returning an unstarted generator would not close
+ * `rest`.
+ */
+export function resume(first: IteratorResult<Buffer>, rest: Bytes): AsyncIterable<Buffer> {
+  let pending: IteratorResult<Buffer> | null = first;
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: async () => {
+        const step = pending ?? (await rest.next());
+        pending = null;
+        return step;
+      },
+      return: () => rest.return(),
+    }),
+  };
+}
