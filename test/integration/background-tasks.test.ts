@@ -84,6 +84,32 @@ describe('a claim', () => {
     }
   });
 
+  test('of a task whose runs end with their processes waits for its time', async () => {
+    const daily = { ...times, everySeconds: 86_400 };
+    const killed = (ago: string) =>
+      query(
+        app,
+        `update maintenance_runs set claimed_until = clock_timestamp() - interval '1 second', last_started_at = clock_timestamp() - $1::interval`,
+        [ago],
+      );
+    for (const holder of [one, two, one, two]) {
+      expect(await runs().claim('x', holder, daily)).not.toBeNull();
+      await killed('20 minutes');
+      expect(await runs().claim('x', holder, daily)).toBeNull();
+      await killed('25 hours');
+    }
+    expect((await runs().list()).map(({ failedAt }) => failedAt !== null)).toEqual([true]);
+    // One after a reported failure is repeated soon, the next one not.
+    await runs().claim('x', one, daily);
+    await runs().releaseFailed('x', one, 'no disk');
+    await killed('20 minutes');
+    expect(await runs().claim('x', two, daily)).not.toBeNull();
+    await killed('20 minutes');
+    expect(await runs().claim('x', one, daily)).not.toBeNull();
+    await killed('20 minutes');
+    expect(await runs().claim('x', two, daily)).toBeNull();
+  });
+
   test('of a task that failed shows the failure until no process has had the task for a day', async () => {
     const failures = async () => (await runs().list()).map(({ failedAt }) => failedAt !== null);
     const ago = (interval: string) =>

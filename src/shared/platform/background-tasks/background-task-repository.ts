@@ -39,8 +39,9 @@ export function createBackgroundTaskRepository(db: Queryable) {
   return {
     /**
      * Claims a task for `claimSeconds` if no other process holds it and its last run either started at least `everySeconds` ago or saved a position
-     * to resume from. After a failed run, ten minutes are enough. Ignores times in the future: the clock was set back. Returns null if the task is
-     * not due or held by another process. A run that never ended has failed if the one before it did not end either: it may kill its process.
+     * to resume from. Ten minutes are enough after a run that has reported its failure. Ignores times in the future: the clock was set back.
+     * Returns null if the task is not due or held by another process. A run that never ended has failed if the one before it did not end either:
+     * it may kill its process.
      */
     claim: (name: string, holder: string, times: { claimSeconds: number; everySeconds: number }) =>
       db.maybeOne(sql.rows(ClaimRow)`
@@ -54,7 +55,7 @@ export function createBackgroundTaskRepository(db: Queryable) {
         where (m.claimed_until is null or m.claimed_until <= clock_timestamp() or m.claimed_until > ${until(times.claimSeconds)})
           and (m.place is not null or m.last_started_at is null or m.last_started_at > clock_timestamp()
             or m.last_started_at <= ${until(-times.everySeconds)}
-            or (m.failed_at is not null and m.last_started_at <= ${until(-retrySeconds)}))
+            or (m.failed_at is not null and m.last_error is distinct from ${cutOff} and m.last_started_at <= ${until(-retrySeconds)}))
         returning place as position`),
 
     /** Extends a claim. Returns false if it was lost. */
