@@ -10,6 +10,7 @@ import { ownsStore, takeStore } from '../../src/shared/state/blobs/store-ownersh
 import { dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
 import { storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
 import { exportAudit } from '../../src/workers/audit/export-audit.ts';
+import { secondStoreTasks } from '../../src/workers/state/second-store-tasks.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { runAdminCommand, runAdminWith } from '../support/admin.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
@@ -141,6 +142,68 @@ test('a sweep that was frozen while it renewed its ownership, until a restored d
   expect(await sweepBlobs({ ...app.context, blobs: late })).toBe(0);
   expect([frozen, deleted]).toEqual([[expect.stringMatching(/^owners\//)], []]);
 }, 120_000);
+
+test.each([
+  [
+    'the copy queue',
+    async (app: TestApp) => {
+      await query(
+        app,
+        `insert into blob_copies_due (key, is_deletion, bytes) select 'audit/gone-' || n, true, 0 from generate_series(1, 40) n`,
+      );
+    },
+    async (context: TestApp['context']) => {
+      const { blobs } = context;
+      const [task] = secondStoreTasks(context, { main: blobs, second: blobs });
+      await task?.run(new AbortController().signal, { position: null, holder: 'test' });
+    },
+  ],
+  [
+    'dropped audit batches',
+    async (app: TestApp) => {
+      const { auth, path: stackPath } = await createStack(app);
+      for (const at of ['1', '2', '3']) {
+        await ok(app.call('PATCH', `${stackPath}/tags`, { auth, body: { at } }));
+        await chainAll(app);
+        await storeAuditHeads(app.context);
+      }
+      await query(app, 'delete from audit_events');
+      await query(
+        app,
+        `update audit_batches set month = date_trunc('month', now() at time zone 'UTC' - interval '4 months')::date`,
+      );
+    },
+    async (context: TestApp['context']) => {
+      const { config } = context;
+      await dropOldAudit({ ...context, config: { ...config, audit: { ...config.audit, retentionDays: 45 } } });
+    },
+  ],
+])(
+  'deletions by %s that were frozen while they renewed the ownership, until a restored database had taken over, delete nothing',
+  async (_, prepare, run) => {
+    await writeAndClone();
+    await using app = await openApp(original);
+    await prepare(app);
+    await ageNonce(app);
+    const { blobs } = app.context;
+    let isFrozen = false;
+    const deleted: string[] = [];
+    const late = replaced(blobs, {
+      put: async (key, body, options) => {
+        if (!isFrozen) {
+          isFrozen = true;
+          await using restored = await openApp(clone as TestDatabase);
+          expect(await runAdminCommand(restored, 'take-over')).toMatchObject({ code: 0 });
+        }
+        return blobs.put(key, body, options);
+      },
+      delete: async (key) => void deleted.push(key),
+    });
+    await run({ ...app.context, blobs: late as typeof blobs });
+    expect([isFrozen, deleted]).toEqual([true, []]);
+  },
+  120_000,
+);
 
 test('a sweep whose database fails deletes no more, although the store works', async () => {
   await using app = await openApp(original);

@@ -1,7 +1,7 @@
 import { createAuditChainRepository } from '../../shared/audit/audit-chain-repository.ts';
 import { listHeads } from '../../shared/audit/verify-audit.ts';
 import type { AppContext } from '../../shared/context.ts';
-import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
+import { type DeletionParts, deletesPerLook, findDeletionBar, mayGoOnDeleting } from '../platform/store-deletions.ts';
 import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { createAuditExportRepository } from './audit-export-repository.ts';
 import { createAuditRetentionRepository } from './audit-retention-repository.ts';
@@ -10,8 +10,6 @@ import { createAuditRetentionRepository } from './audit-retention-repository.ts'
 const monthsAhead = 3;
 /** Dropped batches that one statement deletes. */
 const batchesAtOnce = 5_000;
-/** Heads that are deleted before the next look at whose the store is. */
-const deletesPerLook = 16;
 
 /** Adds the partitions of the next months. Until they exist, events go to the default partition. Returns how many were missing. */
 export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promise<number> {
@@ -35,9 +33,10 @@ export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promis
  * that cannot be deleted is thrown after the others are done.
  */
 export async function dropOldAudit(
-  { blobs, config, db, logger, metrics }: Pick<AppContext, 'blobs' | 'config' | 'db' | 'logger' | 'metrics'>,
+  context: Pick<AppContext, 'config' | 'metrics'> & DeletionParts,
   signal?: AbortSignal,
 ): Promise<number> {
+  const { blobs, config, db, logger, metrics } = context;
   const { isExported, receiverUrl, retentionDays } = config.audit;
   if (retentionDays === 0) return 0;
   const { keptFrom } = await createAuditRetentionRepository(db).readMonths(0, retentionDays);
@@ -61,8 +60,9 @@ export async function dropOldAudit(
       for await (const { batch, key } of listHeads(blobs, organizationId)) {
         if (signal?.aborted) return dropped;
         if (batch >= baseBatch) continue;
-        // The batches stay until it does. Another copy may take over meanwhile.
-        if (deleted++ % deletesPerLook === 0 && !(await ownsStore({ blobs, db }))) return dropped;
+        // If not, the batches stay until it may.
+        if (deleted === 0 && (await findDeletionBar(context)) !== null) return dropped;
+        if (deleted++ % deletesPerLook === 0 && !(await mayGoOnDeleting(context))) return dropped;
         await blobs.delete(key);
       }
     } catch (error) {

@@ -2,9 +2,9 @@ import { findBlobReader } from '../../shared/backup/blob-reader.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { inParallel } from '../../shared/platform/blobs/in-parallel.ts';
 import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
-import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
 import { settleCopy } from '../../shared/state/checkpoints/settle-copy.ts';
 import type { BackgroundTask } from '../platform/background-task.ts';
+import { findDeletionBar, mayGoOnDeleting } from '../platform/store-deletions.ts';
 import { assertStoreReachable } from '../platform/store-reachable.ts';
 
 const batchSize = 200;
@@ -32,17 +32,17 @@ export function secondStoreTasks(context: AppContext, mirror: Mirror): Backgroun
 
 /**
  * Copies or deletes the noted blobs, oldest first, and postpones those that fail, and deletions while another copy of the database owns the
- * stores. Returns how many. Throws if a store cannot be reached.
+ * stores or another site has taken over. Returns how many. Throws if a store cannot be reached.
  */
 async function copyDue(context: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
-  const { blobRows, blobs, db, logger, metrics } = context;
+  const { blobRows, db, logger, metrics } = context;
   const queue = createCopyQueueRepository(db);
   let done = 0;
   for (;;) {
     const due = await queue.listDue(batchSize);
+    const mayDelete = due.some(({ isDeletion }) => isDeletion) && (await findDeletionBar(context)) === null;
     await inParallel(due, signal, async (blob) => {
-      // Before each one: this process may have been frozen, and a restored database may have taken over since.
-      if (blob.isDeletion && !(await ownsStore({ blobs, db }))) {
+      if (blob.isDeletion && !(mayDelete && (await mayGoOnDeleting(context)))) {
         await queue.postpone(blob.key);
         return;
       }

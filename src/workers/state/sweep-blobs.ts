@@ -1,11 +1,8 @@
 import type { AppContext } from '../../shared/context.ts';
-import { checkSite } from '../../shared/platform/site/site-watch.ts';
-import { findStoreOwner, ownsStore } from '../../shared/state/blobs/store-ownership.ts';
 import { type BlobDeletion, createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
+import { deletesPerLook, findDeletionBar, mayGoOnDeleting } from '../platform/store-deletions.ts';
 
 const batchSize = 200;
-/** Objects that are deleted at once, before the next look at whose the store is. */
-const deletesAtOnce = 16;
 const faultPauseSeconds = 60;
 
 /**
@@ -13,7 +10,7 @@ const faultPauseSeconds = 60;
  * prevents new references, then it deletes their objects. The rows stay for the grace period, after which the objects are deleted
  * again, because an upload may have been in flight all that time. The next run resumes an interrupted one. Returns how
  * many objects were deleted for the first time. Deletes nothing if another site has taken over, or another copy of the database owns
- * the store. Throws the first fault after trying the others, or once each of `deletesAtOnce` has failed.
+ * the store. Throws the first fault after trying the others, or once all that were deleted at once have failed.
  */
 export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Promise<number> {
   const { blobRows, blobs, config, db, metrics } = context;
@@ -40,13 +37,12 @@ export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Pro
   };
   for (;;) {
     const deletions = await blobRows.listDeletions(batchSize);
-    for (let at = 0; at < deletions.length; at += deletesAtOnce) {
+    for (let at = 0; at < deletions.length; at += deletesPerLook) {
       if (signal?.aborted) return swept;
-      // This process may have been frozen: a restored database may have taken over since, and put objects back.
-      if ((await findStoreOwner({ blobs, db })) !== 'this database') return swept;
+      if (!(await mayGoOnDeleting(context))) return swept;
       const before = faults.length;
-      await Promise.all(deletions.slice(at, at + deletesAtOnce).map(deleteOne));
-      if (faults.length - before === deletesAtOnce) throw faults[0];
+      await Promise.all(deletions.slice(at, at + deletesPerLook).map(deleteOne));
+      if (faults.length - before === deletesPerLook) throw faults[0];
     }
     // Every write of a large state leaves the previous blob behind. Delete all of them, or they pile up under load.
     if (deletions.length === batchSize && (await mayDelete(context))) continue;
@@ -55,10 +51,10 @@ export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Pro
   }
 }
 
-/** The site comes last: the first question may put its answer over that of a database that has just taken over. */
 async function mayDelete(context: AppContext): Promise<boolean> {
-  const { blobs, db, logger, metrics } = context;
-  if (await ownsStore({ blobs, db })) return checkSite(context);
+  const { logger, metrics } = context;
+  const bar = await findDeletionBar(context);
+  if (bar !== 'another copy') return bar === null;
   metrics.blobSweepsRefused.inc();
   logger.error(
     'another copy of this database owns the blob store: nothing is deleted; if this one is the right one, run `holdfast admin take-over`',
