@@ -425,9 +425,10 @@ describe('approval', () => {
     }
   });
 
-  test('under a legal hold, one that is withdrawn ends, and stays', async () => {
+  test('under a legal hold, one that ends stays, whatever is requested and given for its commit after it', async () => {
     const request = await asked();
     const { approvalId, runner, stack } = request;
+    const another = await person(app, stack.organization, 'admin');
     await ok(give(request, stack.auth));
     await query(
       app,
@@ -435,9 +436,29 @@ describe('approval', () => {
       [approvalId],
     );
     await ok(app.call('DELETE', `${stack.path}/approvals/${approvalId}`, { auth: stack.auth }));
-    const { json } = await ok(app.call('GET', `${stack.path}/approvals`, { auth: stack.auth }));
-    expect(json.approvals).toMatchObject([{ id: approvalId, valid: false, reason: 'reviewed' }]);
+    const list = async () =>
+      (await ok(app.call('GET', `${stack.path}/approvals`, { auth: stack.auth }))).json.approvals;
+    const [{ approvedBy }] = await list();
+    const first = { approvedBy, valid: false, reason: 'reviewed' };
+    expect(await list()).toMatchObject([{ ...first, id: approvalId }]);
     expect(await deleting(stack, { auth: runner.auth })).toBe(403);
+    expect(await list()).toMatchObject([{ id: approvalId }, first]);
+    expect((await list())[0]).not.toHaveProperty('approvedBy');
+    const kept = (await list())[1].id;
+    for (const call of [
+      give({ ...request, approvalId: kept }, another.auth),
+      app.call('DELETE', `${stack.path}/approvals/${kept}`, { auth: stack.auth }),
+    ])
+      expect(await call).toMatchObject({ status: 404 });
+    // One in force that is given anew ends, too.
+    await ok(give(request, another.auth));
+    await ok(give(request, stack.auth));
+    const both = await list();
+    expect(both).toHaveLength(3);
+    expect(both).toContainEqual(expect.objectContaining(first));
+    expect(both).toContainEqual(expect.objectContaining({ ...first, approvedBy: another.login }));
+    expect(both).toContainEqual(expect.objectContaining({ ...first, id: approvalId, valid: true }));
+    expect(await deleting(stack, { auth: runner.auth })).toBe(204);
   });
 
   test('the user who runs it can neither give it nor pass by one given before', async () => {

@@ -1,5 +1,8 @@
+import { randomBytes, randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
+import { createGrantRepository } from '../../src/shared/access/grant-repository.ts';
+import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
+import { createTokenRepository, type TokenOwner } from '../../src/shared/identity/token-repository.ts';
 import { type Queryable, sql } from '../../src/shared/platform/db/sql.ts';
 import { createStackRepository, type StackRow } from '../../src/shared/stacks/stack-repository.ts';
 import { createCheckpointRepository } from '../../src/shared/state/checkpoints/checkpoint-repository.ts';
@@ -150,6 +153,112 @@ test('a limit for the lives of tokens waits for no calls of members whose tokens
     for (const seconds of [100 * day, 200 * day, 150 * day, null]) await setMaxSeconds(seconds);
   });
   expect(await createTokenRepository(app.context.db).findMaxSeconds(id)).toBeNull();
+});
+
+describe('a token and a limit for its life that are made at once', () => {
+  const day = 86_400;
+  interface Made {
+    readonly auth: string;
+    readonly organization: string;
+    readonly organizationId: string;
+    readonly userId: string;
+  }
+  /** A member whose tokens, and those of whose organization, no limit of `later` days shortens. */
+  const later = 150;
+  async function made(): Promise<Made> {
+    const { auth, organization } = await createStack(app);
+    const [row] = await query<{ organizationId: string; userId: string }>(
+      app,
+      `select o.id as "organizationId", m.user_id as "userId"
+       from organizations o join memberships m on m.organization_id = o.id where o.name = $1`,
+      [organization],
+    );
+    const found = { auth, organization, ...(row as { organizationId: string; userId: string }) };
+    for (const days of [100, null]) await app.context.db.inTransaction((tx) => limit(tx, found, days));
+    return found;
+  }
+  const limit = (db: Queryable, { organizationId }: Made, days: number | null) =>
+    createTokenRepository(db).setMaxSeconds(organizationId, days === null ? null : days * day);
+  const ends = async (name: string, days: number) => {
+    const [row] = await query(
+      app,
+      `select expires_at <= created_at + make_interval(days => $2) as "isLimited" from api_tokens where name = $1`,
+      [name, days],
+    );
+    expect(row).toEqual({ isLimited: true });
+  };
+  const ask = (of: Made, path: string, name: string) =>
+    app.call('POST', path, { auth: of.auth, body: { name, description: name } });
+  const insert = (db: Queryable, owner: TokenOwner, name: string) =>
+    createTokenRepository(db).insert({
+      ...{
+        owner,
+        name,
+        hash: randomBytes(32),
+        description: '',
+        scopes: owner.kind === 'service' ? [] : null,
+        expiresAt: null,
+        createdBy: null,
+      },
+    });
+  const owners = (of: Made): readonly (readonly [TokenOwner, string])[] => [
+    [{ kind: 'personal', userId: of.userId }, '/api/user/tokens'],
+    [{ kind: 'service', organizationId: of.organizationId }, `/api/orgs/${of.organization}/tokens`],
+  ];
+
+  test('a token that is made meanwhile has it', async () => {
+    const of = await made();
+    for (const [, path] of owners(of)) {
+      const name = randomUUID();
+      await app.context.db.inTransaction((tx) => limit(tx, of, null));
+      await ok(
+        whileUncommitted(
+          (tx) => limit(tx, of, later),
+          () => ask(of, path, name),
+        ),
+      );
+      await ends(name, later);
+    }
+  });
+
+  test('a token that was made before, and is not committed, has it', async () => {
+    const of = await made();
+    for (const [owner] of owners(of)) {
+      const name = randomUUID();
+      await app.context.db.inTransaction((tx) => limit(tx, of, null));
+      await whileUncommitted(
+        (tx) => insert(tx, owner, name),
+        () => app.context.db.inTransaction((tx) => limit(tx, of, later)),
+      );
+      await ends(name, later);
+    }
+  });
+
+  test('a token has that of an organization of which its owner becomes a member meanwhile', async () => {
+    for (const isFirst of [true, false]) {
+      const [of, other] = [await made(), await made()];
+      const name = randomUUID();
+      await app.context.db.inTransaction((tx) => limit(tx, other, later));
+      const join = (tx: Queryable): Promise<unknown> =>
+        createIdentityRepository(tx).setMembership(other.organizationId, of.userId, 'viewer');
+      const make = (tx: Queryable): Promise<unknown> => insert(tx, { kind: 'personal', userId: of.userId }, name);
+      const [first, second] = isFirst ? [make, join] : [join, make];
+      await whileUncommitted(first, () => app.context.db.inTransaction(second));
+      await ends(name, later);
+    }
+  });
+
+  test('changes of grants do not wait for tokens that are being made', async () => {
+    const of = await made();
+    await app.context.db.inTransaction(async (tx) => {
+      await insert(tx, { kind: 'service', organizationId: of.organizationId }, randomUUID());
+      await app.context.db.inTransaction(async (other) => {
+        const grants = createGrantRepository(other);
+        await grants.lockDefaults(of.organizationId);
+        await grants.setDefaults(of.organizationId, null);
+      });
+    });
+  });
 });
 
 test('an update that starts while its base is being rebuilt has the new base', async () => {

@@ -17,6 +17,7 @@ export const splitMigrations: Readonly<Record<string, number>> = {
   '0069_readers': 3,
   '0078_growing_tables': 29,
   '0079_drifted_now': 11,
+  '0089_limits_and_holds': 9,
 };
 
 /** Migrations as a later release may have them, by name: each way in which one may run, once. */

@@ -285,7 +285,7 @@ export function createGrantRepository(db: Queryable) {
       db.one(sql.rows(DefaultsRow)`
         /* grants.lockDefaults */
         select default_permissions as "defaultPermissions"
-        from organization_access where organization_id = ${organizationId} for update`),
+        from organization_access where organization_id = ${organizationId} for no key update`),
 
     /** What roles below admin give at most; null: all that the role has. */
     setDefaults: (organizationId: string, permissions: PermissionSet | null) =>

@@ -62,7 +62,7 @@ export function createTokenLifeRepository(db: Queryable) {
 
     /**
      * Null: no limit. Shortens the lifetime of existing and future tokens. Each that it shortens takes the lock of its owner, in no order: all are
-     * taken before, in the order of calls, which is members, then the organization.
+     * taken before, in the order of calls, which is members, then the organization. Tokens that are being made have locked the row for key share.
      */
     setMaxSeconds: (organizationId: string, seconds: number | null) =>
       db.query(sql.nothing`
@@ -73,6 +73,8 @@ export function createTokenLifeRepository(db: Queryable) {
             from (${affected(organizationId, seconds)}) a join api_tokens t using (id)
             order by 2, 1 offset 0) k)
         update organization_access set max_token_seconds = ${seconds}::bigint
-        where organization_id = ${organizationId} and (select count(*) from locked) >= 0`),
+        where organization_id in (
+          select organization_id from organization_access
+          where organization_id = ${organizationId} and (select count(*) from locked) >= 0 for update)`),
   };
 }

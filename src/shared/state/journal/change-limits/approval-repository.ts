@@ -77,7 +77,7 @@ export function createApprovalRepository(db: Queryable) {
   const staysOfRun = sql.fragment`excluded.update_id is null and a.update_id is not null and a.approved_at is null`;
   // An approval that has ended is requested anew; one in force stays.
   const asked = sql.fragment`
-    on conflict (stack_id, kind, commit_id) do update set asked_at = clock_timestamp(),
+    on conflict (stack_id, kind, commit_id) where superseded_at is null do update set asked_at = clock_timestamp(),
       (asked_by, asked_user_id, asked_token_id, update_id, request) = (
         select a.asked_by, a.asked_user_id, a.asked_token_id, a.update_id,
           left(a.request || format(' – %s: %s', excluded.asked_by, to_json(excluded.request)), greatest(length(a.request), ${maxRequestChars}))
@@ -189,14 +189,16 @@ export function createApprovalRepository(db: Queryable) {
     findId: async ({ stackId, kind, commit }: ApprovalSubject): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* approvals.findId */
-        select id from update_approvals where stack_id = ${stackId} and kind = ${kind} and commit_id = ${commit} for update`);
+        select id from update_approvals where stack_id = ${stackId} and kind = ${kind} and commit_id = ${commit} and superseded_at is null for update`);
       return row?.id ?? null;
     },
 
-    /** Of this stack. Locked until the end of the transaction. */
+    /** Of this stack, unless another took its place. Locked until the end of the transaction. */
     lock: (stackId: string, id: string, viewer: ApprovalViewer) =>
       db.maybeOne(sql.rows(ApprovalRow)`
-        /* approvals.lock */ select ${approvalColumns(viewer)} from update_approvals a where a.id = ${id} and a.stack_id = ${stackId} for update`),
+        /* approvals.lock */
+        select ${approvalColumns(viewer)} from update_approvals a
+        where a.id = ${id} and a.stack_id = ${stackId} and a.superseded_at is null for update`),
 
     /** The newest requests first. */
     list: (stackId: string, limit: number, commit: string | null = null) => {
