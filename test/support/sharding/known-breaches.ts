@@ -154,7 +154,7 @@ export const rowBreaches: Breaches = {
     journal_snapshots: 'note_blob_referenced note_blob_released',
     memberships:
       'end_invitations end_leases_of_member forget_member forget_trust_in_member forget_views ' +
-      'limit_tokens_of_member notify_live_of_rights resume_member',
+      'limit_tokens_of_member notify_live_of_rights readmit_member resume_member',
     organization_access: 'default_permissions_changed max_token_life_changed notify_live_of_rights',
     organizations: 'add_default_policy_group add_organization_access',
     policy_pack_versions: 'note_blob_referenced note_blob_released',
