@@ -23,7 +23,7 @@ import styles from './message-list.module.css';
 import { messageListTexts } from './texts.tsx';
 import type { UpdateSearch } from './update-search.ts';
 import { isActive } from './update-status.ts';
-import { hasRead, type LiveProgress } from './use-update.ts';
+import { hasRead, type LiveProgress } from './use-progress.ts';
 
 const icons = { debug: Info, info: Info, warning: TriangleAlert, error: CircleX } as const;
 const labels = messageListTexts.severities;

@@ -15,7 +15,8 @@ import { progressTreeTexts } from './texts.tsx';
 import { listTreeRows, type TreeRow } from './tree-rows.ts';
 import type { UpdateSearch } from './update-search.ts';
 import { isActive } from './update-status.ts';
-import { hasRead, type LiveProgress, useNowSeconds } from './use-update.ts';
+import { hasRead, type LiveProgress } from './use-progress.ts';
+import { useNowSeconds } from './use-update.ts';
 
 const rowPixels = 36;
 

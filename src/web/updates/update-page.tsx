@@ -16,7 +16,8 @@ import { UpdateDetailsView } from './update-details.tsx';
 import { UpdateHeader, UpdateHeaderSkeleton } from './update-header.tsx';
 import styles from './update-page.module.css';
 import type { UpdateSearch } from './update-search.ts';
-import { type UpdateChoice, useProgress, useUpdate } from './use-update.ts';
+import { useProgress } from './use-progress.ts';
+import { type UpdateChoice, useUpdate } from './use-update.ts';
 import { WaterfallChart } from './waterfall-chart.tsx';
 
 const updateRoute = getRouteApi('/$organization/$project/$stack/updates/$version');

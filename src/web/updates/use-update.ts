@@ -1,16 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useReducer, useRef, useState } from 'react';
-import { isGone, repeatAfter } from '../platform/app/api-error.ts';
+import { useEffect, useRef, useState } from 'react';
+import { isGone } from '../platform/app/api-error.ts';
 import { useLive } from '../platform/app/live.ts';
-import type { StackRef, UpdateDetails } from '../platform/app/procedure-types.ts';
-import { every, queryClient, trpc } from '../platform/app/trpc.ts';
-import { EventFeed } from './event-feed.ts';
+import type { StackRef } from '../platform/app/procedure-types.ts';
+import { every, trpc } from '../platform/app/trpc.ts';
 import { isActive } from './update-status.ts';
 
 /** Polling intervals of a running update, without and with a stream of notifications. */
-const pollMs = 2_000;
-const livePollMs = 15_000;
-const pageSize = 200;
+export const pollMs = 2_000;
+export const livePollMs = 15_000;
 
 export type UpdateChoice = { readonly version: number } | { readonly updateId: string };
 
@@ -36,136 +34,6 @@ export function useUpdate(stack: StackRef, choice: UpdateChoice) {
     },
   );
   return query;
-}
-
-/** The tree of an update, built from its events. `revision` changes when the tree does. */
-export interface LiveProgress {
-  readonly feed: EventFeed;
-  readonly revision: number;
-  readonly error: unknown;
-  readonly retry: () => void;
-}
-
-/** Whether all events are read: of an update that runs, those that existed at the start. */
-export function hasRead({ feed }: LiveProgress, update: Pick<UpdateDetails, 'status'>): boolean {
-  return feed.isOver || (feed.isCaughtUp && isActive(update));
-}
-
-/** Reads the events of an update; goes on while it runs. */
-export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgress {
-  const { organization, project, stack: name } = stack;
-  const { updateId } = update;
-  const isRunning = useRef(isActive(update));
-  isRunning.current = isActive(update);
-  const wake = useRef<() => void>(() => {});
-  const isLive = useRef(false);
-  isLive.current = useLive(isActive(update) ? `update:${updateId}` : null, () => wake.current());
-  // A hidden tab waits for longer.
-  useEffect(() => {
-    const onShown = (): void => {
-      if (document.visibilityState === 'visible') wake.current();
-    };
-    document.addEventListener('visibilitychange', onShown);
-    return () => document.removeEventListener('visibilitychange', onShown);
-  }, []);
-  // Its last events are read as soon as the end is known.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the status is what wakes the reader.
-  useEffect(() => wake.current(), [update.status]);
-  const [attempt, retry] = useReducer((count: number) => count + 1, 0);
-  const [state, setState] = useState<{ feed: EventFeed; revision: number; error: unknown }>(() => ({
-    ...{
-      feed: createFeed({ organization, project, stack: name }, updateId, { isRunning, isLive, wake }),
-      revision: 0,
-      error: null,
-    },
-  }));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a retry after an error starts over.
-  useEffect(() => {
-    const stop = new AbortController();
-    let frame = 0;
-    const show = (error: unknown = null): void => {
-      cancelAnimationFrame(frame);
-      // A log of 100,000 events has hundreds of pages, and drawing each would take longer than reading it.
-      frame = requestAnimationFrame(() => setState({ feed, revision: feed.revision, error }));
-    };
-    const onState = (error: unknown): void => {
-      if (!stop.signal.aborted) show(error);
-    };
-    const feed = createFeed({ organization, project, stack: name }, updateId, { isRunning, isLive, wake }, onState);
-    show();
-    feed.run(show, stop.signal).catch(onState);
-    return () => {
-      stop.abort();
-      cancelAnimationFrame(frame);
-    };
-  }, [organization, project, name, updateId, attempt]);
-  return { ...state, retry };
-}
-
-interface FeedSignals {
-  readonly isRunning: { readonly current: boolean };
-  readonly isLive: { readonly current: boolean };
-  /** Set while the feed waits: ends the wait. */
-  readonly wake: { current: () => void };
-}
-
-/** Calls `onState` with the reason why a page cannot be read for now, and with null when it can be read again. */
-function createFeed(
-  stack: StackRef,
-  updateId: string,
-  { isLive, isRunning, wake }: FeedSignals,
-  onState: (error: unknown) => void = () => {},
-): EventFeed {
-  let isDue = false;
-  wake.current = () => {
-    isDue = true;
-  };
-  return new EventFeed({
-    fetchPage: async (cursor, signal) => {
-      const input = { ...stack, updateId, limit: pageSize, ...(cursor === null ? {} : { cursor }) };
-      const options = trpc.updates.events.queryOptions(input, { staleTime: 0, gcTime: 0 });
-      for (let hasFailed = false; ; hasFailed = true) {
-        try {
-          const page = await queryClient.fetchQuery({ ...options, meta: { signal } });
-          if (hasFailed) onState(null);
-          return page;
-        } catch (error) {
-          const againMs = repeatAfter(error);
-          if (againMs === false || signal.aborted) throw error;
-          onState(error);
-          await delay(againMs, signal);
-        }
-      }
-    },
-    isRunning: () => isRunning.current,
-    wait: (signal) =>
-      new Promise((resolve) => {
-        const end = (): void => {
-          clearTimeout(timer);
-          signal.removeEventListener('abort', end);
-          isDue = false;
-          wake.current = () => {
-            isDue = true;
-          };
-          resolve();
-        };
-        const isHidden = document.visibilityState === 'hidden';
-        const timer = setTimeout(end, isDue ? 0 : isLive.current || isHidden ? livePollMs : pollMs);
-        signal.addEventListener('abort', end);
-        wake.current = end;
-      }),
-  });
-}
-
-/** Resolves early when the signal is aborted. */
-function delay(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }
 
 /** The time in seconds, which goes on while `isTicking`. */

@@ -9,7 +9,8 @@ import { viewOperation } from './operations.ts';
 import { waterfallChartTexts } from './texts.tsx';
 import { useStatistics } from './update-statistics.tsx';
 import { isActive } from './update-status.ts';
-import { hasRead, type LiveProgress, useNowSeconds } from './use-update.ts';
+import { hasRead, type LiveProgress } from './use-progress.ts';
+import { useNowSeconds } from './use-update.ts';
 import { type Bar, layOutWaterfall, type Waterfall } from './waterfall.ts';
 import styles from './waterfall-chart.module.css';
 
