@@ -124,7 +124,7 @@ await describeOnS3('versitygw', (server) => {
     const unlocked = new S3BlobStore(options);
     await backUp({ source: app.context, recipients: [], target: unlocked });
     const pruned = await pruneBackups(short, 1);
-    expect(pruned).toEqual({ backups: [], blobs: 0, locked: [expect.any(String), second.id] });
+    expect(pruned).toMatchObject({ backups: [], blobs: 0, locked: [expect.any(String), second.id] });
     expect(await findBackups(short)).toHaveLength(3);
     for (const each of [short, long, unlocked]) await each.close();
     client.destroy();

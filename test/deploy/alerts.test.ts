@@ -399,10 +399,11 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
   });
 
   test('say that the blob store fails also where few calls use it', async () => {
-    const errors = counter('holdfast_blob_errors_total', 2);
+    const errors = counter('holdfast_blob_errors_total', 2, { op: 'put', error: 'refused' });
+    const reads = counter('holdfast_blob_seconds_count', 20, { op: 'check' });
     const [failing, fine] = await firing(
       ...[2, 20].map((perMinute) => ({
-        samples: [...working, errors, counter('holdfast_blob_seconds_count', perMinute)],
+        samples: [...working, errors, reads, counter('holdfast_blob_seconds_count', perMinute, { op: 'put' })],
         at: 30,
       })),
     );

@@ -71,8 +71,8 @@ test('a stack that was renamed at either end since its import is not imported on
   await ok(source.call('POST', `${at}/there/rename`, { auth: ends.auth, body: { newName: 'moved-there' } }));
   await ends.export();
   const again = await ends.import('--apply');
-  expect(again.text).toMatch(/proj\/here: .*it was imported as proj\/moved-here, and renamed/);
-  expect(again.text).toMatch(/proj\/moved-there: .*it was imported as proj\/there, and renamed/);
+  expect(again.text).toMatch(/proj\/here: .*is proj\/moved-here here/);
+  expect(again.text).toMatch(/proj\/moved-there: .*is proj\/there here/);
   const { stacks } = (await ok(target.call('GET', '/api/user/stacks?organization=twice', { auth: ends.authHere })))
     .json;
   expect(stacks.map(({ stackName }: { stackName: string }) => stackName).sort()).toEqual(['moved-here', 'there']);

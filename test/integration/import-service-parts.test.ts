@@ -122,6 +122,11 @@ test('a stack gets another name on the way, in every state', async () => {
   const { plaintexts } = (await ok(target.call('POST', path, { auth: ends.authHere, body: asked }))).json;
   expect(Object.values(plaintexts)).toEqual([base64('"hunter2"')]);
   expect((await ends.run('--verify', ...map)).code).toBe(0);
+  expect((await ends.run('--apply')).text).toMatch(/proj\/dev: .*is shop\/prod here/);
+  await ok(source.call('POST', `${dev.path}/rename`, { auth: ends.auth, body: { newName: 'moved' } }));
+  const moved = await ends.run('--apply');
+  expect(moved.text).toMatch(/proj\/moved: .*is shop\/prod here/);
+  expect((await ends.run('--apply', '--map', 'proj/moved=shop/prod')).text).toContain('Imported 1 version of 1 stack');
   expect((await ends.run('--map', 'proj/dev=prod')).stderr).toContain('It is not PROJECT/STACK=PROJECT/STACK.');
 });
 

@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { globSync, mkdtempSync, rmSync, utimesSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { findBackups, openBackup, pruneBackups } from '../../src/shared/backup/backup-list.ts';
 import { noteVerified, readBackupStatus } from '../../src/shared/backup/backup-status.ts';
+import { backupKeys } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { createBackgroundTaskRepository } from '../../src/shared/platform/background-tasks/background-task-repository.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
@@ -11,7 +12,7 @@ import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { backUpOnSchedule } from '../../src/workers/backup/scheduled-backup.ts';
-import { runInProcess } from '../support/admin.ts';
+import { runHoldfast, runInProcess } from '../support/admin.ts';
 import { damageOf } from '../support/backup-damage.ts';
 import { query } from '../support/database.ts';
 import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
@@ -102,7 +103,7 @@ test('installations that share a location count, delete and share only their own
   });
   const foreign = await back(stranger, slow);
   const listed = await runInProcess(app, 'backup', 'list', '--from', location);
-  expect(listed.stdout.match(/, of installation \w{16}$/gm)).toHaveLength(2);
+  expect(listed.stdout.match(/, owner \w{16}$/gm)).toHaveLength(2);
   await expect(openBackup(store, null)).rejects.toThrow('There are backups of several installations');
 
   const ours = scheduled(app, location);
@@ -121,12 +122,60 @@ test('installations that share a location count, delete and share only their own
   await noteVerified(ours.runs, { at: Date.now(), id: foreign.id, location });
   expect((await readBackupStatus(ours.runs)).backups?.lastVerifiedAt).toBeUndefined();
   // As on a host that has only the backups.
-  expect((await pruneBackups(store, 1)).backups).toHaveLength(3);
+  const owner = owners[0] ?? '';
+  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: path.join(home, 'none') };
+  const prune = (...words: string[]) =>
+    runHoldfast(env, 'backup', 'prune', '--from', location, '--keep', '2', ...words);
+  expect(await prune()).toMatchObject({ code: 1, stderr: expect.stringContaining('several installations') });
+  expect(await prune('--owner', 'other')).toMatchObject({ code: 1, stderr: expect.stringContaining('no backups of') });
+  expect(await findBackups(store)).toHaveLength(5);
+  const pruned = await prune('--owner', owner, '--json');
+  expect(JSON.parse(pruned.stdout).backups).toHaveLength(2);
+  const refused = await runInProcess(app, 'backup', 'prune', '--from', location, '--keep', '1', '--owner', owner);
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('only its backups are deleted') });
+  const made = await runInProcess(stranger, 'backup', 'create', '--to', location);
+  expect(made.stdout).toContain(`, owner ${owner}.`);
+  expect((await pruneBackups(store, 1)).backups).toHaveLength(2);
   const left = (await findBackups(store)).map(({ id, owner }) => ({ id, owner }));
   expect(new Set(left.map(({ owner }) => owner)).size).toBe(2);
   for (const { id } of left) expect(await damageOf(store, id)).toEqual([]);
   await store.close();
 }, 240_000);
+
+test('a backup that goes on no more keeps no blobs, also one of an installation that is gone', async () => {
+  const { location, store } = await openLocation('abandoned');
+  const cut = new Proxy<BlobStore>(store, {
+    get: (of, name) =>
+      name === 'put'
+        ? async (...[key, ...rest]: Parameters<BlobStore['put']>) => {
+            if (key.endsWith('manifest.json')) throw new Error('killed');
+            return store.put(key, ...rest);
+          }
+        : Reflect.get(of, name).bind(of),
+  });
+  await expect(backUp({ source: stranger.context, recipients: [], target: cut })).rejects.toThrow('killed');
+  const [begun] = await findBackups(store);
+  const { id } = await backUp({ source: app.context, recipients: [], target: store });
+  const prune = async (...words: string[]) =>
+    (await runInProcess(app, 'backup', 'prune', '--from', location, '--keep', '1', ...words)).stdout;
+  const isThere = async (key: string) => (await store.stat(key)) !== null;
+  const theirs = `${backupKeys.blobs}audit/theirs`;
+  expect(await prune()).toBe(
+    `Deleted 0 backups and 0 blobs. Other blobs stay while backup ${begun?.id} may still be made.\n`,
+  );
+  expect(await isThere(theirs)).toBe(true);
+
+  const started = globSync('**/*started*', { cwd: location }).find((name) => name.includes(begun?.id ?? 'none'));
+  const daysAgo = new Date(Date.now() - 3 * dayMs);
+  utimesSync(path.join(location, started ?? 'none'), daysAgo, daysAgo);
+  const pruned = JSON.parse(await prune('--json'));
+  expect(pruned).toMatchObject({ backups: [begun?.id], locked: [], unfinished: null });
+  expect(pruned.blobs).toBeGreaterThan(0);
+  expect(await isThere(theirs)).toBe(false);
+  expect((await findBackups(store)).map((backup) => backup.id)).toEqual([id]);
+  expect(await damageOf(store, id)).toEqual([]);
+  await store.close();
+}, 120_000);
 
 test('a database of the same installation, as after a restore, goes on with its backups', async () => {
   const { location, store } = await openLocation('copied');

@@ -24,7 +24,9 @@ export function addTakeOverCommand(admin: Command, open: OpenSession): void {
     )
     .addHelpText(
       'after',
-      '\nServers of its copies delete nothing there, and refuse writes. It also needs the settings of the blob store.',
+      `
+Servers of its copies delete nothing there, and refuse writes. It also needs the settings of the blob store. If the original stays in use,
+give this database another HOLDFAST_BACKUP_TO first: otherwise its servers delete the backups of the original.`,
     )
     .action(async () => {
       const session = open();

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { BackupError } from '../../shared/backup/backup-error.ts';
-import { assertOwn, findBackups, pruneBackups, readHead } from '../../shared/backup/backup-list.ts';
+import { assertOwn, findBackups, type PrunedBackups, pruneBackups, readHead } from '../../shared/backup/backup-list.ts';
 import { noteVerified } from '../../shared/backup/backup-status.ts';
 import { openTarget } from '../../shared/backup/backup-target.ts';
 import { type Manifest, type ManifestHead, ownerOf } from '../../shared/backup/manifest.ts';
@@ -20,8 +20,6 @@ import { restorationText, restore, restoreBlobs } from './restore.ts';
 import { verify } from './verify.ts';
 
 const maxShown = 20;
-
-type PrunedBackups = Awaited<ReturnType<typeof pruneBackups>>;
 
 /** Adds the commands of `holdfast backup`. */
 export function addBackupCommands(backup: Command, run: CommandRun): void {
@@ -59,7 +57,9 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
         async (call) => {
           if (keep !== undefined) await assertMayDelete(call.session);
           const manifest = await create(call, { bytesPerSecond, recipients: recipient ?? null });
-          printResult('backup create', manifest, { json, text: `Backup ${manifest.id}: ${describe(manifest)}.` });
+          const owner = ownerOf(manifest.installation);
+          const text = `Backup ${manifest.id}: ${describe(manifest)}, owner ${owner}.`;
+          printResult('backup create', { ...manifest, owner }, { json, text });
           const { missingBlobs: missing, uncheckedBlobs: unchecked = 0, wrongBlobs: wrong = [] } = manifest;
           if (unchecked > 0)
             console.error(
@@ -75,7 +75,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
           if (missing.length + wrong.length > 0) run.exitCode = 1;
           // Last, because it fails while a backup that is kept cannot be read.
           if (keep === undefined) return;
-          const pruned = await pruneBackups(call.target, keep, ownerOf(manifest.installation));
+          const pruned = await pruneBackups(call.target, keep, owner);
           if (!json) console.log(prunedText(pruned));
         },
         { mustExist: false },
@@ -132,12 +132,13 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
     .description('delete old backups, and the blobs that only they need')
     .requiredOption('--from <location>', 'where they are')
     .requiredOption('--keep <count>', 'how many of the newest to keep', toCount)
+    .option('--owner <owner>', 'whose, as `backup list` prints it; by default this installation, or the only one')
     .option(...jsonOption)
-    .action(({ from, json, keep }: { from: string; json?: true; keep: number }) =>
+    .action(({ from, json, keep, owner }: PruneFlags) =>
       on(
         from,
         async (call) => {
-          const pruned = await prune(call, keep);
+          const pruned = await pruneBackups(call.target, keep, await ownerToPrune(call, owner ?? null));
           printResult('backup prune', pruned, { json, text: prunedText(pruned) });
         },
         { mayBeAlone: true },
@@ -151,6 +152,13 @@ interface CreateFlags {
   readonly maxBytesPerSecond?: number;
   readonly recipient?: readonly string[];
   readonly to: string;
+}
+
+interface PruneFlags {
+  readonly from: string;
+  readonly json?: true;
+  readonly keep: number;
+  readonly owner?: string;
 }
 
 interface RestoreFlags {
@@ -178,9 +186,9 @@ async function list(target: BlobStore, json: true | undefined): Promise<boolean>
   let isReadable = true;
   const found = await findBackups(target);
   const areOfSeveral = new Set(found.flatMap(({ owner }) => owner ?? [])).size > 1;
-  for (const { id, isComplete, owner: installation } of found) {
+  for (const { id, isComplete, owner } of found) {
     if (!isComplete) {
-      printResult('backup list', { backup: id, installation, isComplete }, { json, text: `${id}  incomplete` });
+      printResult('backup list', { backup: id, owner, isComplete }, { json, text: `${id}  incomplete` });
       continue;
     }
     const manifest = await readHead(target, { id }).catch((error: unknown) => {
@@ -193,28 +201,34 @@ async function list(target: BlobStore, json: true | undefined): Promise<boolean>
     if (manifest instanceof BackupError) {
       isReadable = false;
       const { message: error } = manifest;
-      printResult(
-        'backup list',
-        { backup: id, installation, isComplete, error },
-        { json, text: `${id}  damaged: ${error}` },
-      );
+      printResult('backup list', { backup: id, owner, isComplete, error }, { json, text: `${id}  damaged: ${error}` });
       continue;
     }
     const { blobs, bytes, finishedAt, recipients, release, takenAt } = manifest;
-    const shown = { backup: id, installation, isComplete, takenAt, finishedAt, release, blobs, bytes, recipients };
-    const whose = areOfSeveral ? `, of installation ${installation}` : '';
+    const shown = { backup: id, owner, isComplete, takenAt, finishedAt, release, blobs, bytes, recipients };
+    const whose = areOfSeveral ? `, owner ${owner}` : '';
     printResult('backup list', shown, { json, text: `${id}  ${describe(manifest)}${whose}` });
   }
   return isReadable;
 }
 
-/** Without a database, prunes the backups of each installation. */
-async function prune({ session, target }: BackupCall, keep: number): Promise<PrunedBackups> {
-  if (!(await session.hasDatabase())) return pruneBackups(target, keep);
-  await assertMayDelete(session);
-  const { installation } = await session.withDatabase((db) => createSiteRepository(db).read());
-  assertOwn(await findBackups(target), ownerOf(installation));
-  return pruneBackups(target, keep, ownerOf(installation));
+/** Whose backups a prune deletes; null: there are those of one installation at most. Throws BackupError. */
+async function ownerToPrune({ session, target }: BackupCall, named: string | null): Promise<string | null> {
+  const backups = await findBackups(target);
+  if (await session.hasDatabase()) {
+    await assertMayDelete(session);
+    const { installation } = await session.withDatabase((db) => createSiteRepository(db).read());
+    const own = ownerOf(installation);
+    if (named !== null && named !== own)
+      throw new BackupError(`The owner is ${own} here: only its backups are deleted`);
+    assertOwn(backups, own);
+    return own;
+  }
+  const owners = new Set(backups.flatMap(({ isComplete, owner }) => (isComplete ? (owner ?? []) : [])));
+  if (named === null && owners.size > 1)
+    throw new BackupError('There are backups of several installations: name one with --owner, as `backup list` does');
+  if (named !== null && !owners.has(named)) throw new BackupError(`There are no backups of owner ${named}`);
+  return named;
 }
 
 /** A restored database does not delete the backups of the one that it may replace. Throws BackupError. */
@@ -225,9 +239,10 @@ async function assertMayDelete(session: AdminSession): Promise<void> {
     );
 }
 
-function prunedText({ backups, blobs, locked }: PrunedBackups): string {
+function prunedText({ backups, blobs, locked, unfinished }: PrunedBackups): string {
+  const left = unfinished === null ? '' : ` Other blobs stay while backup ${unfinished} may still be made.`;
   const kept = locked.length === 0 ? '' : ` Object locks keep ${counted(locked.length, 'more backup')}.`;
-  return `Deleted ${counted(backups.length, 'backup')} and ${counted(blobs, 'blob')}.${kept}`;
+  return `Deleted ${counted(backups.length, 'backup')} and ${counted(blobs, 'blob')}.${kept}${left}`;
 }
 
 function describe({

@@ -62,10 +62,24 @@ export function createImportedVersionRepository(db: Queryable) {
         from updates u join imported_versions i on i.update_id = u.id left join checkpoints c on c.id = u.checkpoint_id
         where u.stack_id = ${stackId} and u.stack_version > ${afterVersion} order by u.stack_version limit ${limit}`),
 
-    /** A stack of the organization that has one of these names, or had it before a rename, and one of these entries; null if there is none. */
-    findNamed: (organization: string, names: readonly FormerName[], entries: readonly string[]) =>
+    /**
+     * A stack of the organization that has one of these entries, and one of these names, had it before a rename, or has one of these updates of
+     * the source; null if there is none.
+     */
+    findImported: (
+      organization: string,
+      {
+        entries,
+        names,
+        updateIds,
+      }: {
+        readonly entries: readonly string[];
+        readonly names: readonly FormerName[];
+        readonly updateIds: readonly string[];
+      },
+    ) =>
       db.maybeOne(sql.rows(NameRow)`
-        /* importedVersions.findNamed */
+        /* importedVersions.findImported */
         with own as (
           select o.id, n.project, n.stack from organizations o, unnest(${sql.array(
             names.map(({ project }) => project),
@@ -81,6 +95,10 @@ export function createImportedVersionRepository(db: Queryable) {
           union
           select f.stack_id from own n join former_stack_names f
             on f.organization_id = n.id and f.project_name = n.project and f.stack_name = n.stack
+          union
+          select u.stack_id from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
+            join organizations o on o.id = p.organization_id
+          where u.id = any (${sql.array([...updateIds], 'uuid')}) and o.name = ${organization}
         )
         select p.name as project, s.name as stack
         from named join stacks s on s.id = named.id join projects p on p.id = s.project_id

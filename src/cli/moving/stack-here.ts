@@ -1,4 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { quarantineTag } from '../../shared/stacks/quarantine.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
@@ -25,11 +26,11 @@ export async function findHere(context: AppContext, ref: StackRef, source: Sourc
 /** Why a stack whose name is not here is left out: another copy of one that is here would own the same resources. Null if it is none. */
 export async function renamedFault({ db }: AppContext, { organization, ...own }: StackRef, source: SourceContent) {
   const names = [own, ...(source.formerNames ?? [])];
-  const found = await createImportedVersionRepository(db).findNamed(organization, names, orderOf(source));
-  return (
-    found &&
-    `it was imported as ${found.project}/${found.stack}, and renamed here or there since: give it that name with --map`
-  );
+  // A service tells no former names, but its updates keep their ids here, mostly.
+  const updateIds = source.history.flatMap(({ updateId }) => updateId ?? []).filter(isUuid);
+  const entries = orderOf(source);
+  const found = await createImportedVersionRepository(db).findImported(organization, { entries, names, updateIds });
+  return found && `it was imported before, and is ${found.project}/${found.stack} here: give it that name with --map`;
 }
 
 async function readHere({ db, updates }: AppContext, found: StackRow, source: SourceContent) {

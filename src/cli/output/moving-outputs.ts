@@ -38,12 +38,12 @@ const FolderStack = Type.Object({ stack: Text, isComplete: Flag, versions: Count
 
 /** What the commands that move states, blobs and backups print as JSON, by their words. */
 export const movingOutputs = {
-  'backup create': Manifest,
+  'backup create': Type.Object({ ...Manifest.properties, owner: Text }),
   /** One for each backup, a line each. */
   'backup list': Type.Object({
     backup: Text,
     /** Tells installations apart. Null: it is being deleted. */
-    installation: TextOrNull,
+    owner: TextOrNull,
     isComplete: Flag,
     takenAt: Type.Optional(Text),
     finishedAt: Type.Optional(Text),
@@ -73,7 +73,7 @@ export const movingOutputs = {
       ),
     ),
   }),
-  'backup prune': Type.Object({ backups: Texts, blobs: Count, locked: Texts }),
+  'backup prune': Type.Object({ backups: Texts, blobs: Count, locked: Texts, unfinished: TextOrNull }),
   'blobs copy': Type.Object({ blobs: Count, copied: Count, bytes: Count }),
   'blobs verify': Type.Object({
     compared: Count,

@@ -97,17 +97,30 @@ export async function readVerification(target: BlobStore, { id, keys }: FoundBac
   return Number.isNaN(at) ? null : at;
 }
 
+/** A backup fails after a day. An incomplete one that began so long ago goes on no more, also if clocks differ by hours. */
+const abandonedMs = 2 * 24 * 3600_000;
+
+/** What a prune has deleted. */
+export interface PrunedBackups {
+  /** Ids. */
+  readonly backups: string[];
+  readonly blobs: number;
+  /** Ids of the backups that an object lock keeps. */
+  readonly locked: string[];
+  /** The backup that may still be made, for which blobs stay that no backup needs; null: none. */
+  readonly unfinished: string | null;
+}
+
 /**
  * Deletes all but the newest `keep` complete backups of `owner` (null: of each), its incomplete ones that are older than its newest complete
- * one, and blobs that no remaining backup needs, unless a backup is being made. What an object lock protects stays. Returns the ids of the
- * deleted backups, the number of deleted blobs, and the ids of backups that a lock keeps. Safe to repeat after an interruption. Throws
- * BackupError if a remaining backup cannot be read.
+ * one, incomplete ones that go on no more, whoever began them, and blobs that no remaining backup needs, unless a backup may be being made.
+ * What an object lock protects stays. Safe to repeat after an interruption. Throws BackupError if a remaining backup cannot be read.
  */
 export async function pruneBackups(
   target: BlobStore,
   keep: number,
   owner: string | null = null,
-): Promise<{ backups: string[]; blobs: number; locked: string[] }> {
+): Promise<PrunedBackups> {
   const all = await findBackups(target);
   const kept = new Set<string>();
   const now = new Date();
@@ -122,8 +135,10 @@ export async function pruneBackups(
     for (const id of whose === null ? [] : mayDelete ? complete.slice(-keep) : complete) kept.add(id);
     for (const backup of backups) {
       if (kept.has(backup.id)) continue;
-      if (!backup.isComplete && backup.id > newest) unfinished.add(backup.id);
-      else if (!mayDelete) continue;
+      if (!backup.isComplete && backup.id > newest) {
+        if (await isAbandoned(target, backup, now)) ended.push(backup);
+        else unfinished.add(backup.id);
+      } else if (!mayDelete) continue;
       else if (backup.isComplete && (await isLocked(target, backupKeys.manifest(backup.id), now))) {
         locked.push(backup.id);
         kept.add(backup.id);
@@ -134,7 +149,12 @@ export async function pruneBackups(
   for (const id of kept) await addNeeded(target, id, needed);
   const backups = await deleteBackups(target, ended);
   const isLater = ({ id }: FoundBackup): boolean => unfinished.has(id) || !all.some((each) => each.id === id);
-  return { backups, blobs: await deleteBlobs(target, needed, { isLater, now }), locked };
+  return { backups, locked, ...(await deleteBlobs(target, needed, { isLater, now })) };
+}
+
+async function isAbandoned(target: BlobStore, { id, keys, owner }: FoundBackup, now: Date): Promise<boolean> {
+  const begun = await target.stat(owner === null ? (keys[0] as string) : backupKeys.start(id, owner));
+  return begun !== null && now.getTime() - begun.modifiedAt.getTime() > abandonedMs;
 }
 
 /** Adds the blobs that a backup needs. */
@@ -174,11 +194,12 @@ async function deleteBlobs(
   target: BlobStore,
   needed: KeySet,
   { isLater, now }: { readonly isLater: (backup: FoundBackup) => boolean; readonly now: Date },
-): Promise<number> {
-  let deleted = 0;
+): Promise<Pick<PrunedBackups, 'blobs' | 'unfinished'>> {
+  let blobs = 0;
   for (let after: string | undefined; ; ) {
     const page = await target.list(backupKeys.blobs, after);
-    if ((await findBackups(target)).some(isLater)) return deleted;
+    const later = (await findBackups(target)).find(isLater);
+    if (later) return { blobs, unfinished: later.id };
     for (const { key, modifiedAt } of page.blobs) {
       if (needed.has(key)) continue;
       const found = await target.stat(key);
@@ -186,9 +207,9 @@ async function deleteBlobs(
       // A backup has stored it again since the page was read. Stores give this time in whole seconds.
       if (found.modifiedAt.getTime() - modifiedAt.getTime() >= 1_000) continue;
       await target.delete(key);
-      deleted++;
+      blobs++;
     }
-    if (page.next === null) return deleted;
+    if (page.next === null) return { blobs, unfinished: null };
     after = page.next;
   }
 }

@@ -65,6 +65,16 @@ test('finds a batch that the CLI repeats long after later ones: at once, or at t
   expect(atEnd.feed).toMatchObject({ isOver: true, hasGaps: false, progress: { eventCount: 1_220 } });
 });
 
+test('reads, at the end, only the pages that lack events once more', async () => {
+  // The CLI has given one batch up; others come at the end.
+  const early = [...range(0, 300), ...range(350, 6_000), ...range(6_500, 20_000)];
+  const { feed, reads } = arriving([early, [...range(6_000, 6_500), ...range(20_000, 20_010)]]);
+  await feed.run(() => {}, new AbortController().signal);
+  expect(feed).toMatchObject({ isOver: true, hasGaps: true, progress: { eventCount: 19_960 } });
+  const whole = Math.ceil(early.length / pageSize);
+  expect(reads.slice(whole)).toEqual(['199', '5849', '6049', '6249', '6449', '19749', '19949']);
+});
+
 test('says so if events never arrive, and does not wait for them', async () => {
   const { feed } = arriving([range(0, 500), range(600, 700), range(700, 720)]);
   await feed.run(() => {}, new AbortController().signal);

@@ -47,13 +47,13 @@ export class EventFeed {
     let newest: (string | null)[] = [null];
     while (!signal.aborted) {
       const wasRunning = this.#source.isRunning();
-      const gap = wasRunning ? this.#missing.firstAwaited() : this.#missing.first;
-      let cursor = newest[0] ?? null;
       // A batch that was repeated is on an older page. While more events come, one such page per round is enough.
-      if (gap !== null && wasRunning) await this.#read(this.#startOf(gap), onChange, signal);
-      else if (gap !== null) cursor = this.#startOf(gap);
+      const gap = wasRunning ? this.#missing.firstAwaited() : null;
+      if (gap !== null) await this.#read(this.#startOf(gap), onChange, signal);
+      if (!wasRunning) await this.#readGaps(newest, onChange, signal);
+      let cursor = newest[0] ?? null;
       while (!signal.aborted) {
-        const next = await this.#read(cursor, onChange, signal);
+        const { next } = await this.#read(cursor, onChange, signal);
         if (next === null) break;
         cursor = next;
         if (cursor !== newest.at(-1)) newest = [newest.at(-1) ?? null, cursor];
@@ -68,12 +68,29 @@ export class EventFeed {
     }
   }
 
-  /** Reads a page. Returns where the following one begins; null at the end, or if nobody waits any more. */
-  async #read(cursor: string | null, onChange: () => void, signal: AbortSignal): Promise<string | null> {
+  /** Reads each older page that lacks events once. */
+  async #readGaps(newest: readonly (string | null)[], onChange: () => void, signal: AbortSignal): Promise<void> {
+    for (let read = -1; !signal.aborted; ) {
+      const gap = this.#missing.firstAfter(read);
+      if (gap === null) return;
+      const start = this.#startOf(gap);
+      if (newest.includes(start)) return;
+      const { last } = await this.#read(start, onChange, signal);
+      if (last <= read) return;
+      read = last;
+    }
+  }
+
+  /** Reads a page. Returns where the following one begins, null at the end or if nobody waits any more, and its last event. */
+  async #read(
+    cursor: string | null,
+    onChange: () => void,
+    signal: AbortSignal,
+  ): Promise<{ next: string | null; last: number }> {
     const page = await this.#source.fetchPage(cursor, signal);
-    if (signal.aborted) return null;
     let added = 0;
     let last = -1;
+    if (signal.aborted) return { next: null, last };
     for (const item of page.items) {
       const sequence = (item as { readonly sequence?: unknown } | null)?.sequence;
       if (typeof sequence === 'number') {
@@ -85,7 +102,7 @@ export class EventFeed {
     }
     if (page.next !== null) this.#starts.set(last, page.next);
     if (added > 0) this.#change(onChange, () => {});
-    return page.next;
+    return { next: page.next, last };
   }
 
   /** Where the page begins that has an event, as far as pages are known. */

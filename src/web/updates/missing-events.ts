@@ -39,6 +39,12 @@ export class MissingEvents {
     return this.#gaps[0]?.first ?? null;
   }
 
+  /** The first missing event after this one; null if there is none. */
+  firstAfter(sequence: number): number | null {
+    const gap = this.#gaps.find(({ last }) => last > sequence);
+    return gap ? Math.max(gap.first, sequence + 1) : null;
+  }
+
   /** The first missing event that may still arrive while the update runs; null if there is none. */
   firstAwaited(now = performance.now()): number | null {
     return this.#gaps.find(({ since }) => now - since < patienceMs)?.first ?? null;

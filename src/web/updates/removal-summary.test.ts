@@ -35,8 +35,10 @@ test('a preview says what it would delete only once it has succeeded, and all it
     for (const hasSummary of [true, false]) {
       for (const status of ['running', 'succeeded'] as const)
         expect(titleOf({ op, hasSummary, isOver: false, status })).toMatch(/not yet read to its end/);
-      for (const status of ['failed', 'cancelled'] as const)
-        expect(titleOf({ op, hasSummary, status })).toMatch(/not all here/);
+      for (const status of ['failed', 'cancelled'] as const) {
+        expect(titleOf({ op, hasSummary, status })).toMatch(/did not succeed/);
+        expect(titleOf({ op, hasSummary, hasGaps: true, status })).toMatch(/not all here/);
+      }
     }
     expect(titleOf({ op, hasSummary: false })).toMatch(/not all here/);
     expect(titleOf({ op, hasGaps: true })).toMatch(/not all here/);

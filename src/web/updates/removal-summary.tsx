@@ -31,9 +31,11 @@ export function RemovalSummary({
   if (rows.length === 0 || (isWhole && shown.length === 0 && !wasPart)) return null;
   const title = isWhole
     ? removalSummaryTexts.title(deleted.length, replaced.length)
-    : feed.isOver
-      ? removalSummaryTexts.endsEarly
-      : removalSummaryTexts.reading;
+    : !feed.isOver
+      ? removalSummaryTexts.reading
+      : feed.hasGaps || update.status === 'succeeded'
+        ? removalSummaryTexts.isPart
+        : removalSummaryTexts.endsEarly;
   return (
     <Notice
       tone={shown.length === 0 ? 'neutral' : 'warning'}

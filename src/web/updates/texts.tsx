@@ -178,7 +178,8 @@ export const removalSummaryTexts = {
     ];
     return `Would ${parts.join(' and ') || 'delete nothing'}`;
   },
-  endsEarly: 'The events of this preview are not all here: deletions, which come last, may be missing',
+  isPart: 'The events of this preview are not all here: deletions, which come last, may be missing',
+  endsEarly: 'This preview did not succeed: it may not have come to its deletions, which come last',
   reading: 'The preview is not yet read to its end: deletions, which come last, may be missing here',
   label: 'Deleted or replaced',
   protected: 'protected',

@@ -98,8 +98,10 @@ export function backUpOnSchedule(
     // In case the process is killed.
     await save(present, { pruneFailure: { ...begun, error: cutOff } });
     try {
-      const { backups } = await pruneBackups(target, keep, await readOwner());
-      logger.info({ deleted: backups }, 'old backups deleted');
+      const { backups, blobs, unfinished } = await pruneBackups(target, keep, await readOwner());
+      logger.info({ deleted: backups, blobs }, 'old backups deleted');
+      if (unfinished !== null)
+        logger.warn({ backup: unfinished }, 'blobs that no backup needs stay: this backup may still be made');
     } catch (error) {
       await save(present, { pruneFailure: { ...begun, error: (error as Error).message } }).catch(() => {});
       throw error;
@@ -136,10 +138,10 @@ export function backUpOnSchedule(
         throw error;
       }
     };
-    const { id, missingBlobs, wrongBlobs = [] } = await create();
+    const { id, installation, missingBlobs, wrongBlobs = [] } = await create();
     const missing = missingBlobs.length;
     const made = await look(target, unpruned);
-    logger.info({ backup: id }, 'backup created');
+    logger.info({ backup: id, owner: ownerOf(installation) }, 'backup created');
     if (wrongBlobs.length > 0)
       logger.error(
         { backup: id, keys: wrongBlobs.slice(0, 20), count: wrongBlobs.length },
