@@ -75,6 +75,7 @@ test('nobody updates, imports, renames or previews a stack whose import has not 
   expect((await running).text).toBe('Imported 2 versions of 1 stack into unfinished.\n');
   await ok(complete(target, await startUpdate(target, here)));
   await ok(call('POST', 'rename', { newName: 'other' }));
+  await ok(target.call('DELETE', `${here.path.replace(/dev$/, 'other')}?force=true`, { auth: here.auth }));
 
   const second = hold('/export/1');
   const again = ends.run('--apply');
