@@ -8,7 +8,7 @@ import {
 import { Type } from 'typebox';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { ConnectionChecks } from './connection-checks.ts';
-import { AcquireTimeoutError, ConnectionGate } from './connection-gate.ts';
+import { ConnectionGate } from './connection-gate.ts';
 import { NotificationChannel } from './notification-channel.ts';
 import { listenOn, type Notifications } from './notification-listener.ts';
 import { type PostgresConnection, PostgresConnector } from './postgres-connector.ts';
@@ -42,7 +42,7 @@ export interface Database extends Queryable {
   checkConnections(check: (connection: Connection) => Promise<void>): void;
   /** Opens all connections of the pool, and checks them: a new process must not make its first callers wait for logins. */
   openConnections(): Promise<void>;
-  /** Resolves when Postgres responds; rejects if it does not within `timeoutMs`, and calls in a full pool get no response either. */
+  /** Resolves when Postgres responds, to this call or meanwhile to others; rejects if it does not within `timeoutMs`. */
   ping(timeoutMs: number): Promise<void>;
   /** Calls `onMessage` for each notification on the channel, until closed. Some may be lost: see `listenOn`. */
   listen(channel: string, onMessage: (payload: string) => void): Notifications;
@@ -118,7 +118,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     channel: (name: string) => new NotificationChannel(connector, name),
     onRaised: (listener: (message: RaisedMessage) => void) => void listeners.add(listener),
     openSession: () => sessions.connect(),
-    ping: (timeoutMs: number) => ping(gate, pool, { acquireTimeoutMs, timeoutMs }),
+    ping: (timeoutMs: number) => ping(gate, pool, timeoutMs),
     servesFirst: () => gate.servesFirst,
     poolState: () => {
       const state = pool.state();
@@ -146,11 +146,7 @@ async function openConnections(database: DatabasePool, count: number): Promise<v
   await Promise.all(Array.from({ length: count }, hold));
 }
 
-async function ping(
-  gate: ConnectionGate,
-  pool: DatabasePool,
-  { acquireTimeoutMs, timeoutMs }: { readonly acquireTimeoutMs: number; readonly timeoutMs: number },
-): Promise<void> {
+async function ping(gate: ConnectionGate, pool: DatabasePool, timeoutMs: number): Promise<void> {
   const begunAt = performance.now();
   // Each step has its own limit, so that hanging probes do not use up the pool.
   const work = queryLimit.run(timeoutMs, () =>
@@ -160,7 +156,6 @@ async function ping(
     await withTimeout(work, timeoutMs, () => new Error(`No answer from Postgres within ${timeoutMs} ms`));
   } catch (error) {
     // It is slow, and responds to others: a proxy that took out each busy replica would soon have none.
-    const since = error instanceof AcquireTimeoutError ? begunAt - acquireTimeoutMs : begunAt;
-    if (gate.lastServedAt < since) throw error;
+    if (gate.lastServedAt < begunAt) throw error;
   }
 }
