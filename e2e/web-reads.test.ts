@@ -80,14 +80,15 @@ await suite('reads of the web UI that fail, are slow, or are many', { ownServer:
     async () => {
       await open(`/app/dev?tab=resources&urn=${encodeURIComponent(`urn:pulumi:dev::app::${bucketType}::logs`)}`);
       const heading = (name: string) => main().getByRole('heading', { name, exact: true });
-      await heading('Inputs').waitFor();
+      const identifier = main().getByText('URN', { exact: true });
+      await identifier.waitFor();
       const title = await page.title();
       expect(title).toContain('app/dev');
       const gone = { message: 'No such resource', code: -32_004, data: { code: 'NOT_FOUND', httpStatus: 404 } };
       await replace(['resources.get'], () => ({ error: gone }));
       await page.evaluate("dispatchEvent(new Event('visibilitychange'))");
       await main().getByText('No such resource').waitFor();
-      await heading('Inputs').waitFor({ state: 'detached' });
+      await identifier.waitFor({ state: 'detached' });
       await heading('History').waitFor();
       expect(await page.title()).toBe(title);
       expect(await findFlaws(page)).toEqual([]);
