@@ -96,6 +96,7 @@ await suite('what the web UI tells keyboards and screen readers', { ownServer: t
       await press('Enter');
       const dialog = page.getByRole('dialog');
       await dialog.getByRole('textbox', { name: /^Name/ }).fill('third');
+      await dialog.getByRole('button', { name: 'Create the token', disabled: false }).waitFor();
       await press('Enter');
       await dialog.getByRole('button', { name: 'I have stored it' }).focus();
       await press('Enter');
