@@ -49,8 +49,9 @@ export class RevealService {
   }
 
   /**
-   * The plaintext of a value: text unchanged, other values as JSON. The read is recorded with the location of the value before it returns. Throws
-   * NotFoundError, ConflictError if the resource is not as it was shown, InvalidRequestError if only the CLI can decrypt it, UnavailableError, and what `scan` throws.
+   * The plaintext of a value: text unchanged, other values as JSON. The read is recorded with the location of the value
+   * before it returns. Throws NotFoundError, ConflictError if the resource is not as it was shown, InvalidRequestError if only
+   * the CLI can decrypt it, UnavailableError, and what `scan` throws.
    */
   async reveal(
     scan: StateScan,

@@ -224,8 +224,8 @@ export class UpdateQueue {
     const stackIds = [...new Set([...this.#waiting.values()].map(({ stackId }) => stackId))];
     for (const { id, stackId, isExpired } of await this.#entries.listNext(this.#processId, stackIds)) {
       if ((this.#waiting.get(id)?.deferredUntil ?? 0) > performance.now()) continue;
-      if (isExpired) this.#reclaims.begin(stackId, () => this.#notify(id));
-      else this.#notify(id);
+      if (isExpired) this.#reclaims.begin(stackId, () => this.#wake(id, 'isNext'));
+      else this.#wake(id, 'isNext');
     }
   }
 
@@ -239,7 +239,7 @@ export class UpdateQueue {
     const entries = await this.#entries.listOf(this.#processId);
     const ids = new Set(entries.map(({ id }) => id));
     await this.#restore(asleep.filter((call) => !ids.has(call.id)));
-    for (const { id, isSuperseded } of entries) if (isSuperseded) this.#supersede(id);
+    for (const { id, isSuperseded } of entries) if (isSuperseded) this.#wake(id, 'isSuperseded');
     const abandoned = entries.map(({ id }) => id).filter((id) => !this.#waiting.has(id) && !this.#entering.has(id));
     if (abandoned.length > 0) await this.#entries.removeAbandoned(this.#processId, abandoned);
   }
@@ -251,7 +251,7 @@ export class UpdateQueue {
       const call = this.#waiting.get(id);
       if (call && isElsewhere) call.isElsewhere = true;
       // It checks again why it waits, which the entry had recorded, or finds that its stack or token is gone.
-      else this.#notify(id);
+      else this.#wake(id, 'isNext');
     }
   }
 
@@ -264,8 +264,8 @@ export class UpdateQueue {
       this.#mayGo = true;
       this.#beginCheck();
     } else if (message.startsWith(supersededMessage)) {
-      this.#supersede(message.slice(supersededMessage.length));
-    } else this.#notify(message);
+      this.#wake(message.slice(supersededMessage.length), 'isSuperseded');
+    } else this.#wake(message, 'isNext');
   }
 
   /** Notifies the first calls deferred by limits, if the limits may now admit them. */
@@ -273,7 +273,7 @@ export class UpdateQueue {
     if (!this.#mayGo) return;
     this.#mayGo = false;
     if (!this.#waiting.values().some(({ isLimited }) => isLimited)) return;
-    for (const id of await this.#entries.listFirstHeld(this.#processId)) this.#notify(id);
+    for (const id of await this.#entries.listFirstHeld(this.#processId)) this.#wake(id, 'isNext');
   }
 
   /** Notifies webhooks of calls that have waited for too long. Each position is notified once, across processes. */
@@ -287,15 +287,10 @@ export class UpdateQueue {
     for (const call of late) call.isLateNotified = true;
   }
 
-  #supersede(id: string): void {
+  #wake(id: string, why: 'isNext' | 'isSuperseded'): void {
     const call = this.#waiting.get(id);
-    if (call) call.isSuperseded = true;
-    call?.wake();
-  }
-
-  #notify(id: string): void {
-    const call = this.#waiting.get(id);
-    if (call) call.isNext = true;
-    call?.wake();
+    if (!call) return;
+    call[why] = true;
+    call.wake();
   }
 }

@@ -2,8 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { inBatches, packTexts } from '../../platform/db/text-chunks.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
-import type { LeaseFence } from '../../updates/fence.ts';
-import { FenceError, fenceHolds, whileFenceHolds } from '../../updates/fence.ts';
+import { FenceError, fenceHolds, type LeaseFence, whileFenceHolds } from '../../updates/fence.ts';
 import { type BatchEntry, isLimitable } from './journal-batch.ts';
 import type { JournalPage } from './replay/runner/replay-work.ts';
 

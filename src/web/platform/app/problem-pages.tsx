@@ -38,7 +38,10 @@ export interface ProblemProps {
   readonly onRetry: () => unknown;
 }
 
-/** An error in place of content, which may be a part of a page: it keeps its title. Something the user may not see looks like something that does not exist. */
+/**
+ * An error in place of content, which may be a part of a page: it keeps its title. Something the user may not see looks like
+ * something that does not exist.
+ */
 export function Problem({ error, onRetry }: ProblemProps) {
   const [isTrying, retry] = useRetry(onRetry);
   const code = errorCode(error);

@@ -1,8 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../../platform/db/sql.ts';
 import { Nullable } from '../../../platform/schema/standard-schema.ts';
-import type { LeaseFence } from '../../../updates/fence.ts';
-import { fenceHolds } from '../../../updates/fence.ts';
+import { fenceHolds, type LeaseFence } from '../../../updates/fence.ts';
 import { refusedPrefix } from './begin-entry.ts';
 import type { ChangeLimits, Stop } from './change-limits.ts';
 
