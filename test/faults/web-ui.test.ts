@@ -157,7 +157,7 @@ test(
     expect(await failed.count()).toBe(1);
     await cluster.s3.start();
     await cluster.workers[1]?.start();
-    await page.getByRole('button', { name: /^Retry compact-journal/ }).click();
+    await page.getByRole('button', { name: /^Retry compact journal/ }).click();
     await page.getByRole('button', { name: 'Run it again' }).click();
     await failed.waitFor({ state: 'detached' });
     await until(async () => (await page.getByText('compact journal').count()) === 0, 'the job has ended');
