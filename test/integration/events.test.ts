@@ -224,17 +224,13 @@ describe('reading', () => {
     expect(seen).toEqual(Array.from({ length: 1234 }, (_, index) => index));
   });
 
-  test('a token that is not a sequence number and codes of types return 400; unknown filters are ignored', async () => {
+  test('a token that is not a sequence number returns 400; unknown filters and codes of types are ignored', async () => {
     await begin();
     const get = (parameters: string) => app.call('GET', `${update.path}/events?${parameters}`, { auth: stack.auth });
     for (const token of ['x', '-2', '1.5', '99999999999999999999'])
       expect((await get(`continuationToken=${token}`)).status).toBe(400);
     // `pulumi stack history events --event-type 3`
-    for (const types of ['type=3', 'type=3&type=stdoutEvent'])
-      expect(await get(types)).toMatchObject({
-        status: 400,
-        json: { message: expect.stringMatching(/the name of a payload: --event-type resourcePreEvent/) },
-      });
-    expect((await get('type=&urn=u&include_non_activated=true&continuationToken=')).status).toBe(200);
+    for (const parameters of ['type=3', 'type=3&type=stdoutEvent', 'type=&urn=u&include_non_activated=true&continuationToken='])
+      expect((await get(parameters)).status).toBe(200);
   });
 });

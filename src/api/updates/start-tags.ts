@@ -5,19 +5,17 @@ const maxListed = 20;
 
 /**
  * The tags of a stack after a start with tags `given`, in place of `before`, and warnings for its user. The CLI sends all tags that it has read
- * and its own changes. After a wait, only what differs from the tags `atArrival` (null: it has not waited) are changes of its own. Previews remove
- * none: others may have set them since.
+ * and its own changes. After a wait, only what differs from the tags `atArrival` (null: it has not waited) are changes of its own.
  */
 export function tagsAfterStart(
   given: Tags,
   before: Tags,
-  { atArrival, isPreview }: { readonly atArrival: Tags | null; readonly isPreview: boolean },
+  atArrival: Tags | null,
 ): { tags: Tags; warnings: readonly string[] } {
-  if (atArrival === null && !isPreview) return { tags: given, warnings: [] };
-  const known = atArrival ?? before;
+  if (atArrival === null) return { tags: given, warnings: [] };
   const tags = Object.assign(Object.create(null), before) as Tags;
-  for (const [name, value] of Object.entries(given)) if (known[name] !== value) tags[name] = value;
-  if (!isPreview) for (const name of Object.keys(known)) if (given[name] === undefined) delete tags[name];
+  for (const [name, value] of Object.entries(given)) if (atArrival[name] !== value) tags[name] = value;
+  for (const name of Object.keys(atArrival)) if (given[name] === undefined) delete tags[name];
   if (Object.keys(tags).length > maxTags)
     return { tags: before, warnings: [`A stack can have at most ${maxTags} tags: it keeps those that it had`] };
   const names = new Set([...Object.keys(given), ...Object.keys(tags)]);
@@ -27,7 +25,6 @@ export function tagsAfterStart(
   const listed = kept.slice(0, maxListed).sort().join(', ');
   return {
     tags,
-    warnings:
-      atArrival === null ? [] : [`Tags of the stack were changed while this update waited, and stay so: ${listed}`],
+    warnings: [`Tags of the stack were changed while this update waited, and stay so: ${listed}`],
   };
 }

@@ -142,7 +142,7 @@ function describeStart(started: Started, token: string, offered: number): Omit<S
  */
 async function replaceTags(
   tx: Queryable,
-  { dryRun: isPreview, stackId, updateId }: Pick<Started, 'dryRun' | 'stackId'> & { readonly updateId: string },
+  { stackId, updateId }: Pick<Started, 'stackId'> & { readonly updateId: string },
   given: { readonly caller: Caller; readonly ref: StackRef; readonly tags: Tags; readonly audit: AuditTrail },
 ): Promise<TagResult> {
   const access = await lockAccess(tx, given.ref.organization, given.caller);
@@ -151,10 +151,7 @@ async function replaceTags(
   const before = readTags(stack.tags);
   if (!permits(permissionsOn(access, { ...stack, tags: before }), 'write')) return { tags: stack.tags, warnings: [] };
   const arrived = await createUpdateRepository(tx).findTagsAtArrival(updateId);
-  const next = tagsAfterStart(given.tags, before, {
-    atArrival: arrived === null ? null : readTags(arrived),
-    isPreview,
-  });
+  const next = tagsAfterStart(given.tags, before, arrived === null ? null : readTags(arrived));
   const { problems, tags } = withoutInvalidQueueTags(next.tags, before);
   if (stack.tags !== JSON.stringify(tags)) await changeTags(tx, access, stack, tags, given.audit);
   return { tags: JSON.stringify(tags), warnings: [...problems, ...next.warnings] };
