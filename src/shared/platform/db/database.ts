@@ -1,14 +1,9 @@
-import {
-  type CommonQueryMethods,
-  createPool,
-  type DatabasePool,
-  type DatabasePoolConnection,
-  type DatabaseTransactionConnection,
-} from 'slonik';
+import type { CommonQueryMethods, DatabasePoolConnection, DatabaseTransactionConnection, QuerySqlToken } from 'slonik';
 import { Type } from 'typebox';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { ConnectionChecks } from './connection-checks.ts';
 import { ConnectionGate } from './connection-gate.ts';
+import { ConnectionPool } from './connection-pool.ts';
 import { NotificationChannel } from './notification-channel.ts';
 import { listenOn, type Notifications } from './notification-listener.ts';
 import { type PostgresConnection, PostgresConnector } from './postgres-connector.ts';
@@ -63,11 +58,10 @@ const Pong = Type.Object({ one: Type.Integer() });
 /** Our transactions wait for nothing but Postgres. An idle one has lost its process or network and still holds locks. */
 const idleInTransactionMs = 15_000;
 
-/** Pool methods that occupy a connection while they run. */
-const gatedMethods = [
+const statementMethods = [
   ...['any', 'anyFirst', 'exists', 'many', 'manyFirst', 'maybeOne', 'maybeOneFirst'],
-  ...['one', 'oneFirst', 'query', 'record', 'transaction', 'connect'],
-] as readonly Extract<keyof DatabasePool, string>[];
+  ...['one', 'oneFirst', 'query', 'record'],
+] as readonly Exclude<keyof CommonQueryMethods, 'transaction'>[];
 
 /**
  * Opens the pool; connections are opened on demand. Type parsers: timestamptz is a Date, bytea a Buffer, int8 a number
@@ -84,10 +78,10 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     for (const listener of listeners) listener(message);
   };
   const checks = new ConnectionChecks();
-  const pool = await createPool('postgres://', {
+  const pool = await ConnectionPool.create(poolSize, {
     driverFactory: createPostgresDriver(connector, statementTimeoutMs + connectTimeoutMs, onRaised),
-    maxPoolSize: poolSize,
-    idleTimeout: 60_000,
+    // Shorter than the time after which proxies in between forget a connection.
+    idleTimeout: 300_000,
     // One attempt, because the connector itself tries every server.
     connectionRetryLimit: 1,
     gracefulTerminationTimeout: 2_000,
@@ -99,41 +93,43 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     // Pooled connections have no session state, so there is nothing to reset on release.
     resetConnection: async () => {},
   });
-  // slonik emits 'error' when Postgres closes an idle connection; the next query opens a new one.
-  pool.on('error', () => {});
   const gate = new ConnectionGate(poolSize);
-  const methods: Record<string, unknown> = {};
-  for (const name of gatedMethods) {
-    const method = pool[name] as (...args: unknown[]) => Promise<unknown>;
-    methods[name] = (...args: unknown[]) => gate.run(acquireTimeoutMs, () => method(...args));
-  }
-  const database = Object.assign(Object.create(pool) as DatabasePool, methods);
-  return Object.assign(database as CommonQueryMethods, {
+  const admit = <T>(work: () => Promise<T>): Promise<T> => gate.run(acquireTimeoutMs, work);
+  const methods: Record<string, unknown> = {
+    transaction: (work: (tx: DatabaseTransactionConnection) => Promise<unknown>) => admit(() => pool.transaction(work)),
+  };
+  for (const name of statementMethods)
+    methods[name] = (query: QuerySqlToken) =>
+      admit(() =>
+        pool.run((connection) => {
+          const run = connection[name] as (this: Connection, query: QuerySqlToken) => Promise<unknown>;
+          return run.call(connection, query);
+        }),
+      );
+  const onConnection = <T>(work: (connection: Connection) => Promise<T>) => admit(() => pool.connect(work));
+  return Object.assign(methods as unknown as CommonQueryMethods, {
     [poolMark]: true,
-    inTransaction: <T>(work: (tx: DatabaseTransactionConnection) => Promise<T>) => database.transaction(work),
-    onConnection: <T>(work: (connection: Connection) => Promise<T>) => database.connect(work),
+    inTransaction: <T>(work: (tx: DatabaseTransactionConnection) => Promise<T>) => admit(() => pool.transaction(work)),
+    onConnection,
     checkConnections: (check: (connection: Connection) => Promise<void>) => checks.add(check),
-    openConnections: () => openConnections(database, poolSize),
+    openConnections: () => openConnections(onConnection, poolSize),
     listen: (channel: string, onMessage: (payload: string) => void) => listenOn(connector, channel, onMessage),
     channel: (name: string) => new NotificationChannel(connector, name),
     onRaised: (listener: (message: RaisedMessage) => void) => void listeners.add(listener),
     openSession: () => sessions.connect(),
     ping: (timeoutMs: number) => ping(gate, pool, timeoutMs),
     servesFirst: () => gate.servesFirst,
-    poolState: () => {
-      const state = pool.state();
-      return { acquired: state.acquiredConnections, idle: state.idleConnections, waiting: gate.waiting };
-    },
+    poolState: () => ({ ...pool.state(), waiting: gate.waiting }),
     close: () => pool.end(),
   });
 }
 
-async function openConnections(database: DatabasePool, count: number): Promise<void> {
+async function openConnections(onConnection: Database['onConnection'], count: number): Promise<void> {
   let open = 0;
   const { promise: allOpen, resolve } = Promise.withResolvers<void>();
   const hold = async (): Promise<void> => {
     try {
-      await database.connect(async () => {
+      await onConnection(async () => {
         if (++open === count) resolve();
         // Until then, each of the others opens one of its own.
         await allOpen;
@@ -146,11 +142,13 @@ async function openConnections(database: DatabasePool, count: number): Promise<v
   await Promise.all(Array.from({ length: count }, hold));
 }
 
-async function ping(gate: ConnectionGate, pool: DatabasePool, timeoutMs: number): Promise<void> {
+async function ping(gate: ConnectionGate, pool: ConnectionPool, timeoutMs: number): Promise<void> {
   const begunAt = performance.now();
   // Each step has its own limit, so that hanging probes do not use up the pool.
   const work = queryLimit.run(timeoutMs, () =>
-    gate.run(timeoutMs, () => pool.one(sql.rows(Pong)`/* database.ping */ select 1 as one`)),
+    gate.run(timeoutMs, () =>
+      pool.run((connection) => connection.one(sql.rows(Pong)`/* database.ping */ select 1 as one`)),
+    ),
   );
   try {
     await withTimeout(work, timeoutMs, () => new Error(`No answer from Postgres within ${timeoutMs} ms`));

@@ -1,4 +1,10 @@
-import { BackendTerminatedError } from 'slonik';
+import {
+  BackendTerminatedError,
+  DataIntegrityError,
+  IntegrityConstraintViolationError,
+  SchemaValidationError,
+  SlonikError,
+} from 'slonik';
 import { AppError, InvalidRequestError, isFileError, UnavailableError } from '../errors/errors.ts';
 import { tlsFaultOf } from '../tls/trust.ts';
 
@@ -42,6 +48,21 @@ function says(error: unknown, pattern: RegExp): boolean {
 /** Whether Postgres has cancelled a statement because it took too long. */
 export function isStatementTimeout(error: unknown): boolean {
   return sqlStateOf(error) === '57014';
+}
+
+/** Of statements that Postgres has refused, each as it was sent, on a connection that goes on. */
+const sparingClasses = new Set(['21', '22', '23', '40', '42', '44', '55', 'P0']);
+const sparingErrors = [DataIntegrityError, IntegrityConstraintViolationError, SchemaValidationError];
+
+/** Whether a connection can be used after this error of the work on it: one of the work itself, or of a statement that Postgres refused. */
+export function sparesConnection(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  if (state !== null) return sparingClasses.has(state.slice(0, 2)) || state === '57014';
+  return !isLost(error) && [...faultChain(error)].every(isSparing);
+}
+
+function isSparing(fault: unknown): boolean {
+  return !(fault instanceof SlonikError) || sparingErrors.some((kind) => fault instanceof kind);
 }
 
 /** Whether a lock was not available within `lock_timeout`. */
