@@ -1,4 +1,5 @@
-import { decodeJsonString, JsonScanner } from '../platform/json/json-scanner.ts';
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { decodeJsonString } from '../platform/json/json-strings.ts';
 import { type Replacement, replaceRanges } from '../platform/json/member-edits.ts';
 
 /** A secret value is an object with this member (sdk/go/common/resource/sig). */

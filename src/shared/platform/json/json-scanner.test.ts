@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { anyCodePoint } from '../../../../testkit/any-code-point.ts';
+import { anyText, chunkSizes, cut, wholeText } from '../../../../testkit/json-texts.ts';
 import { type JsonKind, JsonScanner, JsonSyntaxError } from './json-scanner.ts';
 
 interface Reported {
@@ -11,8 +11,16 @@ interface Reported {
   readonly end: number;
 }
 
+type Path = Reported['path'];
+
+interface ScanOptions {
+  readonly reportDepth: number;
+  readonly maxDepth?: number;
+  readonly skips?: (path: Path) => boolean;
+}
+
 /** Feeds the text in chunks. Returns the reported values, or null if the text was rejected. */
-function scan(chunks: readonly Buffer[], options: { reportDepth: number; maxDepth?: number }): Reported[] | null {
+function scan(chunks: readonly Buffer[], options: ScanOptions): Reported[] | null {
   const reported: Reported[] = [];
   const scanner = new JsonScanner({
     ...options,
@@ -26,18 +34,6 @@ function scan(chunks: readonly Buffer[], options: { reportDepth: number; maxDept
     if (error instanceof JsonSyntaxError) return null;
     throw error;
   }
-}
-
-function cut(text: Buffer, sizes: readonly number[]): Buffer[] {
-  const chunks: Buffer[] = [];
-  let from = 0;
-  for (const size of sizes) {
-    if (from >= text.length) break;
-    chunks.push(text.subarray(from, from + size));
-    from += size;
-  }
-  if (from < text.length) chunks.push(text.subarray(from));
-  return chunks;
 }
 
 /** Depth of a valid text; 0 without a container. Counted in the text, because a parser drops repeated members. */
@@ -62,78 +58,14 @@ function referenceAccepts(text: Buffer, maxDepth: number): boolean {
   }
 }
 
-const space = fc.stringMatching(/^[ \t\r\n]{0,3}$/);
-const number = fc.oneof(
-  fc.integer().map(String),
-  fc.stringMatching(/^-?(0|[1-9][0-9]{0,25})(\.[0-9]{1,5})?([eE][+-]?[0-9]{1,3})?$/),
+/** Which values to skip, by their paths. */
+type Skips = (path: Path) => boolean;
+const skipping = fc.tuple(fc.nat({ max: 5 }), fc.integer({ min: 1, max: 4 })).map(
+  ([salt, share]): Skips =>
+    (path) =>
+      (JSON.stringify(path).length + salt) % share === 0,
 );
-const escapeSequence = fc.stringMatching(/^\\(["\\/bfnrt]|u[0-9a-fA-F]{4})$/);
-const plain = fc
-  .string({ unit: anyCodePoint, maxLength: 6 })
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that JSON must escape.
-  .map((text) => text.toWellFormed().replace(/["\\\u0000-\u001f]/g, ''));
-const string = fc.array(fc.oneof(plain, escapeSequence), { maxLength: 4 }).map((parts) => `"${parts.join('')}"`);
-const oddKey = fc.constantFrom('"__proto__"', '""', '"constructor"', '"\\u0000"', '"0"');
 
-/** JSON texts with white space, unusual numbers, escapes and repeated names, which JSON.stringify would not produce. */
-const { value: jsonText } = fc.letrec<{ value: string }>((tie) => {
-  const padded = fc.tuple(space, tie('value'), space).map((parts) => parts.join(''));
-  const key = fc.tuple(space, fc.oneof({ weight: 5, arbitrary: string }, oddKey), space).map((parts) => parts.join(''));
-  return {
-    value: fc.oneof(
-      { maxDepth: 5 },
-      fc.constantFrom('true', 'false', 'null', '[]', '{}', '[ ]', '{\n}', '""', '0', '-0'),
-      number,
-      string,
-      fc.array(padded, { maxLength: 4 }).map((parts) => `[${parts.join(',')}]`),
-      fc
-        .array(fc.tuple(key, padded), { maxLength: 4 })
-        .map((members) => `{${members.map(([name, value]) => `${name}:${value}`).join(',')}}`),
-    ),
-  };
-});
-const wholeText = fc.tuple(space, jsonText, space).map((parts) => Buffer.from(parts.join('')));
-
-/** One change to a text: a byte replaced, removed or inserted, a range repeated, or the end cut off. */
-const mutation = fc.record({
-  kind: fc.constantFrom('set', 'drop', 'insert', 'repeat', 'cut', 'swap'),
-  at: fc.nat(),
-  length: fc.integer({ min: 1, max: 4 }),
-  byte: fc.oneof(fc.integer({ min: 0, max: 255 }), fc.constantFrom(...Buffer.from('{}[]",:\\ \n0-+.eEtfnu/'))),
-});
-
-function mutate(
-  text: Buffer,
-  { kind, at: anywhere, length, byte }: { kind: string; at: number; length: number; byte: number },
-): Buffer {
-  const at = anywhere % (text.length + 1);
-  const [before, stretch, after] = [text.subarray(0, at), text.subarray(at, at + length), text.subarray(at + length)];
-  switch (kind) {
-    case 'set':
-      return Buffer.concat([before, Buffer.from([byte]), text.subarray(at + 1)]);
-    case 'drop':
-      return Buffer.concat([before, after]);
-    case 'insert':
-      return Buffer.concat([before, Buffer.from([byte]), text.subarray(at)]);
-    case 'repeat':
-      return Buffer.concat([before, stretch, stretch, after]);
-    case 'swap':
-      return Buffer.concat([before, Buffer.from(stretch).reverse(), after]);
-    default:
-      return before;
-  }
-}
-
-const anyText = fc.oneof(
-  {
-    weight: 3,
-    arbitrary: fc
-      .tuple(wholeText, fc.array(mutation, { maxLength: 3 }))
-      .map(([text, changes]) => changes.reduce(mutate, text)),
-  },
-  { weight: 1, arbitrary: fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)) },
-);
-const sizes = fc.array(fc.integer({ min: 1, max: 5 }), { maxLength: 60 });
 const runs = { numRuns: 2_000 };
 
 describe('the JSON scanner', () => {
@@ -148,9 +80,28 @@ describe('the JSON scanner', () => {
 
   test('reports the same values however the text is chunked', () => {
     fc.assert(
-      fc.property(anyText, sizes, fc.integer({ min: -1, max: 4 }), (text, lengths, reportDepth) => {
+      fc.property(anyText, chunkSizes, fc.integer({ min: -1, max: 4 }), (text, lengths, reportDepth) => {
         expect(scan(cut(text, lengths), { reportDepth })).toEqual(scan([text], { reportDepth }));
       }),
+      runs,
+    );
+  });
+
+  test('reports what a plain reader reads, but nothing in the values that it is to skip', () => {
+    fc.assert(
+      fc.property(
+        wholeText,
+        chunkSizes,
+        fc.integer({ min: -1, max: 5 }),
+        skipping,
+        (text, lengths, reportDepth, skips) => {
+          const expected = readPlainly(text).filter(({ path }) => {
+            const outer = path.map((_, depth) => path.slice(0, depth));
+            return path.length <= reportDepth && !outer.some(skips);
+          });
+          expect(scan(cut(text, lengths), { reportDepth, skips })).toEqual(expected);
+        },
+      ),
       runs,
     );
   });
@@ -206,8 +157,8 @@ describe('the JSON scanner', () => {
   });
 
   test('gives the same result for a text whether it reports all of its values or skips them', () => {
-    const verdict = (chunks: readonly Buffer[], reportDepth: number, maxDepth: number): string => {
-      const scanner = new JsonScanner({ reportDepth, maxDepth, onValue: () => {} });
+    const verdict = (chunks: readonly Buffer[], reportDepth: number, maxDepth: number, skips?: Skips): string => {
+      const scanner = new JsonScanner({ reportDepth, maxDepth, onValue: () => {}, ...(skips && { skips }) });
       try {
         for (const chunk of chunks) scanner.write(chunk);
         return `${scanner.end()} bytes`;
@@ -218,10 +169,12 @@ describe('the JSON scanner', () => {
     const depth = fc.integer({ min: -1, max: 3 });
     const maxDepth = fc.oneof(fc.integer({ min: 0, max: 7 }), fc.constant(10_000));
     fc.assert(
-      fc.property(anyText, sizes, depth, maxDepth, (text, lengths, reportDepth, deepest) => {
+      fc.property(anyText, chunkSizes, depth, maxDepth, skipping, (text, lengths, reportDepth, deepest, skips) => {
         const nested = Buffer.concat([Buffer.from('[[{"a":'), text, Buffer.from('}]]')]);
         for (const each of [text, nested]) {
-          expect(verdict(cut(each, lengths), reportDepth, deepest)).toBe(verdict(cut(each, lengths), 20_000, deepest));
+          const expected = verdict(cut(each, lengths), 20_000, deepest);
+          expect(verdict(cut(each, lengths), reportDepth, deepest)).toBe(expected);
+          expect(verdict(cut(each, lengths), 20_000, deepest, skips)).toBe(expected);
         }
       }),
       runs,
@@ -264,4 +217,34 @@ const oneEscapedName = /"\\(?:[^u]|u[0-9a-fA-F]{4})"\s*:/;
 
 function valueAt(whole: unknown, path: readonly (string | number)[]): unknown {
   return path.reduce<unknown>((at, part) => Object.getOwnPropertyDescriptor(at, part)?.value as unknown, whole);
+}
+
+/** All values of a valid text, in the order of their ends. Decodes each name by itself. */
+function readPlainly(text: Buffer): Reported[] {
+  // In Latin-1, a character is a byte.
+  const tokens = [...text.toString('latin1').matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^ \t\r\n"{}[\]:,]+/g)];
+  const reported: Reported[] = [];
+  let at = 0;
+  const peek = (): string => (tokens[at] as RegExpExecArray)[0];
+  const read = (path: Path): void => {
+    const { index: start } = tokens[at] as RegExpExecArray;
+    const first = peek();
+    at++;
+    if (first === '{' || first === '[') {
+      for (let count = 0; peek() !== '}' && peek() !== ']'; count++) {
+        if (count > 0) at++;
+        if (first === '{') {
+          const name = JSON.parse(Buffer.from(peek(), 'latin1').toString('utf8')) as string;
+          at += 2;
+          read([...path, name]);
+        } else read([...path, count]);
+      }
+      at++;
+    }
+    const { index: last, 0: end } = tokens[at - 1] as RegExpExecArray;
+    const kind = first === '{' ? 'object' : first === '[' ? 'array' : kindOf(JSON.parse(first.replace(/^".*/s, '""')));
+    reported.push({ path, kind, start, end: last + end.length });
+  };
+  read([]);
+  return reported;
 }

@@ -10,6 +10,7 @@ import {
   stringEnd,
   Utf8Check,
 } from './json-skim.ts';
+import { memberName } from './json-strings.ts';
 
 /** Half-open range of byte offsets into the scanned text. */
 export interface Span {
@@ -32,6 +33,8 @@ export interface JsonScannerOptions {
   readonly reportDepth: number;
   readonly onValue: ValueListener;
   readonly onOpen?: OpenListener | undefined;
+  /** Whether the object or array that begins is passed over: it is reported itself, but nothing in it. */
+  readonly skips?: (path: readonly (string | number)[]) => boolean;
   /** Maximum nesting; the CLI's own decoder allows 10,000. */
   readonly maxDepth?: number;
 }
@@ -58,9 +61,10 @@ export class JsonScanner {
   readonly #reportDepth: number;
   readonly #onValue: ValueListener;
   readonly #onOpen: OpenListener | undefined;
+  readonly #skips: JsonScannerOptions['skips'];
   readonly #maxDepth: number;
-  /** Nothing is reported within containers that are deeper than this. */
-  readonly #floor: number;
+  /** The depth down to which values are reported here: less than `#reportDepth` within a container that is passed over. */
+  #limit: number;
   readonly #cursor: SkimCursor;
   #containers = new Uint8Array(64);
   #depth = 0;
@@ -81,8 +85,9 @@ export class JsonScanner {
     this.#reportDepth = options.reportDepth;
     this.#onValue = options.onValue;
     this.#onOpen = options.onOpen;
+    this.#skips = options.skips;
     this.#maxDepth = options.maxDepth ?? defaultMaxDepth;
-    this.#floor = Math.max(options.reportDepth, 0);
+    this.#limit = options.reportDepth;
     this.#cursor = { state: State.value, inKey: false, depth: 0, containers: this.#containers };
   }
 
@@ -95,7 +100,7 @@ export class JsonScanner {
     let keyFrom = this.#inKey ? 0 : -1;
     let i = 0;
     while (i < length) {
-      if (this.#depth > this.#floor) {
+      if (this.#depth > this.#limit && this.#depth > 0) {
         this.#state = state;
         i = this.#skim(chunk, i);
         state = this.#state;
@@ -172,7 +177,7 @@ export class JsonScanner {
     cursor.inKey = this.#inKey;
     cursor.depth = this.#depth;
     cursor.containers = this.#containers;
-    const to = skim(chunk, from, cursor, this.#floor, this.#maxDepth);
+    const to = skim(chunk, from, cursor, Math.max(this.#limit, 0), this.#maxDepth);
     this.#state = cursor.state;
     this.#inKey = cursor.inKey;
     this.#depth = cursor.depth;
@@ -196,7 +201,7 @@ export class JsonScanner {
         const isObject = this.#containers[this.#depth - 1] === 1;
         if (byte === 0x2c) {
           if (isObject) return State.key;
-          if (this.#depth <= this.#reportDepth) {
+          if (this.#depth <= this.#limit) {
             this.#path[this.#depth - 1] = (this.#path[this.#depth - 1] as number) + 1;
           }
           return State.value;
@@ -223,16 +228,15 @@ export class JsonScanner {
         larger.set(this.#containers);
         this.#containers = larger;
       }
-      if (this.#depth <= this.#reportDepth) {
+      if (this.#depth <= this.#limit) {
         this.#starts[this.#depth] = at;
-        if (this.#onOpen) {
-          this.#path.length = this.#depth;
-          this.#onOpen(this.#path, byte === 0x7b ? 'object' : 'array', at);
-        }
+        this.#path.length = this.#depth;
+        this.#onOpen?.(this.#path, byte === 0x7b ? 'object' : 'array', at);
+        if (this.#skips?.(this.#path)) this.#limit = this.#depth;
       }
       this.#containers[this.#depth++] = byte === 0x7b ? 1 : 0;
       if (byte === 0x7b) return State.keyOrEnd;
-      if (this.#depth <= this.#reportDepth) this.#path[this.#depth - 1] = 0;
+      if (this.#depth <= this.#limit) this.#path[this.#depth - 1] = 0;
       return State.valueOrEnd;
     }
     this.#scalarStart = at;
@@ -249,7 +253,8 @@ export class JsonScanner {
 
   #close(at: number): number {
     const kind = this.#containers[--this.#depth] === 1 ? 'object' : 'array';
-    if (this.#depth <= this.#reportDepth) {
+    if (this.#depth <= this.#limit) {
+      this.#limit = this.#reportDepth;
       this.#path.length = this.#depth;
       this.#onValue(this.#path, kind, this.#starts[this.#depth] as number, at + 1);
     }
@@ -257,7 +262,7 @@ export class JsonScanner {
   }
 
   #endScalar(kind: JsonKind, end: number): number {
-    if (this.#depth <= this.#reportDepth) {
+    if (this.#depth <= this.#limit) {
       this.#path.length = this.#depth;
       this.#onValue(this.#path, kind, this.#scalarStart, end);
     }
@@ -265,7 +270,7 @@ export class JsonScanner {
   }
 
   #addKeyPart(part: Buffer, at: number): void {
-    if (this.#depth > this.#reportDepth) return;
+    if (this.#depth > this.#limit) return;
     this.#keyBytes += part.length;
     if (this.#keyBytes > maxKeyBytes) throw new JsonSyntaxError('Member name too long', at);
     this.#keyParts.push(Buffer.from(part));
@@ -273,27 +278,20 @@ export class JsonScanner {
 
   #endKey(chunk: Buffer, from: number, to: number, at: number): void {
     this.#inKey = false;
-    if (this.#depth > this.#reportDepth) return;
-    const last = chunk.subarray(from, to);
-    let raw = last;
-    if (this.#keyParts.length > 0) {
-      this.#addKeyPart(last, at);
-      raw = Buffer.concat(this.#keyParts);
-      this.#keyParts = [];
-      this.#keyBytes = 0;
+    if (this.#depth > this.#limit) return;
+    if (this.#keyParts.length === 0) {
+      this.#path[this.#depth - 1] = memberName(chunk, from, to);
+      return;
     }
-    const text = raw.toString('utf8');
-    this.#path[this.#depth - 1] = text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;
+    this.#addKeyPart(chunk.subarray(from, to), at);
+    const whole = Buffer.concat(this.#keyParts);
+    this.#keyParts = [];
+    this.#keyBytes = 0;
+    this.#path[this.#depth - 1] = memberName(whole, 0, whole.length);
   }
 
   #unexpected(byte: number, at: number): JsonSyntaxError {
     const shown = byte > 0x20 && byte < 0x7f ? `'${String.fromCharCode(byte)}'` : `byte 0x${byte.toString(16)}`;
     return new JsonSyntaxError(`Unexpected ${shown}`, at);
   }
-}
-
-/** Decodes the JSON string at [start, end), quotes included, like Go: a lone surrogate becomes U+FFFD. */
-export function decodeJsonString(text: Buffer, start: number, end: number): string {
-  const inner = text.toString('utf8', start + 1, end - 1);
-  return inner.includes('\\') ? (JSON.parse(`"${inner}"`) as string).toWellFormed() : inner;
 }

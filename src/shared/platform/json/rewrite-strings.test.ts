@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { anyCodePoint } from '../../../../testkit/any-code-point.ts';
-import { decodeJsonString } from './json-scanner.ts';
+import { decodeJsonString } from './json-strings.ts';
 import { encodeJsonString, rewriteStrings, StringSpans } from './rewrite-strings.ts';
 
 function decode(json: string): string {

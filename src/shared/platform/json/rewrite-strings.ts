@@ -1,5 +1,5 @@
 import { joined } from '../bytes/joined.ts';
-import { decodeJsonString } from './json-scanner.ts';
+import { decodeJsonString } from './json-strings.ts';
 
 /** Encodes a JSON string, quotes included, like Go's encoding/json: as JSON.stringify, plus escaped HTML characters. */
 export function encodeJsonString(value: string): string {

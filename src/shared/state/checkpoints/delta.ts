@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
-import { decodeJsonString, JsonScanner } from '../../platform/json/json-scanner.ts';
+import { JsonScanner } from '../../platform/json/json-scanner.ts';
+import { decodeJsonString } from '../../platform/json/json-strings.ts';
 import type { JsonSpan } from '../../platform/json/json-text.ts';
 import { denseSliceBytes, nextSlice, Slices, scanInSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
 

@@ -1,5 +1,6 @@
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
-import { decodeJsonString, type JsonKind, JsonScanner } from '../../platform/json/json-scanner.ts';
+import { type JsonKind, JsonScanner } from '../../platform/json/json-scanner.ts';
+import { decodeJsonString } from '../../platform/json/json-strings.ts';
 import { rewriteStrings, StringSpans } from '../../platform/json/rewrite-strings.ts';
 import { ScanWindow } from '../../platform/json/scan-window.ts';
 import type { StackRef } from '../../stacks/names.ts';
