@@ -29,7 +29,7 @@ export interface EventBatch {
  */
 export async function splitEventBatch(body: Buffer, maxEventBytes: number): Promise<EventBatch> {
   const splitter = new EventBatchSplitter(body, maxEventBytes);
-  const scanner = new JsonScanner({ reportDepth: 5, onValue: splitter.onValue });
+  const scanner = new JsonScanner({ reportDepth: 5, onValue: splitter.onValue, skips: isUnread });
   await scanInSlices(scanner, body, denseSliceBytes);
   scanner.end();
   return splitter.end();
@@ -71,7 +71,7 @@ class EventBatchSplitter {
       this.#event = new EventReader();
       this.#memberEnd = null;
     } else if (path.length === 3) {
-      this.#event.addMember(path, kind, this.#text(start, Math.min(end, start + 32)));
+      this.#event.addMember(path, kind, kind === 'number' ? this.#text(start, Math.min(end, start + 32)) : '');
       if (path[2] === 'type')
         this.#event.addType({ end, after: this.#memberEnd }, end - start > maxTypeBytes ? '' : this.#text(start, end));
       this.#memberEnd = end;
@@ -100,6 +100,11 @@ class EventBatchSplitter {
   }
 }
 
+/** Whether nothing in the value is read. */
+function isUnread(path: readonly (string | number)[]): boolean {
+  return path.length === 1 ? path[0] !== 'events' : path.length === 4 && path[3] !== 'metadata';
+}
+
 function isUrnPath(path: readonly (string | number)[]): boolean {
   if (path.length === 4) return path[3] === 'urn' || path[3] === 'resourceUrn';
   return path[3] === 'metadata' && path[4] === 'urn';
@@ -124,6 +129,7 @@ class EventReader {
   /** URNs of the current payload in order of precedence: metadata.urn, urn, resourceUrn. */
   #urns: (string | null)[] = [null, null, null];
 
+  /** `text` is the beginning of a number; empty for other values. */
   addMember([, index, name]: readonly (string | number)[], kind: string, text: string): void {
     if (name === 'sequence') {
       this.sequence = kind === 'number' && /^\d{1,15}$/.test(text) ? Number(text) : null;

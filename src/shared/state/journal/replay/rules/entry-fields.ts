@@ -38,6 +38,7 @@ export class EntryFields {
     const scanner = new JsonScanner({
       reportDepth: 3,
       onValue: (path, kind, start, end) => this.#addValue(path, kind, start, end),
+      skips: isUnread,
     });
     try {
       scanner.write(entry.text);
@@ -153,4 +154,10 @@ export class EntryFields {
     const span = this.#members.get(name);
     return span && !(span.kind === 'literal' && this.#entry.text[span.start] === 0x6e) ? span : null;
   }
+}
+
+/** Whether nothing in the value is read by `EntryFields`. */
+function isUnread(path: readonly (string | number)[]): boolean {
+  if (path.length === 1) return path[0] !== 'state' && path[0] !== 'operation';
+  return path.length === 2 && !(path[0] === 'operation' && path[1] === 'resource');
 }
