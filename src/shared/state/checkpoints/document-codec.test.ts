@@ -13,11 +13,27 @@ import {
 
 const hashOf = (text: Buffer): Uint8Array => encodeDocument(text).sha256;
 
-test.each([0, 1, 63, 64, 65, 65_536, 1_048_576, 1_048_577, 3_000_000])('%i bytes are decoded as encoded', (size) => {
+const sizes = [0, 1, 63, 64, 65, 65_536, 262_144, 262_145, 1_048_576, 1_048_577, 3_000_000];
+
+test.each(sizes)('%i bytes are decoded as encoded', async (size) => {
   for (const text of [Buffer.alloc(size, '{"a":1},'), randomBytes(size)]) {
-    expect(decodeDocument(encodeDocument(text)).equals(text)).toBe(true);
+    const encoded = encodeDocument(text);
+    expect(decodeDocument(encoded).equals(text)).toBe(true);
+    expect((await decompressed(Buffer.from(encoded.bytes), encoded)).equals(text)).toBe(true);
   }
 });
+
+test.each([10, 262_144, 262_145])(
+  'a document of %i bytes is damaged if stored bytes are missing or more than its size',
+  async (size) => {
+    const { bytes, sha256, sizeBytes } = encodeDocument(randomBytes(size));
+    const stored = Buffer.from(bytes);
+    for (const each of [stored.subarray(0, -1), stored.subarray(0, 5), Buffer.alloc(0), Buffer.from('{}')]) {
+      await expect(decompressed(each, { sha256, sizeBytes })).rejects.toThrow(DamagedBytesError);
+    }
+    await expect(decompressed(stored, { sha256, sizeBytes: sizeBytes - 1 })).rejects.toThrow(DamagedBytesError);
+  },
+);
 
 test('of a document in two frames, the first one is never taken for the whole', () => {
   const [first, second] = [Buffer.from('{"a":1'), Buffer.from(',"b":2}')];
