@@ -42,6 +42,9 @@ describe('readBegin', () => {
     { operation: [] },
     { operation: { type: 5, resource: 'x' } },
     { operationID: '3' },
+    // Names that look like a path to another member.
+    { 'operation.type': 'deleting', 'operation.resource': resource },
+    { operation: { 'resource.urn': 'u', 'resource.type': 't', 'resource.custom': true } },
   ])('reads fields of a wrong type as missing: %j', async (fields) => {
     expect(await readBegin(begin(fields))).toMatchObject({ type: null, urn: '', resourceType: '', isManaged: false });
   });

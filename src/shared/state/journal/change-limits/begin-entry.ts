@@ -37,11 +37,12 @@ export async function readBegin({ sequenceId, text }: BatchEntry): Promise<Begun
   const scanner = new JsonScanner({
     reportDepth: 3,
     onValue: (path, kind, start, end) => {
-      // A long name is not joined again for each value in it.
-      if (kind === 'object' || kind === 'array' || path.some(isLong)) return;
+      // A name with a dot is none of these. A long one is not joined again for each value in it.
+      if (kind === 'object' || kind === 'array' || path.some(isOther)) return;
       const name = path.join('.');
       if (names.has(name)) values.set(name, JSON.parse(text.toString('utf8', start, end)));
     },
+    skips: (path) => (path.length === 1 ? path[0] !== 'operation' : path.length === 2 && path[1] !== 'resource'),
   });
   await scanInSlices(scanner, text);
   scanner.end();
@@ -66,8 +67,8 @@ export async function readBegin({ sequenceId, text }: BatchEntry): Promise<Begun
 
 const maxMemberChars = 30;
 
-function isLong(part: string | number): boolean {
-  return typeof part === 'string' && part.length > maxMemberChars;
+function isOther(part: string | number): boolean {
+  return typeof part === 'string' && (part.length > maxMemberChars || part.includes('.'));
 }
 
 const names = new Set([
