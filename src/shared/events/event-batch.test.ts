@@ -111,6 +111,20 @@ describe('splitting a batch of events', () => {
   });
 
   test.each([
+    ['"resourcePreEvent":{"metadata":{"old":{"urn":"o"},"urn":"a","new":{"urn":"n"}},"planning":true}', 'a'],
+    ['"diagnosticEvent":{"details":{"urn":"d","metadata":{"urn":"e"}},"urn":"b"}', 'b'],
+    ['"policyEvent":{"resourceUrn":"c","lines":[{"urn":"d"}]}', 'c'],
+    ['"policyEvent":{"resourceUrn":"c","urn":"b"}', 'b'],
+    ['"anyEvent":{"resourceUrn":"c","urn":"b","metadata":{"\\u0075rn":"a"}}', 'a'],
+    ['"anyEvent":{"metadata":{"urn":"a"},"metadata":{"urn":"last","urn":null}}', 'last'],
+    ['"summaryEvent":{"resourceChanges":{"urn":"d"}},"resOutputsEvent":{"metadata":{"urn":"a"}}', 'a'],
+    ['"anyEvent":{"metadata":[{"urn":"d"}],"nested":{"metadata":{"urn":"e"}}},"metadata":{"old":{"urn":"f"}}', null],
+  ])('of the members %s, the URN is %s', async (members, urn) => {
+    const text = `{"sequence":0,${members}}`;
+    expect((await splitEventBatch(Buffer.from(`{"events":[${text}]}`))).events).toMatchObject([{ text, urn }]);
+  });
+
+  test.each([
     ['{"type":"ü","sequence":0,"ü":{}}', '{"sequence":0,"ü":{}}'],
     ['{ "type" : null , "sequence":0,"ü":{"type":"b"} }', '{  "sequence":0,"ü":{"type":"b"} }'],
     ['{"sequence":0,\n"type":"\\u00fc",\n"ü":{}}', '{"sequence":0,\n"ü":{}}'],
