@@ -61,7 +61,7 @@ export function testBundle(name: string, cli: PulumiVersion, openAccess: () => P
         const { behind, errors, stacks: count } = JSON.parse(status);
         return behind === 0 && count === stacks.length && errors.length === 0;
       };
-      await until(isComplete, 'the bundle has both stacks', { timeoutMs: 60_000, everyMs: 500 });
+      await until(isComplete, 'the bundle has both stacks', { everyMs: 500 });
 
       await holdfast.kill();
       const env = {

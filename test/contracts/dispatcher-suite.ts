@@ -208,7 +208,7 @@ export function describeDispatcher(
       const held = gate();
       let done = false;
       const { dispatcher } = await open({
-        waitMs: 2_000,
+        waitMs: 6_000,
         work: async () => {
           await held.pass();
           done = true;
@@ -228,7 +228,7 @@ export function describeDispatcher(
       const held = gate();
       const ran: string[] = [];
       const { dispatcher, look } = await open({
-        waitMs: 4_000,
+        waitMs: 6_000,
         concurrency: 1,
         work: async (job) => {
           ran.push(idOf(job));
@@ -257,7 +257,7 @@ export function describeDispatcher(
         begun = true;
         await held.pass();
       };
-      const { dispatcher } = await open({ waitMs: 2_000, work });
+      const { dispatcher } = await open({ waitMs: 6_000, work });
       const { now } = Date;
       const run = dispatcher.run(compactionJob());
       run.catch(() => {});

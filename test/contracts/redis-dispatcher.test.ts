@@ -291,7 +291,7 @@ await describeOnRedis((server) => {
 
   describe('a job whose call gives up', () => {
     it('is withdrawn before a worker has taken it, and never runs even if Redis restores it', async () => {
-      const { dispatcher, monitor, queues } = await api({ waitMs: 1_000 });
+      const { dispatcher, monitor, queues } = await api({ waitMs: 6_000 });
       const calls = [0, largeBytes, 0].map((bytes) => dispatcher.run(compactionJob(), { bytes, fairnessKey: 'org' }));
       await until(async () => (await jobIds(redis)).length === 3, 'they wait');
       const [id] = (await jobIds(redis)) as [string];
@@ -801,7 +801,7 @@ await describeOnRedis((server) => {
     it('the wait leaves the job to the worker, and its caller to the next call', async () => {
       const held = gate();
       const before = await countJobResults(db);
-      const { dispatcher } = await api({ waitMs: 2_000 });
+      const { dispatcher } = await api({ waitMs: 6_000 });
       worker(held.pass);
       const run = dispatcher.run(compactionJob());
       run.catch(() => {});

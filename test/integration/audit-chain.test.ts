@@ -604,7 +604,7 @@ test('while retention deletes dropped batches, events can be added, and the chai
     const isWaiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
       and query like '%delete from audit_batches%' and pid <> pg_backend_pid()`;
     await until(async () => (await query(app, isWaiting)).length > 0, 'the batch is to be deleted');
-    await writer.query(`set lock_timeout = '1s'`);
+    await writer.query(`set lock_timeout = '60s'`);
     await writer.query(
       `insert into audit_events (organization_id, organization, action, outcome, actor, login, token_name, sign_in, role, granted_by,
          address, user_agent, ci_run, object, request_id, details)

@@ -391,7 +391,7 @@ test('a create that is killed among its tables or its blobs is incomplete, and t
   await killBackup(source(), [...slowly, '2000'], async () =>
     (await findBackups(target)).some(({ keys }) => keys.length > 3),
   );
-  await killBackup(source(), [...slowly, '150000'], async () => (await target.list(backupKeys.blobs)).blobs.length > 0);
+  await killBackup(source(), [...slowly, '50000'], async () => (await target.list(backupKeys.blobs)).blobs.length > 0);
   expect((await findBackups(target)).map(({ isComplete }) => isComplete)).toEqual([false, false]);
   const { code, stderr } = await runBackup(source(), 'create', '--to', location, '--keep', '1');
   expect([code, stderr]).toEqual([0, '']);

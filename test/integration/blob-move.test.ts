@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, renameSync, rmSync } from 'node:fs';
+import { type Dirent, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
@@ -61,41 +61,57 @@ const verify = () => moving(async (parts) => verifyBlobs(parts, await openMove(p
 const switchOver = () => moving(switchMove);
 const finish = (empty = false) => moving((parts) => finishMove(parts, { empty }));
 
-/** Starts the command, and kills it as soon as the condition holds. */
-async function killWhen(condition: () => boolean, ...args: string[]): Promise<void> {
-  // With low priority: on a busy machine it would be done before the condition is looked at.
-  const command = ['-n', '19', process.execPath, holdfastProgram, 'blobs', ...args];
-  const child = spawn('nice', command, { env: blobsEnv(app), stdio: 'ignore' });
+/** Starts the command, which something must keep from its end, and kills it and its sessions as soon as the condition holds. */
+async function killWhen(condition: () => Promise<boolean> | boolean, ...args: string[]): Promise<void> {
+  const name = 'killed-command';
+  const url = new URL(app.database.url);
+  url.searchParams.set('application_name', name);
+  const env = blobsEnv(app, { HOLDFAST_DATABASE_URL: url.toString() });
+  const child = spawn(process.execPath, [holdfastProgram, 'blobs', ...args], { env, stdio: 'ignore' });
   const ended = new Promise<string | null>((resolve) => child.once('exit', (_, signal) => resolve(signal)));
-  await until(() => child.exitCode !== null || condition(), `holdfast blobs ${args[0]} is half done`, { everyMs: 1 });
-  child.kill('SIGKILL');
-  expect(await ended).toBe('SIGKILL');
-}
-
-/** A condition that becomes true once the query has a row. */
-function watched(text: string): () => boolean {
-  let isFound = false;
-  let isAsking = false;
-  return () => {
-    if (!isAsking && !isFound) {
-      isAsking = true;
-      void query(app, text).then((rows) => {
-        isFound = rows.length > 0;
-        isAsking = false;
-      });
-    }
-    return isFound;
-  };
-}
-
-function countFiles(folder: string): number {
   try {
-    return readdirSync(path.join(folder, 'blobs'), { recursive: true, withFileTypes: true }).filter((each) =>
-      each.isFile(),
-    ).length;
-  } catch {
-    return 0;
+    await until(async () => child.exitCode !== null || (await condition()), `holdfast blobs ${args[0]} is half done`);
+  } finally {
+    child.kill('SIGKILL');
   }
+  expect(await ended).toBe('SIGKILL');
+  // One that waits for a lock does not notice.
+  const sessions = 'select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1';
+  await until(async () => (await query(app, sessions, [name])).length === 0, 'its sessions have ended');
+}
+
+/** Lets who reads the file wait until it is disposed of. */
+function holdReaders(file: string): Disposable {
+  const aside = path.join(app.dataDir, 'aside');
+  renameSync(file, aside);
+  execFileSync('mkfifo', [file]);
+  return { [Symbol.dispose]: () => renameSync(aside, file) };
+}
+
+/** Lets who changes the row of the move wait until it is disposed of. */
+async function holdMove(): Promise<AsyncDisposable> {
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
+  await client.connect();
+  await client.query('begin; select 1 from blob_places for update');
+  return { [Symbol.asyncDispose]: () => client.end() };
+}
+
+function filesIn(folder: string): Dirent[] {
+  try {
+    const found = readdirSync(path.join(folder, 'blobs'), { recursive: true, withFileTypes: true });
+    return found.filter((each) => each.isFile());
+  } catch {
+    return [];
+  }
+}
+
+const countFiles = (folder: string): number => filesIn(folder).length;
+
+/** The inodes of the blobs that were there before the traffic, by the names of their files: a blob that is copied again has another one. */
+function inodesIn(folder: string): Map<string, number> {
+  const names = new Set(keys.map(nameOf));
+  const files = filesIn(folder).filter(({ name }) => names.has(name));
+  return new Map(files.map(({ name, parentPath }) => [name, statSync(path.join(parentPath, name)).ino]));
 }
 
 async function withStore<T>(folder: string, work: (store: BlobStore) => Promise<T>): Promise<T> {
@@ -107,11 +123,11 @@ async function withStore<T>(folder: string, work: (store: BlobStore) => Promise<
   }
 }
 
-async function fileOf(folder: string, key: string): Promise<string> {
-  const name = key.replaceAll('/', '~');
-  const found = readdirSync(path.join(folder, 'blobs'), { recursive: true, withFileTypes: true });
-  const file = found.find((each) => each.name === name);
-  return path.join(file?.parentPath as string, name);
+const nameOf = (key: string): string => key.replaceAll('/', '~');
+
+function fileOf(folder: string, key: string): string {
+  const file = filesIn(folder).find(({ name }) => name === nameOf(key));
+  return path.join(file?.parentPath as string, nameOf(key));
 }
 
 beforeAll(async () => {
@@ -122,7 +138,10 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => traffic?.stop());
 
-beforeEach(() => {
+beforeEach(async () => {
+  // A test that failed has left its move.
+  for (const phase of ['copying', 'switched'] as const) await locations().settle(phase);
+  here = (await status())?.mainUrl ?? here;
   there = path.join(app.dataDir, `location-${++folders}`);
 });
 afterEach(async () => {
@@ -140,37 +159,46 @@ async function arrive(empty = false): Promise<void> {
 }
 
 test('a move goes on after its command was killed in each phase', async () => {
-  await killWhen(() => countFiles(there) > count / 2, 'copy', '--to', there);
+  const held = keys.at(-1) as string;
+  {
+    using _ = holdReaders(fileOf(here, held));
+    await killWhen(() => inodesIn(there).size > count / 2, 'copy', '--to', there);
+  }
   expect(await status()).toMatchObject({ phase: 'copying', mainUrl: here, otherUrl: there });
   await expect(switchOver()).rejects.toThrow('verify');
   await traffic.goOn();
+  const before = inodesIn(there);
   const { blobs, copied } = await copy();
   expect(blobs).toBeGreaterThan(count);
-  expect(copied).toBeLessThan(count * 0.8);
+  expect(copied).toBeGreaterThan(0);
+  const after = inodesIn(there);
+  expect([...before].filter(([name, inode]) => after.get(name) !== inode)).toEqual([]);
+  expect(after.size).toBe(count);
 
   expect((await verify()).faults).toEqual([]);
   expect((await status())?.verifiedAt).not.toBeNull();
-  await killWhen(watched('select 1 from blob_places where verified_at is null'), 'verify');
+  {
+    using _ = holdReaders(fileOf(here, held));
+    await killWhen(async () => (await status())?.verifiedAt === null, 'verify');
+  }
   await expect(switchOver()).rejects.toThrow('verify');
   expect((await verify()).faults).toEqual([]);
 
-  const client = new pg.Client({ connectionString: app.database.ownerUrl });
-  await client.connect();
-  await client.query('begin');
-  await client.query('select 1 from blob_places for update');
   const waits = `select 1 from pg_stat_activity where datname = current_database() and query like '%blobLocations.switch%' and wait_event_type = 'Lock'`;
-  await killWhen(watched(waits), 'switch');
-  await client.query('commit');
-  await client.end();
-  // The statement that waited may still be done; its transaction is not.
-  await until(async () => (await query(app, waits)).length === 0, 'the killed switch is gone');
+  {
+    await using _ = await holdMove();
+    await killWhen(async () => (await query(app, waits)).length > 0, 'switch');
+  }
   expect((await status())?.phase).toBe('copying');
   await switchOver();
   expect(await status()).toMatchObject({ phase: 'switched', mainUrl: there, otherUrl: here });
   await traffic.goOn();
 
-  const before = countFiles(here);
-  await killWhen(() => countFiles(here) < before - 4, 'finish', '--empty');
+  const full = countFiles(here);
+  {
+    await using _ = await holdMove();
+    await killWhen(() => countFiles(here) < full - 4, 'finish', '--empty');
+  }
   expect((await status())?.phase).toBe('switched');
   await traffic.goOn();
   await finish(true);
@@ -182,8 +210,8 @@ test('a move goes on after its command was killed in each phase', async () => {
 test('missing and different blobs are listed, prevent the switch, and are repaired by another copy', async () => {
   await copy();
   const [missing, different] = keys.slice(5, 7).sort() as [string, string];
-  await rm(await fileOf(there, missing));
-  const file = await fileOf(there, different);
+  await rm(fileOf(there, missing));
+  const file = fileOf(there, different);
   const bytes = await readFile(file);
   await writeFile(file, bytes.fill(bytes[99] === 7 ? 8 : 7, 99, 100));
   const { code, stdout } = await runBlobs(app, {}, 'verify');
@@ -287,7 +315,7 @@ test('the old location is emptied only if the new one has the same bytes, or the
     [there, both],
   ] as const)
     await written(location, key, Buffer.from(location === here ? 'x' : 'yz'));
-  await rm(await fileOf(there, missing));
+  await rm(fileOf(there, missing));
   const kept = countFiles(here);
 
   await expect(finish(true)).rejects.toThrow(BlobMoveError);

@@ -72,12 +72,8 @@ test('a rule refuses a rename that another session held up while a consumer appe
     await other.query('begin');
     await other.query('select 1 from stacks where id = $1 for update', [await stackId(app, stack)]);
     const renaming = rename(stack);
-    await until(async () => {
-      const { rows } = await other.query(
-        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return rows.length > 0;
-    }, 'the rename waits');
+    const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    await until(async () => (await query(app, waiting, [])).length > 0, 'the rename waits');
     await consumerOf(stack, 'shop');
     await other.query('rollback');
     const { json, status } = await renaming;

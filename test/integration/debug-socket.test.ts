@@ -111,12 +111,12 @@ test('the log level changes for a time, also in the logger of a part', async () 
   const { lines, logger } = await start(dataDir);
   const part = childOfProcess(logger, { queue: 'q' });
   part.debug('before');
-  const run = await debug(dataDir, 'log-level', 'debug', '--for', '1s');
-  expect([run.code, run.stdout]).toEqual([0, `server-${process.pid} logs debug for 1 s.\n`]);
-  const { stdout } = await debug(dataDir, 'list', '--json');
-  assertOutput(['debug', 'list'], stdout);
+  const run = await debug(dataDir, 'log-level', 'debug', '--for', '3s');
   part.debug('during');
   logger.debug('during, too');
+  expect([run.code, run.stdout]).toEqual([0, `server-${process.pid} logs debug for 3 s.\n`]);
+  const { stdout } = await debug(dataDir, 'list', '--json');
+  assertOutput(['debug', 'list'], stdout);
   await until(
     async () => lines.join('').includes('debug: log level restored'),
     'the level is that of the settings again',

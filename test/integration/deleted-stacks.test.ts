@@ -354,12 +354,8 @@ describe('at the same time', () => {
       own.stackId,
     ]);
     const waiting = restore(app, own, own.stackId);
-    await until(async () => {
-      const { rows } = await client.query(
-        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-      );
-      return rows.length > 0;
-    }, 'the restore waits');
+    const waits = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+    await until(async () => (await query(app, waits)).length > 0, 'the restore waits');
     await client.query('commit');
     await client.end();
     expect((await waiting).status).toBe(409);

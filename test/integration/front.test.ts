@@ -316,7 +316,7 @@ describe('connections', () => {
   });
 
   test('from the beginning of a shutdown, each response ends its connection, also of a call that was open', async () => {
-    await using draining = await createTestApp({ settings: { HOLDFAST_DRAIN_SECONDS: '1' } });
+    await using draining = await createTestApp({ settings: { HOLDFAST_DRAIN_SECONDS: '4' } });
     const front = await WireServer.listen(draining);
     const { auth, path } = await createStack(draining);
     const early = front.connect();

@@ -178,12 +178,8 @@ test('an update that starts while its grant is being removed does not start, or 
     await client.query('begin');
     await client.query('delete from grants where id = $1', [of.grantId]);
     const start = app.call('POST', path, { auth: of.stack.auth, body: {} });
-    await until(async () => {
-      const { rows } = await client.query(
-        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-      );
-      return rows.length > 0;
-    }, 'the start waits for the change');
+    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+    await until(async () => (await query(app, waiting)).length > 0, 'the start waits for the change');
     await client.query('commit');
     expect((await start).status).toBe(403);
   } finally {

@@ -92,17 +92,14 @@ test('a new index on updates blocks no writer, and is created again after a fail
   // As a run that ended halfway leaves it.
   await writer.query('create index updates_by_user on updates (requested_by)');
   await writer.query(`update pg_index set indisvalid = false where indexrelid = 'updates_by_user'::regclass`);
-  await writer.query(`set statement_timeout = '10s'`);
+  await writer.query(`set statement_timeout = '60s'`);
   for (const statement of statements) {
     await busy.query('begin');
     await busy.query(`update updates set message = 'busy'`);
     const running = migrating.query(statement);
-    await until(async () => {
-      const { rows } = await busy.query(
-        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-      );
-      return rows.length > 0;
-    }, 'the statement waits for the open transaction');
+    // Not by the session with the transaction, which sees the others as it saw them first.
+    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+    await until(async () => (await writer.query(waiting)).rows.length > 0, 'the statement waits for the transaction');
     await writer.query(`insert into updates (stack_id, kind, exclusive, status, expires_at)
       select id, 'update', false, 'succeeded', now() from stacks`);
     await busy.query('commit');
@@ -130,9 +127,8 @@ test('the batches of a copy that are killed halfway are completed by the next ru
   await killed.connect();
   const running = killed.query(statements[copy] as string).catch((error: unknown) => error);
   await until(async () => (await rows()).length >= 1_000, 'two batches are committed');
-  await busy.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-  );
+  const end = `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  await until(async () => (await client.query(end)).rows.length === 1, 'the copy waits, and is killed');
   expect(await running).toMatchObject({ code: '57P01' });
   await busy.query('rollback');
   expect(await rows()).toHaveLength(1_000);

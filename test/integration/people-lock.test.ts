@@ -31,8 +31,9 @@ test('while a change of people takes long, others get 503 soon, and no call with
        where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'advisory'`,
     );
     atMost = Math.max(atMost, row?.waiting ?? 0);
-    return isAnswered;
-  }, 'one of them gives up');
+    // On a busy machine the first may give up before the others wait.
+    return isAnswered && atMost >= 3;
+  }, 'three wait, and one of them gives up');
   const { headers, json, status } = await first;
   expect([status, headers['retry-after'], json.message]).toEqual([503, '2', expect.stringContaining('taking long')]);
   expect(atMost).toBe(3);

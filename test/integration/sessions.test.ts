@@ -368,7 +368,7 @@ describe('a password', () => {
       await client.query(`update user_passwords set password_hash = '$argon2id$other' where user_id = $1`, [userId]);
       const answer = begun.signIn(login);
       const waits = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
-      await until(async () => (await client.query(waits)).rows.length > 0, 'the sign-in has compared the password');
+      await until(async () => (await query(app, waits)).length > 0, 'the sign-in has compared the password');
       await client.query('commit');
       expect((await answer).status).toBe(401);
     } finally {

@@ -114,7 +114,7 @@ describe('wrong passwords from many addresses', () => {
     const login = await somebody();
     expect(new Set(await guess(login))).toEqual(new Set([401]));
     expect(new Set(await guess(login))).toEqual(new Set([401]));
-    await slowDown(login, 20, 1.5);
+    await slowDown(login, 20, 6);
     const guesses = guess(login);
     expect((await browserAt('198.51.100.2').signIn(login)).status).toBe(303);
     // All the others are still waiting for their turn.

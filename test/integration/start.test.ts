@@ -384,8 +384,11 @@ test.each([
     const isUp = (): boolean => (code === 0 ? existsSync(pidFile) : isListening(server));
     await until(isUp, 'it is up');
     for (const [at, signal] of signals.entries()) {
-      // Longer than two signals count as one.
-      if (at > 0) await sleep(600);
+      if (at > 0) {
+        await until(() => server.lines().some(({ msg }) => msg === 'shutting down'), 'it has noticed the first');
+        // Longer than two signals count as one.
+        await sleep(600);
+      }
       server.child.kill(signal);
     }
     expect((await server.ended()).code).toBe(code);

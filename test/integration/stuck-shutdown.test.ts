@@ -7,12 +7,12 @@ import { until } from '../support/until.ts';
 test('a server whose database hangs ends by its deadline, although several of its parts do not close', async () => {
   await using database = await createTestDatabase();
   await using proxy = await openTcpProxy(database.url);
-  const server = await startServerChild({ ...database, url: proxy.url }, { HOLDFAST_SHUTDOWN_SECONDS: '4' });
+  const server = await startServerChild({ ...database, url: proxy.url }, { HOLDFAST_SHUTDOWN_SECONDS: '10' });
   proxy.hang();
   const start = performance.now();
   await server[Symbol.asyncDispose]();
-  // The allowance is for a busy machine: two of the parts that hang would take eight seconds.
-  expect(performance.now() - start).toBeLessThan(4_000 + 3_000);
+  // The allowance is for a busy machine: two of the parts that hang would take twenty seconds.
+  expect(performance.now() - start).toBeLessThan(10_000 + 9_000);
   await until(() => server.lines().some(({ msg }) => msg === 'stopped'), 'the last lines are read');
   const stuck = server.lines().filter(({ msg }) => msg === 'shutdown: gave up waiting');
   expect(stuck.length).toBeGreaterThanOrEqual(2);

@@ -179,12 +179,8 @@ describe('the token of a session', () => {
       await client.query('begin');
       await client.query('delete from sessions where user_id = $1', [user.userId]);
       const late = set('after');
-      await until(async () => {
-        const { rows } = await client.query(
-          `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-        );
-        return rows.length > 0;
-      }, 'the call waits for the end of the session');
+      const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+      await until(async () => (await query(app, waiting)).length > 0, 'the call waits for the end of the session');
       await client.query('commit');
       expect(resultOf(await late)).toMatchObject({ status: 401, error: { code: 'UNAUTHORIZED' } });
     } finally {

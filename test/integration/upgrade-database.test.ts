@@ -135,9 +135,11 @@ test('an upgrade that fails or is stopped leaves no copy and no process, and mea
     env: env(dataDir),
   });
   let output = '';
+  let isStopped = false;
   child.stderr.on('data', (chunk: Buffer) => {
     output += chunk.toString();
-    if (output.includes('Copying table')) child.kill('SIGINT');
+    // Once: a second signal would end it at once.
+    if (!isStopped && output.includes('Copying table')) isStopped = child.kill('SIGINT');
   });
   const code = await new Promise((resolve) => child.once('close', resolve));
   expect([code, readdirSync(postgres).sort()]).toEqual([130, ['cluster', 'password']]);
