@@ -48,7 +48,7 @@ const domains = {
   api: 'platform access audit drift policies search updates state events secrets stacks identity operator statistics webhooks',
   workers: 'platform access audit backup bundle drift events identity policies search stacks state statistics updates webhooks',
   web: 'platform access audit drift identity policies search secrets updates operator state statistics webhooks stacks',
-  'shared/state': 'deployments edits checkpoints journal versions retention blobs',
+  'shared/state': 'deployments edits checkpoints journal retention blobs',
 };
 const domainRules = Object.entries(domains).flatMap(([part, names]) =>
   names.split(' ').map((domain, at, all) => ({

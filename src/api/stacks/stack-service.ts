@@ -21,8 +21,8 @@ import { createCheckpointRepository } from '../../shared/state/checkpoints/check
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { reclaimStack } from '../../shared/state/reclaim-stack.ts';
+import { assertNothingPending, recordInitialState } from '../../shared/state/record-edit.ts';
 import { storeDeployment } from '../../shared/state/store-deployment.ts';
-import { assertNothingPending, recordInitialState } from '../../shared/state/versions/record-version.ts';
 import { assertThawed } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { StackBusyError } from '../../shared/updates/update-errors.ts';

@@ -9,7 +9,7 @@ import type { NewCheckpoint } from '../../shared/state/checkpoints/checkpoint-re
 import { copyVersion } from '../../shared/state/copy-version.ts';
 import { StackChangedError, type StackHead } from '../../shared/state/edits/state-edits.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
-import { recordVersion } from '../../shared/state/versions/record-version.ts';
+import { recordEdit } from '../../shared/state/record-edit.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
@@ -115,7 +115,7 @@ export class ManualEdits {
         // The state has the stack's former names.
         if (formatStackRef(locked) !== formatStackRef(stack)) throw new StackChangedError();
         const version = { updateId, kind: 'import', message, requestedBy: caller.userId, state } as const;
-        newVersion = await recordVersion(tx, locked, version);
+        newVersion = await recordEdit(tx, locked, version);
         await audit.record(tx, {
           organization: locked.organization,
           object: formatStackRef(locked),

@@ -7,8 +7,8 @@ import { Nullable } from '../platform/schema/standard-schema.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
 import { Admission, type StackHead, type StateEdit, type StateEdits } from './edits/state-edits.ts';
+import { recordEdit } from './record-edit.ts';
 import { storeDeployment } from './store-deployment.ts';
-import { recordVersion } from './versions/record-version.ts';
 
 /** The fields of a job that makes a new version. */
 export const editTarget = {
@@ -89,7 +89,7 @@ export class DeploymentImporter {
     await this.#stateEdits.commit(request, async (tx, stack) => {
       const { updateId, requestedBy, source } = request;
       const version = { updateId, kind: 'import', message: '', requestedBy, state } as const;
-      const stackVersion = await recordVersion(tx, stack, version);
+      const stackVersion = await recordEdit(tx, stack, version);
       if (!source) return;
       const details = { stackId: stack.id, stackVersion, resources: state.resourceCount };
       const event = { organization: stack.organization, object: formatStackRef(stack), updateId, details };

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
-import { Nullable } from '../../platform/schema/standard-schema.ts';
-import type { CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
-import type { ChunkLocation } from '../checkpoints/chunks/chunk-repository.ts';
-import { chunksCodec } from '../checkpoints/document-store.ts';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
+import type { CheckpointRow } from './checkpoints/checkpoint-repository.ts';
+import type { ChunkLocation } from './checkpoints/chunks/chunk-repository.ts';
+import { chunksCodec } from './checkpoints/document-store.ts';
 
 const DueRow = Type.Object({ id: Type.String(), encodeAt: Type.String() });
 export type DueState = Row<typeof DueRow>;

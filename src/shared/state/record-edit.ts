@@ -1,14 +1,14 @@
-import type { Queryable } from '../../platform/db/sql.ts';
-import { UnavailableError } from '../../platform/errors/errors.ts';
-import { assertImported } from '../../stacks/stack-errors.ts';
-import { createStackRepository, type StackRow } from '../../stacks/stack-repository.ts';
-import { StackBusyError } from '../../updates/update-errors.ts';
-import { createUpdateRepository } from '../../updates/update-repository.ts';
-import { createCheckpointRepository, type NewCheckpoint } from '../checkpoints/checkpoint-repository.ts';
-import { assertNoFault } from '../journal/journal-fault.ts';
+import type { Queryable } from '../platform/db/sql.ts';
+import { UnavailableError } from '../platform/errors/errors.ts';
+import { assertImported } from '../stacks/stack-errors.ts';
+import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
+import { StackBusyError } from '../updates/update-errors.ts';
+import { createUpdateRepository } from '../updates/update-repository.ts';
+import { createCheckpointRepository, type NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
+import { assertNoFault } from './journal/journal-fault.ts';
 
 /** A change to a stack's state made outside a running update, and the ended update that records it. */
-export interface NewVersion {
+export interface RecordedEdit {
   readonly updateId: string;
   readonly kind: 'import' | 'rename';
   readonly message: string;
@@ -22,10 +22,10 @@ export interface NewVersion {
  * number in the given transaction. Returns the version. Throws StackBusyError, ImportUnfinishedError, JournalFaultError, and UnavailableError if the
  * stack's current state has pending entries or the sweep has deleted the new state.
  */
-export async function recordVersion(
+export async function recordEdit(
   tx: Queryable,
   stack: StackRow,
-  { updateId, kind, message, requestedBy, state }: NewVersion,
+  { updateId, kind, message, requestedBy, state }: RecordedEdit,
 ): Promise<number> {
   if (stack.activeUpdateId !== null) throw new StackBusyError();
   assertImported(stack);

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
+import { recordEdit } from '../../src/shared/state/record-edit.ts';
 import { storeDeployment } from '../../src/shared/state/store-deployment.ts';
-import { recordVersion } from '../../src/shared/state/versions/record-version.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportState } from '../support/stack-state.ts';
@@ -35,7 +35,7 @@ async function record(state?: Awaited<ReturnType<typeof imported>>): Promise<num
     const locked = await createStackRepository(tx).lockById(stackId);
     if (!locked) throw new Error('There is no such stack');
     const version = { updateId: randomUUID(), kind: 'import', message: 'by a test', requestedBy: null } as const;
-    return recordVersion(tx, locked, { ...version, state: stored });
+    return recordEdit(tx, locked, { ...version, state: stored });
   });
 }
 
