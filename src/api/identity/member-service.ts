@@ -13,7 +13,7 @@ import { isLogin } from '../../shared/stacks/names.ts';
 import { assertOtherAdmin } from '../access/last-admin.ts';
 import { lockManagement } from '../access/locked-access.ts';
 import { assertSeesPeople, withAddresses } from '../access/people-access.ts';
-import { changePeople } from '../access/people-changes.ts';
+import { changePeople } from '../access/people-lock.ts';
 import { builtInRole } from '../access/role-references.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';

@@ -3,7 +3,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import { assertOtherAdmin } from '../access/last-admin.ts';
 import { lockOwner } from '../access/locked-access.ts';
-import { patientLockMs } from '../access/people-changes.ts';
+import { patientLockMs } from '../access/people-lock.ts';
 import type { Caller } from '../platform/http/request.ts';
 
 /** The caller stays a site admin until the transaction ends. Call before any other lock is taken. Throws UnauthenticatedError, ForbiddenError. */

@@ -28,7 +28,7 @@ import { createUpdateRuleRepository } from '../../shared/updates/rules/update-ru
 import { StackBusyError } from '../../shared/updates/update-errors.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { lockAccess, lockOwner } from '../access/locked-access.ts';
-import { changePeople } from '../access/people-changes.ts';
+import { changePeople } from '../access/people-lock.ts';
 import { readsByGrants } from '../access/reads-by-grants.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import { assertMayFollow, changeTags } from '../access/tag-changes.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { UnavailableError } from '../../shared/platform/errors/errors.ts';
-import { changePeople, patientLockMs } from './people-changes.ts';
+import { changePeople, patientLockMs } from './people-lock.ts';
 
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
