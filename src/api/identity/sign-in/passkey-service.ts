@@ -21,7 +21,7 @@ import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Session } from '../../platform/http/request.ts';
 import { addressGroup } from '../../platform/server/client-address.ts';
-import type { RefusedSignIns } from './refused-sign-ins.ts';
+import type { RefusalLog } from './refusal-log.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 
 export type { ListedPasskeyRow };
@@ -44,7 +44,7 @@ export interface PasskeyQuestion {
 export class PasskeyService {
   readonly #db: Database;
   readonly #sessions: SessionService;
-  readonly #refusals: RefusedSignIns;
+  readonly #refusals: RefusalLog;
   readonly #limiter: AttemptLimiter;
   readonly #origin: string;
   readonly #rpId: string;
@@ -54,7 +54,7 @@ export class PasskeyService {
   constructor(
     { config, db }: { readonly config: Config; readonly db: Database },
     sessions: SessionService,
-    refusals: RefusedSignIns,
+    refusals: RefusalLog,
   ) {
     const { hostname, origin } = new URL(config.publicUrl);
     this.#db = db;

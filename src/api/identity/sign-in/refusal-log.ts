@@ -19,7 +19,7 @@ export interface RefusedSignIn {
 }
 
 /** Records refused sign-ins in the log of the server. Those with passwords, which are limited otherwise, are not among them. */
-export class RefusedSignIns {
+export class RefusalLog {
   readonly #db: Database;
   readonly #logger: Logger;
   readonly #noted = new LRUCache<string, true>({ max: remembered, ttl: refusalMs });
