@@ -1,7 +1,7 @@
 import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { verifyAudit } from '../../shared/audit/verify-audit.ts';
-import { BackupBlobs } from '../../shared/backup/backup-blobs.ts';
+import { BackupBlobStore } from '../../shared/backup/backup-blob-store.ts';
 import { findDamage } from '../../shared/backup/backup-content.ts';
 import { BackupError, DamagedManifestError, isOutageBeside } from '../../shared/backup/backup-error.ts';
 import { backupKeys } from '../../shared/backup/manifest.ts';
@@ -118,7 +118,7 @@ async function readRestored(
   const { session, target } = call;
   const { config, logger, masterKeys, startWait } = session;
   const problems: string[] = [];
-  const blobs = await BackupBlobs.open(target, manifest, decrypt);
+  const blobs = await BackupBlobStore.open(target, manifest, decrypt);
   // Not with the second store: it would stand in for damaged blobs of the backup, and be written to.
   await using context = await createContext(
     { ...config, secondStore: null },

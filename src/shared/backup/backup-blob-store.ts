@@ -9,7 +9,7 @@ import type { Decrypt } from './backup-encryption.ts';
 import type { Manifest } from './manifest.ts';
 
 /** The blobs of a backup as a blob store that nothing can be written to. */
-export class BackupBlobs implements BlobStore {
+export class BackupBlobStore implements BlobStore {
   readonly #target: BlobStore;
   readonly #prefix: string;
   readonly #decrypt: Decrypt | null;
@@ -24,11 +24,11 @@ export class BackupBlobs implements BlobStore {
   }
 
   /** `decrypt`: null if the backup is not encrypted. Throws BackupError. */
-  static async open(target: BlobStore, manifest: Manifest, decrypt: Decrypt | null): Promise<BackupBlobs> {
+  static async open(target: BlobStore, manifest: Manifest, decrypt: Decrypt | null): Promise<BackupBlobStore> {
     const sizes = new Map<string, number>();
     for await (const { key, size } of listBlobs(target, manifest))
       sizes.set(key.slice(manifest.blobPrefix.length), size);
-    return new BackupBlobs(target, manifest.blobPrefix, decrypt, sizes);
+    return new BackupBlobStore(target, manifest.blobPrefix, decrypt, sizes);
   }
 
   put(): Promise<never> {
