@@ -38,8 +38,8 @@ export class WaitingBodies {
   }
 }
 
-/** A body that this process has received or is receiving. */
-export class OwnBody implements Reservation {
+/** The reservation of a body that this process has received or is receiving. */
+export class RedisReservation implements Reservation {
   readonly key: string;
   readonly claim: number | null;
   readonly waits: boolean;
