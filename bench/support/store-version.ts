@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type AppContext, createContext } from '../../src/shared/context.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
 import { recordEdit } from '../../src/shared/state/record-edit.ts';
 import { DataFolder } from './footprint.ts';

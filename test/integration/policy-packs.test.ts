@@ -6,7 +6,7 @@ import { blobDownloads } from '../../src/api/platform/slices/blob-downloads.ts';
 import { ArchiveUrls, archiveUrlPurpose } from '../../src/api/policies/archive-urls.ts';
 import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { createPolicyArchiveRepository } from '../../src/shared/policies/policy-archive-repository.ts';
 import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';

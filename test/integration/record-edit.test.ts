@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
 import { recordEdit } from '../../src/shared/state/record-edit.ts';
 import { storeDeployment } from '../../src/shared/state/store-deployment.ts';

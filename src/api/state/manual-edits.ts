@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { type ByteSource, cutOut } from '../../shared/platform/bytes/byte-source.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import { type ByteSource, cutOut } from '../../shared/platform/payloads/body-buffer.ts';
 import { inSlices } from '../../shared/platform/slices/slices.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { bytesOf } from '../../shared/platform/bytes/byte-source.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { bytesOf } from '../../shared/platform/payloads/body-buffer.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { describeQuarantine } from '../../shared/stacks/quarantine.ts';
 import { describeUnfinishedImport, stackNotFound } from '../../shared/stacks/stack-errors.ts';

@@ -1,7 +1,9 @@
 import { type Static, type TObject, Type } from 'typebox';
 import { AuditSource } from '../audit/audit-event.ts';
 import { createAuditRepository } from '../audit/audit-repository.ts';
-import { type BodyEncoding, type ByteSource, inflate, type WriteBody } from '../platform/payloads/body-buffer.ts';
+import type { ByteSource } from '../platform/bytes/byte-source.ts';
+import type { WriteBody } from '../platform/payloads/body-buffer.ts';
+import { type BodyEncoding, inflate } from '../platform/payloads/inflate.ts';
 import { PayloadMissingError } from '../platform/payloads/payload-store.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import { formatStackRef } from '../stacks/names.ts';

@@ -5,7 +5,6 @@ import { outsideCalls } from '../lifecycle/outside-calls.ts';
 import { isCluster, type RedisConnection, redisCall, untilReady } from '../redis/redis.ts';
 import { SetChunkCommand } from '../redis/set-chunk-command.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
-import { arriving } from './arriving-body.ts';
 import { type BudgetName, budgetNames } from './in-flight-rules.ts';
 import {
   type BodyEncryption,
@@ -20,6 +19,7 @@ import {
 import { BodyReleases, type CompleteBody } from './redis-body-releases.ts';
 import { RedisInFlightBudget } from './redis-in-flight-budget.ts';
 import { defaultTimes, type RedisPayloadTimes, RedisReservation, WaitingBodies } from './redis-reservation.ts';
+import { arriving } from './reserved-arrival.ts';
 
 /** Measured: binary values of this size keep Redis responsive, larger ones stall it. */
 const maxChunkBytes = 512 * 1024;

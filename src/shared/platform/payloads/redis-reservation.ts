@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Reservation, StallTimer } from './arriving-body.ts';
 import { type BudgetTimes, defaultBudgetTimes, maxWaitingPerKey } from './in-flight-rules.ts';
 import { BudgetExhaustedError, type PayloadOptions, ReservationLostError } from './payload-store.ts';
 import type { RedisBudgetTimes, RedisInFlightBudget } from './redis-in-flight-budget.ts';
+import { type Reservation, StallTimer } from './reserved-arrival.ts';
 
 /** The times of a payload store in Redis, in ms. */
 export interface RedisPayloadTimes extends BudgetTimes, RedisBudgetTimes {

@@ -2,8 +2,9 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { until } from '../../../../testkit/until.ts';
+import { bytesOf } from '../bytes/byte-source.ts';
 import { InvalidRequestError, PayloadTooLargeError } from '../errors/errors.ts';
-import { bytesOf, inflate, inflateWhole } from './body-buffer.ts';
+import { inflate, inflateWhole } from './inflate.ts';
 
 const bytes = fc.oneof(
   fc.uint8Array({ maxLength: 400 }).map((array) => Buffer.from(array)),
