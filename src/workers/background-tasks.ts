@@ -172,7 +172,9 @@ export function startBackgroundTasks(context: AppContext): void {
     },
   );
   const holder = randomUUID();
-  const stop = tasks.map((task) => startBackgroundTask(context, runs, holder, task));
+  // Spread over the interval: all at once, their statements would delay those of calls.
+  const delayMs = (index: number): number => (context.config.sweepSeconds * 1000 * index) / tasks.length;
+  const stop = tasks.map((task, index) => startBackgroundTask(context, runs, holder, task, delayMs(index)));
   lifecycle.onClose('work', 'background tasks', async () => {
     await Promise.all(stop.map((each) => each()));
   });

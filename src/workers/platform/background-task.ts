@@ -26,7 +26,7 @@ const claimSeconds = 30;
 const intervalTolerance = 0.9;
 
 /**
- * Checks every `config.sweepSeconds` whether the task is due, and runs it unless another process does. Failed runs are
+ * Checks every `config.sweepSeconds`, from `delayMs` on, whether the task is due, and runs it unless another process does. Failed runs are
  * logged and retried; none begins or goes on once another site has taken over. Returns a function that stops the task at the next safe point.
  */
 export function startBackgroundTask(
@@ -34,6 +34,7 @@ export function startBackgroundTask(
   runs: BackgroundTaskRepository,
   holder: string,
   { deletesByAge = false, everySeconds = config.sweepSeconds, name, observe, run }: BackgroundTask,
+  delayMs = 0,
 ): () => Promise<void> {
   const round = async (stop: AbortSignal): Promise<void> => {
     if (readOnly.isFenced) return;
@@ -75,5 +76,5 @@ export function startBackgroundTask(
     }
   };
 
-  return repeat(config.sweepSeconds * 1000, round).stop;
+  return repeat(config.sweepSeconds * 1000, round, undefined, delayMs).stop;
 }

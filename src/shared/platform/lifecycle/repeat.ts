@@ -5,11 +5,15 @@ export interface Repeated {
   stop(): Promise<void>;
 }
 
-/** Runs `work` every `everyMs`, one run at a time. Keeps no process alive. Without `onError`, `work` must not fail. */
+/**
+ * Runs `work` every `everyMs`, one run at a time, for the first time after `everyMs` and `delayMs`. Keeps no process alive. Without `onError`,
+ * `work` must not fail.
+ */
 export function repeat(
   everyMs: number,
   work: (signal: AbortSignal) => Promise<unknown>,
   onError?: (error: unknown) => void,
+  delayMs = 0,
 ): Repeated {
   const abort = new AbortController();
   let running: Promise<unknown> | null = null;
@@ -20,8 +24,9 @@ export function repeat(
         running = null;
       });
   };
-  const timer = setInterval(now, everyMs);
-  timer.unref();
+  let timer = setTimeout(() => {
+    timer = setInterval(now, everyMs).unref();
+  }, delayMs).unref();
   return {
     now,
     stop: async () => {
