@@ -1,6 +1,6 @@
 import type { AppContext } from '../shared/context.ts';
 import { createTokenRepository } from '../shared/identity/token-repository.ts';
-import { createApprovalRepository } from '../shared/state/journal/change-limits/approval-repository.ts';
+import { createApprovalRepository } from '../shared/updates/approvals/approval-repository.ts';
 import { createUpdateQueueRepository } from '../shared/updates/update-queue-repository.ts';
 import { untilNoneLeft } from './platform/until-none-left.ts';
 import { createAbandonedPackRepository } from './policies/abandoned-pack-repository.ts';

@@ -8,7 +8,7 @@ import { createExchangeRepository } from '../../src/shared/identity/trust/exchan
 import { deleteOldAttempts } from '../../src/shared/platform/db/attempt-limiter.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createOutcomeRepository } from '../../src/shared/platform/outcomes/outcome-repository.ts';
-import { createApprovalRepository } from '../../src/shared/state/journal/change-limits/approval-repository.ts';
+import { createApprovalRepository } from '../../src/shared/updates/approvals/approval-repository.ts';
 import { createRefusedRunRepository } from '../../src/shared/updates/refused-run-repository.ts';
 import { createDeliveryRepository } from '../../src/shared/webhooks/delivery-repository.ts';
 import { createAbandonedPackRepository } from '../../src/workers/policies/abandoned-pack-repository.ts';

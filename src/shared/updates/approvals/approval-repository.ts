@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../../../platform/db/sql.ts';
-import { Nullable, Timestamp } from '../../../platform/schema/standard-schema.ts';
+import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 
 const Text = Nullable(Type.String());
 
