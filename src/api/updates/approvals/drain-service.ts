@@ -1,8 +1,8 @@
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
 import { drainUpdate } from '../../../shared/state/journal/change-limits/drain-update.ts';
-import { parseReason } from '../../../shared/updates/reason.ts';
 import { lockUpdate } from '../../../shared/updates/cancel-or-expire.ts';
+import { parseReason } from '../../../shared/updates/reason.ts';
 import { lockAccess } from '../../access/locked-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
