@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { driftOfEvent, driftOfSummary } from './drift.ts';
+import { driftOfEvent, driftOfSummary } from './drift-counts.ts';
 
 describe('drift found by a run', () => {
   test('the summary of a refresh counts differences', () => {
