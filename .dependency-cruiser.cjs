@@ -157,12 +157,12 @@ module.exports = {
     },
     {
       name: 'states-are-read-in-slices',
-      comment: 'Requests read whole states through platform/scans; exports are only sent on.',
+      comment: 'Requests read whole states through platform/admission; exports are only sent on.',
       severity: 'error',
       from: {
         path: '^src/api/',
         pathNot: [
-          '^src/api/(platform/scans/|create-api-context\\.ts$)',
+          '^src/api/(platform/admission/state-scans\\.ts$|create-api-context\\.ts$)',
           '^src/api/state/(download-slots(\\.test)?|state-service|state-view)\\.ts$',
         ],
       },

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { blobDownloads } from '../../src/api/platform/slices/blob-downloads.ts';
+import { blobDownloads } from '../../src/api/platform/admission/blob-downloads.ts';
 import { ArchiveUrls, archiveUrlPurpose } from '../../src/api/policies/archive-urls.ts';
 import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';

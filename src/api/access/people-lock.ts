@@ -1,7 +1,7 @@
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { FairSemaphore } from '../platform/slices/fair-semaphore.ts';
+import { FairSemaphore } from '../platform/admission/fair-semaphore.ts';
 
 /** One change runs at a time, on all processes together. Few calls wait for it with a connection, the others without. */
 const limits = { atOnce: 3, atOncePerCaller: 1, waiting: 1_000, waitingPerCaller: 100, waitMs: 10_000 };

@@ -10,10 +10,10 @@ import { copyVersion } from '../../shared/state/copy-version.ts';
 import { StackChangedError, type StackHead } from '../../shared/state/edits/state-edits.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { recordEdit } from '../../shared/state/record-edit.ts';
+import type { StateScan } from '../platform/admission/state-scans.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
-import type { StateScan } from '../platform/scans/state-scans.ts';
 import { type PendingStep, repairPendingSteps, type StepRepair } from './resources/pending-operations.ts';
 
 /** The author of a change, and the newest version that they have seen. */

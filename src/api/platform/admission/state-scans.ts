@@ -7,7 +7,7 @@ import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
 import type { StateDocument, StateReader } from '../../../shared/state/state-reader.ts';
 import type { Caller } from '../http/request.ts';
 import type { ReserveMemory } from '../http/response-memory.ts';
-import { FairSemaphore, type SemaphoreLimits } from '../slices/fair-semaphore.ts';
+import { FairSemaphore, type SemaphoreLimits } from './fair-semaphore.ts';
 
 /** Requests of one process that read whole states at once. Each keeps some MiB, and all of them share the event loop. */
 const limits: SemaphoreLimits = { atOnce: 4, atOncePerCaller: 2, atOncePerOrganization: 3 };
