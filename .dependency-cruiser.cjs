@@ -45,9 +45,9 @@ const onlyIn = (name, packages, places) => ({
 const domains = {
   shared:
     'platform audit stacks access drift secrets updates identity state events jobs policies search statistics webhooks backup blob-moves diy bundle',
-  api: 'platform access audit drift policies search updates state events secrets stacks identity operator statistics webhooks',
+  api: 'platform access audit drift policies search updates state events secrets stacks identity operator statistics embeds webhooks',
   workers: 'platform access audit backup bundle drift events identity policies search stacks state statistics updates webhooks',
-  web: 'platform access audit drift identity policies search secrets updates operator state statistics webhooks stacks',
+  web: 'platform access audit drift identity policies search secrets updates operator state statistics embeds webhooks stacks',
   'shared/state': 'deployments edits checkpoints journal retention blobs',
 };
 const domainRules = Object.entries(domains).flatMap(([part, names]) =>

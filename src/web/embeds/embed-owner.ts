@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
-import type { StackRef } from '../../platform/app/procedure-types.ts';
-import { trpc } from '../../platform/app/trpc.ts';
+import type { StackRef } from '../platform/app/procedure-types.ts';
+import { trpc } from '../platform/app/trpc.ts';
 
 /** The owner of badges and feeds: a stack, or without its names an organization. */
 export type EmbedOwner = StackRef | { readonly organization: string };

@@ -1,16 +1,16 @@
 import { useState } from 'react';
-import type { EmbedItem } from '../../platform/app/procedure-types.ts';
-import { thenRefresh } from '../../platform/app/then-refresh.ts';
-import { queryClient, trpc } from '../../platform/app/trpc.ts';
-import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
-import { Button } from '../../platform/ui/button.tsx';
-import { Code } from '../../platform/ui/code.tsx';
-import { Dialog, DialogActions } from '../../platform/ui/dialog.tsx';
-import { HaltNote } from '../../platform/ui/halt-note.tsx';
-import { Time } from '../../platform/ui/time.tsx';
-import { embedListTexts } from '../texts.tsx';
+import type { EmbedItem } from '../platform/app/procedure-types.ts';
+import { thenRefresh } from '../platform/app/then-refresh.ts';
+import { queryClient, trpc } from '../platform/app/trpc.ts';
+import { ActionDialog } from '../platform/ui/action-dialog.tsx';
+import { Button } from '../platform/ui/button.tsx';
+import { Code } from '../platform/ui/code.tsx';
+import { Dialog, DialogActions } from '../platform/ui/dialog.tsx';
+import { HaltNote } from '../platform/ui/halt-note.tsx';
+import { Time } from '../platform/ui/time.tsx';
 import styles from './embed-list.module.css';
 import { type EmbedOwner, useCreation, useEmbeds, useRevocation } from './embed-owner.ts';
+import { embedListTexts } from './texts.tsx';
 
 const names = embedListTexts.names;
 

@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.ts';
-import { Nullable, Timestamp } from '../../../shared/platform/schema/standard-schema.ts';
-import { isEffective } from '../../../shared/updates/history-repository.ts';
-import type { UpdateStatus } from '../../../shared/updates/update-state.ts';
+import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
+import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
+import { isEffective } from '../../shared/updates/history-repository.ts';
+import type { UpdateStatus } from '../../shared/updates/update-state.ts';
 
 const Text = Nullable(Type.String());
 

@@ -1,19 +1,19 @@
-import { decide } from '../../../shared/access/access-decision.ts';
-import { hasPermission } from '../../../shared/access/permissions.ts';
-import { hashToken, mintToken, tokenForm } from '../../../shared/platform/crypto/secret-token.ts';
-import type { Queryable } from '../../../shared/platform/db/sql.ts';
-import { ConflictError, ForbiddenError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
-import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
-import { stackNotFound } from '../../../shared/stacks/stack-errors.ts';
-import { createStackRepository } from '../../../shared/stacks/stack-repository.ts';
-import { readTags } from '../../../shared/stacks/tags.ts';
-import { createAccessHolderRepository } from '../../access/access-holder-repository.ts';
-import { lockAccess, lockManagement } from '../../access/locked-access.ts';
-import { getOrganization } from '../../access/organizations.ts';
-import { assertPermission } from '../../access/stack-access.ts';
-import type { ApiContext } from '../../platform/api-context.ts';
-import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
-import type { Caller } from '../../platform/http/request.ts';
+import { decide } from '../../shared/access/access-decision.ts';
+import { hasPermission } from '../../shared/access/permissions.ts';
+import { hashToken, mintToken, tokenForm } from '../../shared/platform/crypto/secret-token.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { ConflictError, ForbiddenError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import { createAccessHolderRepository } from '../access/access-holder-repository.ts';
+import { lockAccess, lockManagement } from '../access/locked-access.ts';
+import { getOrganization } from '../access/organizations.ts';
+import { assertPermission } from '../access/stack-access.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
 import { renderBadge } from './badge.ts';
 import {
   createEmbedRepository,

@@ -1,15 +1,15 @@
 import { Type } from 'typebox';
-import { Id, input } from '../../access/procedures/inputs.ts';
+import { Id, input } from '../access/procedures/inputs.ts';
 import {
   organizationMutation,
   organizationProcedure,
   router,
   stackMutation,
   stackProcedure,
-} from '../../access/procedures/trpc.ts';
+} from '../access/procedures/trpc.ts';
 import type { EmbedService } from './embed-service.ts';
 
-declare module '../../access/procedures/context.ts' {
+declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
     readonly embeds: EmbedService;
   }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import type { RouteScope } from '../../platform/http/route-scope.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
 import type { EmbedService, RenderedEmbed } from './embed-service.ts';
 
 /** What the routes call. */

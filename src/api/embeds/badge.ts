@@ -1,5 +1,5 @@
-import type { UpdateStatus } from '../../../shared/updates/update-state.ts';
-import { html } from '../../platform/pages/html.ts';
+import type { UpdateStatus } from '../../shared/updates/update-state.ts';
+import { html } from '../platform/pages/html.ts';
 
 /** What a badge says: the status of the last update, `none` without one, and `unknown` for every address that shows no stack. */
 export type BadgeStatus = UpdateStatus | 'none' | 'unknown';

@@ -1,4 +1,4 @@
-import { html } from '../../platform/pages/html.ts';
+import { html } from '../platform/pages/html.ts';
 import type { EntryRow, FeedRow } from './embed-repository.ts';
 
 /** XML 1.0 has no way to write the others. */
