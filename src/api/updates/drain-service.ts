@@ -1,14 +1,14 @@
-import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
-import { readTags } from '../../../shared/stacks/tags.ts';
-import { drainUpdate } from '../../../shared/state/journal/change-limits/drain-update.ts';
-import { lockUpdate } from '../../../shared/updates/cancel-or-expire.ts';
-import { parseReason } from '../../../shared/updates/reason.ts';
-import { lockAccess } from '../../access/locked-access.ts';
-import { assertPermission } from '../../access/stack-access.ts';
-import type { ApiContext } from '../../platform/api-context.ts';
-import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
-import type { Caller } from '../../platform/http/request.ts';
-import { updateNotFound } from '../update-not-found.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import { drainUpdate } from '../../shared/state/journal/change-limits/drain-update.ts';
+import { lockUpdate } from '../../shared/updates/cancel-or-expire.ts';
+import { parseReason } from '../../shared/updates/reason.ts';
+import { lockAccess } from '../access/locked-access.ts';
+import { assertPermission } from '../access/stack-access.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { updateNotFound } from './update-not-found.ts';
 
 /** Drains updates. */
 export class DrainService {
