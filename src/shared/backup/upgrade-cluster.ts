@@ -41,7 +41,7 @@ export interface DatabaseUpgrade {
  * The old files stay beside it. An interruption at any moment leaves the old cluster or the complete new one. Returns null if there is
  * nothing to upgrade. Throws UpgradeError and EmbeddedPostgresError.
  */
-export async function upgradeDatabase(
+export async function upgradeCluster(
   directory: string,
   {
     claim,
