@@ -15,7 +15,7 @@ import { duration } from '../platform/ui/relative-time.ts';
 import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import styles from './queues-page.module.css';
+import styles from './job-queues-page.module.css';
 import { queueTexts } from './texts.tsx';
 
 const refreshMs = 5_000;
@@ -30,7 +30,7 @@ interface Asked {
 }
 
 /** The queues of the workers, and failed jobs. */
-export function QueuesPage() {
+export function JobQueuesPage() {
   const [asked, setAsked] = useState<Asked | null>(null);
   const query = useQuery(trpc.operator.queues.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {
