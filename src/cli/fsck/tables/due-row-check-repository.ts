@@ -1,4 +1,4 @@
-import { type SqlFragment, sql } from '../../../shared/platform/db/sql.ts';
+import { sql } from '../../../shared/platform/db/sql.ts';
 import { isReferenced } from '../../../shared/state/checkpoints/blob-repository.ts';
 import { idTypes, type TableCheck } from './table-check-repository.ts';
 
@@ -13,33 +13,8 @@ const bundleIsPassed = sql.fragment`(b.stack_id = c.stack_id and b.changed_at = 
   and (b.stack_version is distinct from s.stack_version or b.tags is distinct from s.tags
     or b.checkpoint_id <> (select u.checkpoint_id from updates u where u.stack_id = s.id and u.stack_version = s.stack_version)))`;
 
-/** Day counters and refused runs outlive their stacks, but not their organizations. */
-function ofOrganization(
-  table: 'stack_days' | 'project_days' | 'project_day_deliveries' | 'refused_runs',
-  from: SqlFragment,
-): TableCheck {
-  const without = sql.fragment`not exists (select 1 from organizations o where o.id = r.organization_id)`;
-  return {
-    name: `organizations in ${table}`,
-    from: sql.fragment`(select distinct organization_id from ${from}) r`,
-    id: sql.fragment`r.organization_id`,
-    idType: idTypes.uuid,
-    object: sql.fragment`${`rows of ${table} of organization `}::text || r.organization_id`,
-    problems: [
-      {
-        kind: 'orphan',
-        when: without,
-        repair: (id) => [
-          sql.fragment`delete from ${from} where organization_id = ${id}::uuid
-            and not exists (select 1 from organizations where id = ${id}::uuid)`,
-        ],
-      },
-    ],
-  };
-}
-
 /** Rows that wait for something to be done: deletions, copies, deliveries, claims. */
-export const queueChecks: readonly TableCheck[] = [
+export const dueRowChecks: readonly TableCheck[] = [
   {
     name: 'deletions of objects',
     from: sql.fragment`(select * from blobs where pending_deletion_since is not null) b`,
@@ -144,8 +119,4 @@ export const queueChecks: readonly TableCheck[] = [
       },
     ],
   },
-  ofOrganization('stack_days', sql.fragment`stack_days`),
-  ofOrganization('project_days', sql.fragment`project_days`),
-  ofOrganization('project_day_deliveries', sql.fragment`project_day_deliveries`),
-  ofOrganization('refused_runs', sql.fragment`refused_runs`),
 ];
