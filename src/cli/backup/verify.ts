@@ -23,8 +23,8 @@ import { openMasterKeys } from '../../shared/secrets/open-master-keys.ts';
 import { checkKeys } from '../admin/rewrap-keys.ts';
 import { checkSecrets } from '../admin/rewrap-secrets.ts';
 import { endAfter } from '../end-after.ts';
+import { readBackDocuments, reportTo } from '../fsck/read-back.ts';
 import { Progress } from '../output/progress.ts';
-import { checkDocuments, reportTo } from '../state/check-documents.ts';
 import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
 
 const homePrefix = 'holdfast-verify-';
@@ -129,7 +129,7 @@ async function readRestored(
     throw error;
   });
   const progress = new Progress();
-  const documents = await checkDocuments(context, null, { onChecked: reportTo(progress, true) });
+  const documents = await readBackDocuments(context, null, { onChecked: reportTo(progress, true) });
   progress.end();
   const outage = documents.unread.find(({ error }) => isOutageBeside(error));
   if (outage) throw outage.error;

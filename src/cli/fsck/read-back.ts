@@ -6,8 +6,8 @@ import type { CheckOutcome, DocumentReader } from '../../shared/state/checkpoint
 import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
 import { estimateTotal, type Progress } from '../output/progress.ts';
 
-/** The result of checking many documents. Documents that were deleted in the meantime are not counted. */
-export interface CheckSummary {
+/** The result of reading many documents back. Documents that were deleted in the meantime are not counted. */
+export interface ReadBackSummary {
   checked: number;
   /** Damaged documents, including repaired ones. */
   damaged: number;
@@ -63,16 +63,16 @@ const pageSize = 500;
 const lowestId = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Checks all documents, or the documents of one stack, one after another, regardless of when they were last read. Safe while a server is
+ * Reads back and checks all documents, or those of one stack, one after another, regardless of when they were last read. Safe while a server is
  * running.
  */
-export async function checkDocuments(
+export async function readBackDocuments(
   parts: CheckParts,
   stackId: string | null,
   { isDry = false, onChecked = () => {}, sample = null }: CheckOptions = {},
-): Promise<CheckSummary> {
+): Promise<ReadBackSummary> {
   const { documentChecks, journalSnapshots, eventSegments, policyArchives, documentReader } = parts;
-  const summary: CheckSummary = {
+  const summary: ReadBackSummary = {
     checked: 0,
     damaged: 0,
     repaired: 0,
