@@ -1,7 +1,7 @@
+import { AttemptLimiter } from '../../../shared/identity/attempt-limiter.ts';
 import { createProviderRepository } from '../../../shared/identity/provider-repository.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { hashToken, mintToken } from '../../../shared/platform/crypto/secret-token.ts';
-import { AttemptLimiter } from '../../../shared/platform/db/attempt-limiter.ts';
 import type { Database } from '../../../shared/platform/db/database.ts';
 import { ForbiddenError, NotFoundError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
+import { AttemptLimiter } from '../../../shared/identity/attempt-limiter.ts';
 import {
   createPasskeyRepository,
   type ListedPasskeyRow,
@@ -8,7 +9,6 @@ import {
 import { createProviderRepository } from '../../../shared/identity/provider-repository.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { hashToken, mintToken } from '../../../shared/platform/crypto/secret-token.ts';
-import { AttemptLimiter } from '../../../shared/platform/db/attempt-limiter.ts';
 import type { Database } from '../../../shared/platform/db/database.ts';
 import {
   ConflictError,
