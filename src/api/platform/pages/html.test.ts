@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { html } from '../../../platform/pages/html.ts';
+import { html } from './html.ts';
 
 test('values are escaped, markup and lists of it are not', () => {
   const value = `<script>"'&`;
