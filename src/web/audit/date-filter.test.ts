@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { readDate } from './read-date.ts';
+import { readDate } from './date-filter.tsx';
 
 test('a date is applied once its year is typed', () => {
   const typed = ['', '0002-11-29', '0020-11-29', '0202-11-29', '2026-11-29', ''];
