@@ -1,4 +1,4 @@
-import { mayRetry, retryDelay } from './api-error.ts';
+import { mayRetry, retryDelay } from '../platform/app/api-error.ts';
 
 /** Repeats a call that failed for a time only, as the queries of pages do. Rejects with the last error. */
 export async function retried<T>(call: () => Promise<T>): Promise<T> {
