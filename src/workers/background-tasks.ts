@@ -15,16 +15,14 @@ import { backUpOnSchedule } from './backup/scheduled-backup.ts';
 import { verifyNewestBackup } from './backup/verify-newest.ts';
 import { keepBundle } from './bundle/keep-bundle.ts';
 import { clipWaits } from './clip-waits.ts';
-import {
-  deleteAbandonedPacks,
-  deleteEmptyProjects,
-  deleteEndedTokens,
-  deleteLostWaiters,
-  deleteOldApprovals,
-} from './delete-expired-rows.ts';
 import { evaluateDrift } from './drift/evaluate-drift.ts';
 import { archiveEvents } from './events/archive-events.ts';
 import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
+import { deleteEndedTokens } from './identity/delete-tokens.ts';
+import { deleteAbandonedPacks } from './policies/delete-packs.ts';
+import { deleteEmptyProjects } from './stacks/delete-projects.ts';
+import { deleteOldApprovals } from './updates/delete-approvals.ts';
+import { createUpdateQueueRepository } from '../shared/updates/update-queue-repository.ts';
 import { type BackgroundTask, startBackgroundTask } from './platform/background-task.ts';
 import { watchClock } from './platform/clock-watch.ts';
 import { createStackDeletion } from './stacks/delete-stacks.ts';
@@ -61,6 +59,7 @@ export function startBackgroundTasks(context: AppContext): void {
   const failedLookups = createRateCounterRepository(db, 'failedLookups');
   const rateCounters = createRateCounterRepository(db, 'requests');
   const exchanges = createExchangeRepository(db);
+  const queue = createUpdateQueueRepository(db);
   const runs = createBackgroundTaskRepository(db);
   const bundle = bundleOf(config);
   const { format, receiverUrl } = config.audit;
@@ -110,7 +109,8 @@ export function startBackgroundTasks(context: AppContext): void {
       everySeconds: 3600,
       run: (signal) => deleteOldApprovals(context, signal),
     },
-    { name: 'sweep-lock-queue', everySeconds: 60, run: () => deleteLostWaiters(context) },
+    // Needed for queues of stacks in which no call waits any more.
+    { name: 'sweep-lock-queue', everySeconds: 60, run: () => queue.removeGone() },
     { name: 'sweep-projects', everySeconds: 3600, run: (signal) => deleteEmptyProjects(context, signal) },
     {
       name: 'sweep-policy-packs',
