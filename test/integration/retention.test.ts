@@ -10,8 +10,8 @@ import { deleteEndedSignIns } from '../../src/workers/identity/delete-sign-ins.t
 import { deleteEndedTokens } from '../../src/workers/identity/delete-tokens.ts';
 import { deleteAbandonedPacks } from '../../src/workers/policies/delete-packs.ts';
 import { deleteEmptyProjects } from '../../src/workers/stacks/delete-projects.ts';
-import { deleteOldApprovals } from '../../src/workers/updates/delete-approvals.ts';
 import { deleteOldCiStatistics } from '../../src/workers/statistics/delete-ci-statistics.ts';
+import { deleteOldApprovals } from '../../src/workers/updates/delete-approvals.ts';
 import { query } from '../support/database.ts';
 import { createStack, ok } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
