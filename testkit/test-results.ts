@@ -39,7 +39,7 @@ export function joinResults(runs: readonly TestResults[]): TestResults {
 /** Tests of one process, of pure rules and of what must never be lost: a failure is a fault, however seldom it is. */
 const finalFolders = ['src', 'test/contracts', 'test/durability', 'test/faults'];
 /** More failures than this have a cause in common. */
-const maxRepeatedFiles = 3;
+const maxRepeatedFiles = 5;
 
 /**
  * The files, relative to `root`, whose failures may be due to the load of the machine: tests that start servers, clients and

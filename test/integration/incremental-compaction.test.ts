@@ -1,3 +1,4 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { OpenReplays } from '../../src/shared/state/journal/incremental/open-replays.ts';
@@ -187,7 +188,11 @@ test('batches, compactions ahead on two replicas, exports and complete at the sa
     const { id } = journal.update;
     let isOver = false;
     const advancing = [app, other].map(async ({ context }) => {
-      while (!isOver) await context.compactor.advance(id);
+      while (!isOver) {
+        await context.compactor.advance(id);
+        // It returns at once while the replay is in use, which ends only in a later tick.
+        await nextTick();
+      }
     });
     for (let sequenceId = 5; sequenceId < 45; sequenceId += 2) {
       await add(sequenceId % 4 === 1 ? app : other, journal, sequenceId);

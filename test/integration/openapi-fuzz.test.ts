@@ -25,7 +25,7 @@ jest.setTimeout(1_800_000);
 
 /** Cases per operation. HOLDFAST_TEST_FUZZ_EXAMPLES sets a higher number, and then different ones each time. */
 const wanted = process.env['HOLDFAST_TEST_FUZZ_EXAMPLES'];
-const examples = wanted ?? '8';
+const examples = wanted ?? '4';
 const checks = [
   'not_a_server_error',
   'status_code_conformance',

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { assertMigrated, migrate, migrateIfPending } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { addAuditPartitions, dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
-import { chainAudit } from '../../src/workers/audit/chain-audit.ts';
+import { chainAll } from '../support/chain-all.ts';
 import { query } from '../support/database.ts';
 import { appRole, asApp } from '../support/global-setup.ts';
 import { createStack } from '../support/state.ts';
@@ -33,7 +33,7 @@ test('the server runs as the user that owns nothing', async () => {
 
 test('the audit log is chained, months are added, and old ones dropped', async () => {
   await createStack(app);
-  expect(await chainAudit(app.context)).toBe(true);
+  await chainAll(app);
   const lastMonth = `to_char(now() at time zone 'UTC' + interval '3 months', 'YYYY_MM')`;
   const [months] = await query<{ last: string }>(app, `select 'audit_events_' || ${lastMonth} as last`);
   await query(app, `drop table ${months?.last}`);
@@ -49,7 +49,7 @@ test('the audit log is chained, months are added, and old ones dropped', async (
   await expect(client.query(`select drop_audit_months((${old} + interval '1 month')::date)`)).rejects.toThrow(
     'not chained',
   );
-  expect(await chainAudit(app.context)).toBe(true);
+  await chainAll(app);
   expect(await dropOldAudit(app.context)).toBe(1);
 });
 
