@@ -45,10 +45,10 @@ const onlyIn = (name, packages, places) => ({
 const domains = {
   shared:
     'platform audit stacks access drift secrets updates identity state events jobs policies search statistics webhooks backup blob-moves diy bundle',
-  api: 'platform access audit drift policies search updates state events secrets stacks identity operator statistics webhooks',
+  api: 'platform access audit drift policies search updates state events secrets stacks identity operator statistics embeds webhooks',
   workers: 'platform access audit backup bundle drift events identity policies search stacks state statistics updates webhooks',
-  web: 'platform access audit drift identity policies search secrets updates operator state statistics webhooks stacks',
-  'shared/state': 'deployments edits checkpoints journal versions retention blobs',
+  web: 'platform access audit drift identity policies search secrets updates operator state statistics embeds webhooks stacks',
+  'shared/state': 'deployments edits checkpoints journal retention blobs',
 };
 const domainRules = Object.entries(domains).flatMap(([part, names]) =>
   names.split(' ').map((domain, at, all) => ({
@@ -157,12 +157,12 @@ module.exports = {
     },
     {
       name: 'states-are-read-in-slices',
-      comment: 'Requests read whole states through platform/scans; exports are only sent on.',
+      comment: 'Requests read whole states through platform/admission; exports are only sent on.',
       severity: 'error',
       from: {
         path: '^src/api/',
         pathNot: [
-          '^src/api/(platform/scans/|create-api-context\\.ts$)',
+          '^src/api/(platform/admission/state-scans\\.ts$|create-api-context\\.ts$)',
           '^src/api/state/(download-slots(\\.test)?|state-service|state-view)\\.ts$',
         ],
       },

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { type AppContext, createContext } from '../../src/shared/context.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
-import { recordVersion } from '../../src/shared/state/versions/record-version.ts';
+import { recordEdit } from '../../src/shared/state/record-edit.ts';
 import { DataFolder } from './footprint.ts';
 
 /** Opens the stores of an embedded server beside it. */
@@ -21,7 +21,7 @@ export async function storeVersion(context: AppContext, stackId: string, text: B
     const stack = await createStackRepository(tx).lockById(stackId);
     if (!stack) throw new Error('The stack is gone');
     const record = { updateId: randomUUID(), kind: 'import', message: '', requestedBy: null } as const;
-    await recordVersion(tx, stack, { ...record, state: { document, resourceCount: 0 } });
+    await recordEdit(tx, stack, { ...record, state: { document, resourceCount: 0 } });
   });
   return document.sha256.toString('hex');
 }

@@ -12,6 +12,7 @@ import { registerAuditDomain } from './audit/audit.module.ts';
 import { type ApiServices, createServices } from './create-services.ts';
 import { registerTrpc } from './dashboard.routes.ts';
 import { registerDriftDomain } from './drift/drift.module.ts';
+import { registerEmbedDomain } from './embeds/embeds.module.ts';
 import { registerEventDomain } from './events/events.module.ts';
 import { registerIdentityDomain, registerSignInPages } from './identity/identity.module.ts';
 import { registerAccess } from './identity/plugins/access.ts';
@@ -65,6 +66,7 @@ const domains: readonly ((routes: RouteScope, services: ApiServices) => void)[] 
   registerAccessDomain,
   registerIdentityDomain,
   registerWebhookDomain,
+  registerEmbedDomain,
   registerDriftDomain,
   registerSearchDomain,
   registerStatisticsDomain,

@@ -6,10 +6,10 @@ import type { JobQueueView } from '../shared/jobs/job-queue-view.ts';
 import { createIncrementalRequest, createSnapshotRequest } from '../shared/jobs/journal-requests.ts';
 import { Replica } from '../shared/platform/db/replica/replica.ts';
 import { StateReader } from '../shared/state/state-reader.ts';
+import { StateScans } from './platform/admission/state-scans.ts';
 import type { ApiContext } from './platform/api-context.ts';
 import { createHealth } from './platform/http/health.ts';
 import { createRequestRates } from './platform/rates/request-rates.ts';
-import { StateScans } from './platform/scans/state-scans.ts';
 import { CompactionCalls } from './updates/compaction-calls.ts';
 
 /** Creates the context of an API that sends heavy work to `dispatcher`. Throws ConfigError if the replica's URL is not valid. */

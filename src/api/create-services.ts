@@ -1,6 +1,7 @@
 import { createAccessServices } from './access/access.module.ts';
 import { createAuditServices } from './audit/audit.module.ts';
 import { createDriftServices } from './drift/drift.module.ts';
+import { createEmbedServices } from './embeds/embeds.module.ts';
 import { createEventServices } from './events/events.module.ts';
 import { createIdentityServices } from './identity/identity.module.ts';
 import { createOperatorServices } from './operator/operator.module.ts';
@@ -40,6 +41,7 @@ export function createServices(context: ApiContext) {
     ...createSearchServices(context),
     ...createPolicyServices(context),
     ...createWebhookServices(context),
+    ...createEmbedServices(context),
     ...createDriftServices(context),
     ...createStatisticsServices(context),
   };

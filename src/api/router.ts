@@ -5,6 +5,7 @@ import { quotasRouter } from './access/quotas.trpc.ts';
 import { rolesRouter } from './access/roles.trpc.ts';
 import { activityRouter } from './audit/activity.trpc.ts';
 import { auditRouter } from './audit/audit.trpc.ts';
+import { embedsRouter } from './embeds/embeds.trpc.ts';
 import { eventsRouter } from './events/events.trpc.ts';
 import { liveRouter } from './events/live/live.trpc.ts';
 import { issuersRouter } from './identity/issuers.trpc.ts';
@@ -31,7 +32,6 @@ import { approvalsRouter } from './updates/approvals/approvals.trpc.ts';
 import { queueRouter } from './updates/queue/queue.trpc.ts';
 import { rulesRouter } from './updates/rules/update-rules.trpc.ts';
 import { updatesRouter } from './updates/updates.trpc.ts';
-import { embedsRouter } from './webhooks/embeds/embeds.trpc.ts';
 import { webhooksRouter } from './webhooks/webhooks.trpc.ts';
 
 /** All procedures of the dashboard. */

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { abandonUpgrade, UpgradeError, upgradeDatabase } from '../shared/backup/upgrade-database.ts';
+import { abandonUpgrade, UpgradeError, upgradeCluster } from '../shared/backup/upgrade-cluster.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import { claimDataDir } from '../shared/platform/config/data-dir.ts';
 import { endAfter } from './end-after.ts';
@@ -17,7 +17,7 @@ export async function upgradeEmbeddedDatabase(
   const directory = path.join(config.dataDir, 'postgres');
   const forget = endAfter(() => abandonUpgrade(directory, logger));
   try {
-    const upgrade = await upgradeDatabase(directory, {
+    const upgrade = await upgradeCluster(directory, {
       ...{ claim, logger, oldPostgres },
       onStep: (text) => console.error(text),
     });

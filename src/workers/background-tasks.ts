@@ -6,6 +6,7 @@ import { createExchangeRepository } from '../shared/identity/trust/exchange-repo
 import { createJobAdmissionRepository } from '../shared/jobs/job-admission-repository.ts';
 import { createBackgroundTaskRepository } from '../shared/platform/background-tasks/background-task-repository.ts';
 import { createOutcomeRepository } from '../shared/platform/outcomes/outcome-repository.ts';
+import { createUpdateQueueRepository } from '../shared/updates/update-queue-repository.ts';
 import { measureStorage } from './access/measure-storage.ts';
 import { addAuditPartitions, dropOldAudit } from './audit/audit-retention.ts';
 import { chainAudit, storeAuditHeads } from './audit/chain-audit.ts';
@@ -15,18 +16,14 @@ import { backUpOnSchedule } from './backup/scheduled-backup.ts';
 import { verifyNewestBackup } from './backup/verify-newest.ts';
 import { keepBundle } from './bundle/keep-bundle.ts';
 import { clipWaits } from './clip-waits.ts';
-import {
-  deleteAbandonedPacks,
-  deleteEmptyProjects,
-  deleteEndedTokens,
-  deleteLostWaiters,
-  deleteOldApprovals,
-} from './delete-expired-rows.ts';
 import { evaluateDrift } from './drift/evaluate-drift.ts';
 import { archiveEvents } from './events/archive-events.ts';
 import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
+import { deleteEndedTokens } from './identity/delete-tokens.ts';
 import { type BackgroundTask, startBackgroundTask } from './platform/background-task.ts';
 import { watchClock } from './platform/clock-watch.ts';
+import { deleteAbandonedPacks } from './policies/delete-packs.ts';
+import { deleteEmptyProjects } from './stacks/delete-projects.ts';
 import { createStackDeletion } from './stacks/delete-stacks.ts';
 import { compactEndedUpdates, deleteKeptJournals } from './state/compact-journals.ts';
 import { encodeInSlices } from './state/encode-versions.ts';
@@ -36,6 +33,7 @@ import { secondStoreTasks } from './state/second-store-tasks.ts';
 import { sweepBlobs } from './state/sweep-blobs.ts';
 import { deleteOldCiStatistics } from './statistics/delete-ci-statistics.ts';
 import { sumProjectDays } from './statistics/sum-project-days.ts';
+import { deleteOldApprovals } from './updates/delete-approvals.ts';
 import { endExpiredUpdates } from './updates/expire-leases.ts';
 import { deleteOldDeliveries } from './webhooks/delete-deliveries.ts';
 
@@ -61,6 +59,7 @@ export function startBackgroundTasks(context: AppContext): void {
   const failedLookups = createRateCounterRepository(db, 'failedLookups');
   const rateCounters = createRateCounterRepository(db, 'requests');
   const exchanges = createExchangeRepository(db);
+  const queue = createUpdateQueueRepository(db);
   const runs = createBackgroundTaskRepository(db);
   const bundle = bundleOf(config);
   const { format, receiverUrl } = config.audit;
@@ -110,7 +109,8 @@ export function startBackgroundTasks(context: AppContext): void {
       everySeconds: 3600,
       run: (signal) => deleteOldApprovals(context, signal),
     },
-    { name: 'sweep-lock-queue', everySeconds: 60, run: () => deleteLostWaiters(context) },
+    // Needed for queues of stacks in which no call waits any more.
+    { name: 'sweep-lock-queue', everySeconds: 60, run: () => queue.removeGone() },
     { name: 'sweep-projects', everySeconds: 3600, run: (signal) => deleteEmptyProjects(context, signal) },
     {
       name: 'sweep-policy-packs',

@@ -6,7 +6,7 @@ import { afterAll, expect, test } from '@jest/globals';
 import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
 import { LocationError } from '../../src/shared/platform/blobs/locations/location-url.ts';
 import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { writeDiyFolder } from '../support/diy-folder.ts';
 import { masterKeys, testApp } from '../support/test-app.ts';

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createExchangeRepository } from '../../src/shared/identity/trust/exchange-repository.ts';
-import { deleteEndedTokens } from '../../src/workers/delete-expired-rows.ts';
+import { deleteEndedTokens } from '../../src/workers/identity/delete-tokens.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { exchange } from '../support/exchange.ts';

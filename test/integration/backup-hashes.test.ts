@@ -8,7 +8,7 @@ import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { writeEverything } from '../support/all-documents.ts';
 import { damageOf } from '../support/backup-damage.ts';

@@ -9,7 +9,7 @@ import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { createBlobLocationRepository } from '../../src/shared/platform/blobs/locations/blob-location-repository.ts';
 import { openBlobs } from '../../src/shared/platform/blobs/open-blobs.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { ownerKey, ownsStore } from '../../src/shared/state/blobs/store-ownership.ts';
 import { seedBlobs, smallBlobs } from '../support/blob-move.ts';
 import { query } from '../support/database.ts';

@@ -18,7 +18,7 @@ import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.t
 import { createBlobLocationRepository } from '../../src/shared/platform/blobs/locations/blob-location-repository.ts';
 import { LocatedBlobStore } from '../../src/shared/platform/blobs/locations/located-blob-store.ts';
 import { openBlobs } from '../../src/shared/platform/blobs/open-blobs.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { blobsEnv, runBlobs, seedBlobs, smallBlobs, Traffic } from '../support/blob-move.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
 import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { bundlePassphrase, importState, readBundled, runBundle, textOf, updateInBundle } from '../support/bundle.ts';
 import { holdInserts, query } from '../support/database.ts';

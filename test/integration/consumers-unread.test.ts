@@ -11,7 +11,7 @@ import { createHook } from '../support/webhooks.ts';
 
 const app = testApp({ settings: { statementTimeoutMs: 4_000 } });
 
-/** Statements about readers of stacks wait for as long as they are let. */
+/** Statements about consumers of stacks wait for as long as they are let. */
 async function unreadable(work: () => Promise<unknown>): Promise<void> {
   const client = new pg.Client({ connectionString: app.database.ownerUrl });
   await client.connect();
@@ -30,7 +30,7 @@ const remove = ({ auth, path }: TestStack) => app.call('DELETE', `${path}?force=
 const cancel = ({ auth, path }: TestStack, updateId: string) =>
   ok(app.call('POST', `${path}/update/${updateId}/cancel`, { auth }));
 
-test('readers that are not found at once fail no call: its warning says so', async () => {
+test('consumers that are not found at once fail no call: its warning says so', async () => {
   const stack = await createStack(app);
   await setRule(app, stack, { kind: 'consumers', settings: { mode: 'warn' } });
   await unreadable(async () => {
@@ -69,7 +69,7 @@ test('an update that removes outputs ends and is notified, also if it is not kno
   ]);
 });
 
-test('the details of an update that removed outputs state no readers that were not read', async () => {
+test('the details of an update that removed outputs state no consumers that were not read', async () => {
   const stack = await createStack(app);
   await setRule(app, stack, { kind: 'consumers', settings: { mode: 'warn' } });
   const { json } = await run(app, stack, { name: 'n' }, true);
@@ -77,8 +77,10 @@ test('the details of an update that removed outputs state no readers that were n
   const removed = async () =>
     (await ask(app, stack.auth.replace('token ', ''), 'updates.statistics', { ...ref, updateId: json.updateID })).data
       .removedOutputs;
-  await unreadable(async () => expect(await removed()).toEqual({ names: ['url'], isUnknown: false, readers: unread }));
-  expect(await removed()).toEqual({ names: ['url'], isUnknown: false, readers: null });
+  await unreadable(async () =>
+    expect(await removed()).toEqual({ names: ['url'], isUnknown: false, consumers: unread }),
+  );
+  expect(await removed()).toEqual({ names: ['url'], isUnknown: false, consumers: null });
 });
 
 test('a rule does not let pass what it cannot read', async () => {

@@ -408,7 +408,7 @@ test.each(Object.entries(unreadable))(
     expect(data.removedOutputs).toEqual({
       names: [],
       isUnknown: true,
-      readers: expect.stringMatching(/^is read by \S+apps\/shop$/),
+      consumers: expect.stringMatching(/^is read by \S+apps\/shop$/),
     });
     // A new preview that keeps them.
     await run(app, stack, { url: 1, name: 'n' }, true);

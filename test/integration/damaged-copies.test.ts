@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { fsck } from '../../src/cli/fsck/fsck.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { beginReconcile, reconcile } from '../../src/shared/state/blobs/reconcile-blobs.ts';
 import { secondStoreTasks } from '../../src/workers/state/second-store-tasks.ts';
 import { readEverything, writeEverything } from '../support/all-documents.ts';

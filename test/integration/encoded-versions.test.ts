@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { afterEach, expect, test } from '@jest/globals';
 import { VersionRestorer } from '../../src/cli/admin/version-restorer.ts';
-import { checkDocuments } from '../../src/cli/state/check-documents.ts';
+import { readBackDocuments } from '../../src/cli/fsck/read-back.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { Scrubber } from '../../src/workers/state/scrub.ts';
 import { blobFile, flipBit } from '../support/damage.ts';
@@ -89,7 +89,7 @@ test('a damaged chunk makes its chain unreadable, and nothing else; later versio
   await importVersion(app, stack, stateOf(60, { 50: 'later' }));
   await encodeAll(app);
   expect(await exportVersion(app, stack, 10)).toBe(texts[9]);
-  const checked = await checkDocuments(app.context, null);
+  const checked = await readBackDocuments(app.context, null);
   expect(checked.unrepaired.length).toBe(10 - left.length);
 });
 
@@ -127,7 +127,7 @@ test('a damaged chunk is replaced from a copy of its version, and versions that 
   await new Scrubber(app.context, { bytesPerSecond: 1e9, periodSeconds: 86_400 }).run(60_000);
   await letChecksBeDue();
   expect(await exportVersions(app, stack, 8)).toEqual(texts);
-  expect((await checkDocuments(app.context, null)).unrepaired).toEqual([]);
+  expect((await readBackDocuments(app.context, null)).unrepaired).toEqual([]);
   const codecs = async () => (await versionsOf(app, stack)).map(({ codec }) => codec);
   expect(await codecs()).toContain('zstd');
   // What was repaired is encoded again, ten minutes later.
@@ -161,7 +161,7 @@ test('a state is rebuilt from its journal over an encoded version', async () => 
   expect(chunks.length).toBeGreaterThan(0);
   for (const chunk of chunks) await damage(chunk);
   expect(await exportedNames(app, stack, 3)).toEqual(names);
-  expect((await checkDocuments(app.context, null)).unrepaired).toEqual([]);
+  expect((await readBackDocuments(app.context, null)).unrepaired).toEqual([]);
 });
 
 test('an encoded version can be restored', async () => {

@@ -1,7 +1,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
-import { checkDocuments } from '../../src/cli/state/check-documents.ts';
+import { readBackDocuments } from '../../src/cli/fsck/read-back.ts';
 import { createArchivingRepository } from '../../src/shared/events/archiving-repository.ts';
 import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
@@ -333,7 +333,7 @@ describe('segments', () => {
       await scrub();
       expect(await isDamaged()).toBe(true);
       expect(await app.context.eventSegments.readStatistics()).toMatchObject({ damaged: 1 });
-      const summary = await checkDocuments(app.context, stackId);
+      const summary = await readBackDocuments(app.context, stackId);
       expect(summary).toMatchObject({ damaged: 1, damagedSegments: [segment?.id], unrepaired: [] });
       await writeFile(file, bytes);
       await scrub();

@@ -230,7 +230,11 @@ describe('reading', () => {
     for (const token of ['x', '-2', '1.5', '99999999999999999999'])
       expect((await get(`continuationToken=${token}`)).status).toBe(400);
     // `pulumi stack history events --event-type 3`
-    for (const parameters of ['type=3', 'type=3&type=stdoutEvent', 'type=&urn=u&include_non_activated=true&continuationToken='])
+    for (const parameters of [
+      'type=3',
+      'type=3&type=stdoutEvent',
+      'type=&urn=u&include_non_activated=true&continuationToken=',
+    ])
       expect((await get(parameters)).status).toBe(200);
   });
 });

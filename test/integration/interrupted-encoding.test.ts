@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createVersionRepository } from '../../src/shared/state/versions/version-repository.ts';
+import { createVersionRepository } from '../../src/shared/state/version-repository.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { query } from '../support/database.ts';
 import { createEncoder, exportVersions, importVersions, versionsOf } from '../support/encode-versions.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { readStateFacts } from '../../src/cli/moving/state-facts.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { expireLeases } from '../support/expire-leases.ts';

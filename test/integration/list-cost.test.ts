@@ -23,7 +23,7 @@ import {
   type ListedOrganization,
   type StackFilter,
 } from '../../src/shared/stacks/stack-list-repository.ts';
-import { createApprovalRepository } from '../../src/shared/state/journal/change-limits/approval-repository.ts';
+import { createApprovalRepository } from '../../src/shared/updates/approvals/approval-repository.ts';
 import { createHistoryRepository } from '../../src/shared/updates/history-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
 import { createEmptyProjectRepository } from '../../src/workers/stacks/empty-project-repository.ts';

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { blobDownloads } from '../../src/api/platform/slices/blob-downloads.ts';
+import { blobDownloads } from '../../src/api/platform/admission/blob-downloads.ts';
 import { ArchiveUrls, archiveUrlPurpose } from '../../src/api/policies/archive-urls.ts';
 import { PolicyPackService } from '../../src/api/policies/policy-pack-service.ts';
-import { checkDocuments } from '../../src/cli/state/check-documents.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { readBackDocuments } from '../../src/cli/fsck/read-back.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { createPolicyArchiveRepository } from '../../src/shared/policies/policy-archive-repository.ts';
 import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -742,7 +742,7 @@ describe('stored archives', () => {
     await writeFile(file, flipBit(bytes, bytes.length - 1000, 3));
     expect(await rejected(calls.download(small as never), 500)).toContain('small 1.0.0 is damaged');
     await expect(calls.download(large as never)).rejects.toThrow();
-    const { damagedArchives } = await checkDocuments(app.context, null);
+    const { damagedArchives } = await readBackDocuments(app.context, null);
     expect(damagedArchives.sort()).toEqual([largeRow?.id, smallRow?.id].sort());
     expect((await app.context.policyArchives.readStatistics()).damaged).toBe(2);
     await query(app, 'update policy_pack_versions set inline_bytes = $2 where id = $1', [
@@ -750,7 +750,7 @@ describe('stored archives', () => {
       smallRow?.inline_bytes,
     ]);
     await writeFile(file, bytes);
-    expect((await checkDocuments(app.context, null)).damagedArchives).toEqual([]);
+    expect((await readBackDocuments(app.context, null)).damagedArchives).toEqual([]);
     expect((await app.context.policyArchives.readStatistics()).damaged).toBe(0);
     expect((await calls.download(large as never)).bytes.equals(largeArchive)).toBe(true);
   });

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { deleteOldAttempts } from '../../src/shared/platform/db/attempt-limiter.ts';
+import { createAttemptRepository } from '../../src/shared/identity/attempt-repository.ts';
 import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { SoftwareAuthenticator } from '../support/authenticator.ts';
 import { PageBrowser, setPassword } from '../support/browser.ts';
@@ -85,7 +85,7 @@ test('replicas whose clocks differ count wrong passwords together', async () => 
   for (let attempt = 0; attempt < 5; attempt++) expect((await guess()).status).toBe(401);
   for (const offMs of [hour, -hour, 0]) {
     shiftClock(offMs);
-    await deleteOldAttempts(app.context.db);
+    await createAttemptRepository(app.context.db).deleteOld();
     const { headers, status } = await guess();
     expect(status).toBe(429);
     expect(Number(headers['retry-after'])).toBeLessThanOrEqual(15 * 60);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createReferenceRepository } from '../../src/api/search/reference-repository.ts';
-import { createReaderRepository } from '../../src/shared/updates/rules/reader-repository.ts';
+import { createConsumerRepository } from '../../src/shared/updates/rules/consumer-repository.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
 import { planOf } from '../support/plan-of.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
@@ -92,17 +92,17 @@ test('references are noted once for each statement, however many it writes or de
   await client.query('rollback');
 });
 
-test('readers of a stack are found without their other references, in whatever organizations they are', async () => {
+test('consumers of a stack are found without their other references, in whatever organizations they are', async () => {
   const ref = { organization: 'org-3', project: 'project', stack: 'stack-9' };
   const name = 'org-3/project/stack-9';
   const inOrganization = (of: string) =>
     `select s.id from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
      where o.name = '${of}' order by s.id`;
-  const readers = createReaderRepository;
+  const consumers = createConsumerRepository;
   const measure = async () => ({
-    own: await planOf(client, (db) => readers(db).listOwn(ref, 200)),
-    others: await planOf(client, (db) => readers(db).countOthers(ref, 200)),
-    graph: await planOf(client, (db) => createReferenceRepository(db).listReaders(organization, name, 100)),
+    own: await planOf(client, (db) => consumers(db).listOwn(ref, 200)),
+    others: await planOf(client, (db) => consumers(db).countOthers(ref, 200)),
+    graph: await planOf(client, (db) => createReferenceRepository(db).listConsumers(organization, name, 100)),
   });
   await client.query(
     `insert into stack_resources (stack_id, key, digest, urn, type, name, place, dependencies, is_custom, is_external,
@@ -132,7 +132,7 @@ test('readers of a stack are found without their other references, in whatever o
   const many = await measure();
   expect(many.own.returned).toBe(3);
   expect(many.graph.returned).toBe(3);
-  // As many readers as are looked at, and the stacks of the organization.
+  // As many consumers as are looked at, and the stacks of the organization.
   for (const { read } of [many.own, many.graph]) expect(read).toBeLessThanOrEqual(2_100 + 4 * stacks);
   expect(many.others.read).toBeLessThanOrEqual(10 * 210);
 });

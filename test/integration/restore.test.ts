@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { reconcileOnce } from '../../src/cli/admin/reconcile-command.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { takeStore } from '../../src/shared/state/blobs/store-ownership.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { runAdminCommand } from '../support/admin.ts';

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { createAttemptRepository } from '../../src/shared/identity/attempt-repository.ts';
 import { createProviderRepository } from '../../src/shared/identity/provider-repository.ts';
 import { createSessionRepository } from '../../src/shared/identity/session-repository.ts';
 import { createSignInPaceRepository } from '../../src/shared/identity/sign-in-pace-repository.ts';
 import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
 import { createExchangeRepository } from '../../src/shared/identity/trust/exchange-repository.ts';
-import { deleteOldAttempts } from '../../src/shared/platform/db/attempt-limiter.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createOutcomeRepository } from '../../src/shared/platform/outcomes/outcome-repository.ts';
-import { createApprovalRepository } from '../../src/shared/state/journal/change-limits/approval-repository.ts';
+import { createApprovalRepository } from '../../src/shared/updates/approvals/approval-repository.ts';
 import { createRefusedRunRepository } from '../../src/shared/updates/refused-run-repository.ts';
 import { createDeliveryRepository } from '../../src/shared/webhooks/delivery-repository.ts';
 import { createAbandonedPackRepository } from '../../src/workers/policies/abandoned-pack-repository.ts';
@@ -97,7 +97,7 @@ test.each<[string, (db: Queryable) => Promise<unknown>]>([
   ['numbers of stacks', (db) => createProjectDayRepository(db).addStackCounts(500)],
   ['longest runs of projects', (db) => createProjectDayRepository(db).findLongest(100)],
   ['flows of sign-ins', (db) => createProviderRepository(db).deleteEndedFlows()],
-  ['attempts to sign in', (db) => deleteOldAttempts(db)],
+  ['attempts to sign in', (db) => createAttemptRepository(db).deleteOld()],
   ['paces of sign-ins', (db) => createSignInPaceRepository(db).deleteOld()],
   ['tokens of sessions', (db) => createSessionRepository(db, limits as never).deleteExpiredTokens()],
   ['job_results', (db) => createOutcomeRepository(db).deleteOlderThan(86_400)],

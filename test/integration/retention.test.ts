@@ -5,15 +5,13 @@ import { createRateCounterRepository } from '../../src/shared/identity/rate-coun
 import { createJobAdmissionRepository } from '../../src/shared/jobs/job-admission-repository.ts';
 import { createOutcomeRepository } from '../../src/shared/platform/outcomes/outcome-repository.ts';
 import { createProcessRepository } from '../../src/shared/platform/processes/process-repository.ts';
-import {
-  deleteAbandonedPacks,
-  deleteEmptyProjects,
-  deleteEndedTokens,
-  deleteLostWaiters,
-  deleteOldApprovals,
-} from '../../src/workers/delete-expired-rows.ts';
+import { createUpdateQueueRepository } from '../../src/shared/updates/update-queue-repository.ts';
 import { deleteEndedSignIns } from '../../src/workers/identity/delete-sign-ins.ts';
+import { deleteEndedTokens } from '../../src/workers/identity/delete-tokens.ts';
+import { deleteAbandonedPacks } from '../../src/workers/policies/delete-packs.ts';
+import { deleteEmptyProjects } from '../../src/workers/stacks/delete-projects.ts';
 import { deleteOldCiStatistics } from '../../src/workers/statistics/delete-ci-statistics.ts';
+import { deleteOldApprovals } from '../../src/workers/updates/delete-approvals.ts';
 import { query } from '../support/database.ts';
 import { createStack, ok } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
@@ -335,7 +333,7 @@ test('lost entries of a queue are deleted even if no call waits any more', async
     [stack.organization],
   );
   expect(await count('update_queue_waiters')).toBe(4);
-  await deleteLostWaiters(app.context);
+  await createUpdateQueueRepository(app.context.db).removeGone();
   expect(await count('update_queue_waiters')).toBe(2);
   expect(await count('update_queue_processes')).toBe(1);
 });

@@ -7,7 +7,7 @@ import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { checkSite } from '../../src/shared/platform/site/site-watch.ts';
 import { takeStore } from '../../src/shared/state/blobs/store-ownership.ts';
 import { secondStoreTasks } from '../../src/workers/state/second-store-tasks.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import type { ProcedureMeta } from '../../src/api/access/procedures/trpc.ts';
-import type { StateScan } from '../../src/api/platform/scans/state-scans.ts';
+import type { StateScan } from '../../src/api/platform/admission/state-scans.ts';
 import { appRouter } from '../../src/api/router.ts';
 import { StateReader } from '../../src/shared/state/state-reader.ts';
 import { stateReads } from '../../src/web/platform/app/call-link.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { runDoctor } from '../../src/cli/doctor/run-doctor.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import { ownsStore, takeStore } from '../../src/shared/state/blobs/store-ownership.ts';
 import { dropOldAudit } from '../../src/workers/audit/audit-retention.ts';
 import { storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';

@@ -12,7 +12,7 @@ import pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/shared/platform/db/embedded-postgres.ts';
 import { PostgresConnector } from '../../src/shared/platform/db/postgres-connector.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { trustAuthorities } from '../../src/shared/platform/tls/trust.ts';
+import { trustAuthorities } from '../../src/shared/platform/tls/certificates.ts';
 import { type RedisServer, startRedisServer } from '../../testkit/redis-server.ts';
 import { type S3Server, startS3Server } from '../../testkit/s3-server.ts';
 import { findFreePort } from '../../testkit/server-process.ts';

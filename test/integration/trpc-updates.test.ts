@@ -86,7 +86,7 @@ describe('updates', () => {
     expect((await ask(app, token, 'updates.statistics', { ...ref(), updateId: waiting.id })).data).toMatchObject({
       changes: { creates: 2, updates: 0, replaces: 0, deletes: 0 },
       policyPacks: [{ name: 'rules', version: '1.2.0' }],
-      removedOutputs: { names: ['url'], readers: null },
+      removedOutputs: { names: ['url'], consumers: null },
       ...{ steps: null, failedBefore: null, usual: null },
     });
     expect((await ask(app, token, 'updates.statistics', { ...ref(), updateId: holder.id })).data).toMatchObject({

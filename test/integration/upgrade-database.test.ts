@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { upgradeDatabase } from '../../src/shared/backup/upgrade-database.ts';
+import { upgradeCluster } from '../../src/shared/backup/upgrade-cluster.ts';
 import { claimDataDir } from '../../src/shared/platform/config/data-dir.ts';
 import { readRunningUrl, startEmbeddedPostgres } from '../../src/shared/platform/db/embedded-postgres.ts';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
@@ -154,7 +154,7 @@ test('an upgrade that fails or is stopped leaves no copy and no process, and mea
   const codes = new Set<string>();
   const claim = await claimDataDir(dataDir, logger);
   try {
-    const failing = upgradeDatabase(postgres, {
+    const failing = upgradeCluster(postgres, {
       ...{ claim, logger, oldPostgres },
       onStep: (text) => {
         if (!text.startsWith('Copying table')) return;

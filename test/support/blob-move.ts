@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { bytesOf } from '../../src/shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../src/shared/platform/bytes/byte-source.ts';
 import type { StoredDocument } from '../../src/shared/state/checkpoints/document-store.ts';
 import { type AdminRun, runHoldfast } from './admin.ts';
 import { query } from './database.ts';

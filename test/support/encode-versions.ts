@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createChunkRepository } from '../../src/shared/state/checkpoints/chunks/chunk-repository.ts';
-import { createVersionRepository } from '../../src/shared/state/versions/version-repository.ts';
+import { createVersionRepository } from '../../src/shared/state/version-repository.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { type EncodingShape, encodingShape, VersionEncoder } from '../../src/workers/state/version-encoder.ts';
 import { query } from './database.ts';

@@ -13,7 +13,7 @@ import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/re
 import type { Caller } from '../platform/http/request.ts';
 import type { AccessPolicy, ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
 import { lockManagement } from './locked-access.ts';
-import { changePeople } from './people-changes.ts';
+import { changePeople } from './people-lock.ts';
 
 /** Settings of organizations for their roles. */
 export class AccessPolicyService {

@@ -24,7 +24,7 @@ import { assertGrantBounds } from './grant-bounds.ts';
 import type { ChangeGrantsRequest, CreateGrantRequest, GrantsQuery } from './grants.schemas.ts';
 import { lockManagement } from './locked-access.ts';
 import { getOrganization } from './organizations.ts';
-import { changePeople } from './people-changes.ts';
+import { changePeople } from './people-lock.ts';
 import { findRole, isId } from './role-references.ts';
 
 export type { GrantRow };

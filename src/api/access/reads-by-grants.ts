@@ -3,7 +3,7 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 import { isStatementTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { AppError } from '../../shared/platform/errors/errors.ts';
 import type { ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
-import { FairSemaphore } from '../platform/slices/fair-semaphore.ts';
+import { FairSemaphore } from '../platform/admission/fair-semaphore.ts';
 
 /** In one process: other calls also need connections to Postgres. */
 const limits = { atOnce: 3, atOncePerCaller: 2, waiting: 300, waitingPerCaller: 50 };

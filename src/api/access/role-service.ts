@@ -14,7 +14,7 @@ import type { Caller } from '../platform/http/request.ts';
 import { assertGrantBounds } from './grant-bounds.ts';
 import { lockManagement } from './locked-access.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
-import { changePeople } from './people-changes.ts';
+import { changePeople } from './people-lock.ts';
 import { isRoleName, parseRoleDetails } from './role-details.ts';
 import { builtInRole, findRole, isId, roleNotFound } from './role-references.ts';
 import { createRoleRepository, type RoleRow } from './role-repository.ts';

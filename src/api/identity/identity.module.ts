@@ -23,7 +23,7 @@ import { OidcService } from './sign-in/oidc-service.ts';
 import { PasskeyService } from './sign-in/passkey-service.ts';
 import { registerPasskeyRoutes } from './sign-in/passkeys.routes.ts';
 import { PasswordService } from './sign-in/password-service.ts';
-import { RefusedSignIns } from './sign-in/refused-sign-ins.ts';
+import { RefusalLog } from './sign-in/refusal-log.ts';
 import { SessionService } from './sign-in/session-service.ts';
 import { registerSignInRoutes } from './sign-in/sign-in.routes.ts';
 import { SignInLimits } from './sign-in/sign-in-limits.ts';
@@ -39,7 +39,7 @@ import { UserService } from './user-service.ts';
 export function createIdentityServices(context: ApiContext) {
   const credentials = createAuthenticator(context);
   const sessions = new SessionService(context);
-  const refusals = new RefusedSignIns(context);
+  const refusals = new RefusalLog(context);
   return {
     credentials,
     leases: new LeaseAccess(context, credentials),

@@ -14,7 +14,7 @@ import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/
 import { isLogin } from '../../shared/stacks/names.ts';
 import { lockManagement } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
-import { changePeople } from '../access/people-changes.ts';
+import { changePeople } from '../access/people-lock.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';

@@ -21,7 +21,7 @@ import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { lockManagement } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
-import { changePeople } from '../access/people-changes.ts';
+import { changePeople } from '../access/people-lock.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { findLastEdit } from '../platform/edits/last-edit.ts';

@@ -10,9 +10,10 @@ import {
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
+import { assertOtherAdmin } from '../access/last-admin.ts';
 import { lockManagement } from '../access/locked-access.ts';
 import { assertSeesPeople, withAddresses } from '../access/people-access.ts';
-import { changePeople } from '../access/people-changes.ts';
+import { changePeople } from '../access/people-lock.ts';
 import { builtInRole } from '../access/role-references.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
@@ -115,7 +116,7 @@ export class MemberService {
     await this.#change(caller, organization, login, async (tx, member) => {
       if (member.role === role) return audit.settle();
       await assertSeen(seen, member.role, `the role of ${login}`, () => null);
-      if (member.role === 'admin') await assertOtherAdmin(tx, member);
+      if (member.role === 'admin') await assertOtherAdmin(tx, { id: member.userId, login }, organization);
       await createIdentityRepository(tx).setMembership(member.organizationId, member.userId, role);
       return audit.record(tx, { organization, object: login, details: { from: member.role, to: role } });
     });
@@ -124,7 +125,7 @@ export class MemberService {
   /** Throws NotFoundError, and ConflictError for the last admin. */
   async remove(caller: Caller, organization: string, login: string, audit: AuditTrail): Promise<void> {
     await this.#change(caller, organization, login, async (tx, member) => {
-      if (member.role === 'admin') await assertOtherAdmin(tx, member);
+      if (member.role === 'admin') await assertOtherAdmin(tx, { id: member.userId, login }, organization);
       await createPeopleRepository(tx).removeMembership(member.organizationId, member.userId);
       await audit.record(tx, { organization, object: login, details: { role: member.role } });
     });
@@ -146,7 +147,7 @@ export class MemberService {
         throw new NotFoundError(`You are not a member of ${JSON.stringify(organizationName.slice(0, 100))}`);
       const { login, userId } = person;
       const { role } = membership;
-      if (role === 'admin') await assertOtherAdmin(tx, { login, userId, organizationName });
+      if (role === 'admin') await assertOtherAdmin(tx, { id: userId, login }, organizationName);
       await people.removeMembership(organization.id, userId);
       await audit.record(tx, { organization: organizationName, object: login, details: { role } });
     });
@@ -158,7 +159,6 @@ export class MemberService {
     login: string,
     change: (tx: Queryable, member: Member) => Promise<void>,
   ): Promise<void> {
-    // The lock prevents two admins from removing each other.
     return changePeople(this.#context.db, organizationName, async (tx) => {
       const people = createPeopleRepository(tx);
       await lockManagement(tx, organizationName, caller);
@@ -167,13 +167,7 @@ export class MemberService {
       const membership = organization && user && (await people.findMembership(organization.id, user.id));
       if (!membership)
         throw new NotFoundError(`${JSON.stringify(login.slice(0, 100))} is not a member of ${organizationName}`);
-      await change(tx, {
-        login,
-        organizationName,
-        organizationId: organization.id,
-        userId: user.id,
-        role: membership.role,
-      });
+      await change(tx, { organizationId: organization.id, userId: user.id, role: membership.role });
     });
   }
 }
@@ -195,18 +189,7 @@ export function memberRole(id: string): Role {
 }
 
 interface Member {
-  readonly login: string;
-  readonly organizationName: string;
   readonly organizationId: string;
   readonly userId: string;
   readonly role: Role;
-}
-
-async function assertOtherAdmin(
-  tx: Queryable,
-  { login, organizationName, userId }: Pick<Member, 'login' | 'organizationName' | 'userId'>,
-): Promise<void> {
-  const only = await createPeopleRepository(tx).listOnlyAdminOf(userId);
-  if (only.includes(organizationName))
-    throw new ConflictError(`${login} is the last admin of ${organizationName}. Appoint another admin first`);
 }

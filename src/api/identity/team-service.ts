@@ -20,7 +20,7 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { lockManagement, lockTeam } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
-import { changePeople } from '../access/people-changes.ts';
+import { changePeople } from '../access/people-lock.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { findLastEdit } from '../platform/edits/last-edit.ts';

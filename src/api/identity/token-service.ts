@@ -20,7 +20,7 @@ import {
 } from '../../shared/platform/errors/errors.ts';
 import { lockManagement, lockOwner, lockTeam } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
-import { changePeople } from '../access/people-changes.ts';
+import { changePeople } from '../access/people-lock.ts';
 import { recordOfPerson } from '../audit/personal-events.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';

@@ -1,8 +1,9 @@
 import { createPeopleRepository, type PersonRow } from '../../shared/identity/people-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, ForbiddenError } from '../../shared/platform/errors/errors.ts';
+import { assertOtherAdmin } from '../access/last-admin.ts';
 import { lockOwner } from '../access/locked-access.ts';
-import { patientLockMs } from '../access/people-changes.ts';
+import { patientLockMs } from '../access/people-lock.ts';
 import type { Caller } from '../platform/http/request.ts';
 
 /** The caller stays a site admin until the transaction ends. Call before any other lock is taken. Throws UnauthenticatedError, ForbiddenError. */
@@ -19,10 +20,8 @@ export async function assertNotLast(
   user: PersonRow,
   lost: { readonly siteAdmin: boolean; readonly active: boolean },
 ): Promise<void> {
-  const people = createPeopleRepository(tx);
-  if ((lost.siteAdmin || lost.active) && user.siteAdmin && (await people.isLastSiteAdmin(user.id)))
+  const losesSite = (lost.siteAdmin || lost.active) && user.siteAdmin;
+  if (losesSite && (await createPeopleRepository(tx).isLastSiteAdmin(user.id)))
     throw new ConflictError(`${user.login} is the last site admin. Appoint another one first`);
-  const only = lost.active ? await people.listOnlyAdminOf(user.id) : [];
-  if (only.length > 0)
-    throw new ConflictError(`${user.login} is the last admin of ${only.join(', ')}. Appoint another admin first`);
+  if (lost.active) await assertOtherAdmin(tx, user, null);
 }

@@ -12,7 +12,7 @@ import { nextTime, overdueMs } from '../../shared/platform/config/schedule.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
 import { createDueIndexRepository } from '../../shared/search/due-index-repository.ts';
-import { createVersionRepository } from '../../shared/state/versions/version-repository.ts';
+import { createVersionRepository } from '../../shared/state/version-repository.ts';
 import { createDeliveryRepository } from '../../shared/webhooks/delivery-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';

@@ -4,8 +4,8 @@ import type { JobServices } from '../../shared/jobs/job-definition.ts';
 import type { JobQueueView } from '../../shared/jobs/job-queue-view.ts';
 import type { Replica } from '../../shared/platform/db/replica/replica.ts';
 import type { ProcessHealth } from '../../shared/platform/telemetry/status-server.ts';
+import type { StateScans } from './admission/state-scans.ts';
 import type { RequestRates } from './rates/request-rates.ts';
-import type { StateScans } from './scans/state-scans.ts';
 
 /** The shared context plus services of the API role, such as access to its workers. */
 export interface ApiContext extends AppContext {

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
-import { readersIn } from '../../shared/updates/rules/reader-repository.ts';
+import { consumersIn } from '../../shared/updates/rules/consumer-repository.ts';
 import type { SearchedOrganization } from './search-repository.ts';
 
 const EdgeRow = Type.Object({
@@ -49,12 +49,12 @@ export function createReferenceRepository(db: Queryable) {
         where o.name = ${organization} and l.project_name = ${project} and l.stack_name = ${stack} and r.reads is not null
         order by r.reads limit ${limit}`),
 
-    /** Readable stacks of an organization that read this one, sorted by name. */
-    listReaders: (organization: SearchedOrganization, name: string, limit: number) =>
+    /** Readable consumers of this stack in an organization, sorted by name. */
+    listConsumers: (organization: SearchedOrganization, name: string, limit: number) =>
       db.any(sql.rows(EdgeRow)`
-        /* references.listReaders */
+        /* references.listConsumers */
         select ${organization.name} as organization, l.project_name as project, l.stack_name as stack, ${name}::text as reads
-        from ${readersIn(sql.fragment`${organization.id}`, name)} r
+        from ${consumersIn(sql.fragment`${organization.id}`, name)} r
           cross join lateral (select * from stack_changes c where c.stack_id = r.stack_id offset 0) l
         where l.organization_id = ${organization.id} and ${readable(organization)}
         order by 2, 3 limit ${limit}`),

@@ -60,19 +60,20 @@ export class ReferenceService {
     const rows = createReferenceRepository(readsByGrants(this.#context.db, organizations));
     const name = formatStackRef(ref);
     const reads = await rows.listOfStack(ref, maxStacks + 1);
-    const readers: ReferenceEdge[] = [];
+    const consumers: ReferenceEdge[] = [];
     for (const organization of organizations)
-      if (readers.length <= maxStacks) readers.push(...(await rows.listReaders(organization, name, maxStacks + 1)));
+      if (consumers.length <= maxStacks)
+        consumers.push(...(await rows.listConsumers(organization, name, maxStacks + 1)));
     const nodes = await this.#nodes(
       organizations,
       reads.slice(0, maxStacks).map(({ reads: of }) => of),
     );
     return {
       reads: nodes,
-      readBy: readers
+      readBy: consumers
         .slice(0, maxStacks)
         .map(({ organization, project, stack }): ReferenceNode => ({ organization, project, stack, isReadable: true })),
-      isCut: reads.length > maxStacks || readers.length > maxStacks,
+      isCut: reads.length > maxStacks || consumers.length > maxStacks,
       behind: await this.#readLag(organizations),
     };
   }

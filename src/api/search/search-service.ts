@@ -3,9 +3,9 @@ import { AppError, NotFoundError } from '../../shared/platform/errors/errors.ts'
 import { createDueIndexRepository, type IndexLag } from '../../shared/search/due-index-repository.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
+import { FairSemaphore } from '../platform/admission/fair-semaphore.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { FairSemaphore } from '../platform/slices/fair-semaphore.ts';
 import { type FoundItem, foundItem, packageOf } from './found-item.ts';
 import { defaultBounds, type SearchBounds, SearchBudget } from './search-budget.ts';
 import { countGroups, type SearchCounts, type SearchGroup } from './search-groups.ts';

@@ -3,10 +3,10 @@ import { scanMembersInSlices, sliceOf } from '../../shared/platform/json/json-te
 import { replaceRanges } from '../../shared/platform/json/member-edits.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import type { StateScan } from '../platform/admission/state-scans.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
-import type { StateScan } from '../platform/scans/state-scans.ts';
 import type { ResourceService } from '../state/resource-service.ts';
 import { listSecretsInSlices } from '../state/resources/redacted-json.ts';
 import { readRootOutputs } from '../state/resources/root-outputs.ts';

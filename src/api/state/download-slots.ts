@@ -3,11 +3,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import type { AdmitBlob, StateDocument } from '../../shared/state/state-reader.ts';
+import { blobDownloads } from '../platform/admission/blob-downloads.ts';
+import { FairSemaphore, type SemaphoreLimits } from '../platform/admission/fair-semaphore.ts';
 import { gzipDocument } from '../platform/http/gzip-document.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
-import { blobDownloads } from '../platform/slices/blob-downloads.ts';
-import { FairSemaphore, type SemaphoreLimits } from '../platform/slices/fair-semaphore.ts';
 
 /** Outputs are in memory as a whole, up to 8 MiB and more, until their client has them, and while they wait. Small ones do not count. */
 const outputLimits: SemaphoreLimits = {

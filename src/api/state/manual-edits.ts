@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { type ByteSource, cutOut } from '../../shared/platform/bytes/byte-source.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import { type ByteSource, cutOut } from '../../shared/platform/payloads/body-buffer.ts';
 import { inSlices } from '../../shared/platform/slices/slices.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -9,11 +9,11 @@ import type { NewCheckpoint } from '../../shared/state/checkpoints/checkpoint-re
 import { copyVersion } from '../../shared/state/copy-version.ts';
 import { StackChangedError, type StackHead } from '../../shared/state/edits/state-edits.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
-import { recordVersion } from '../../shared/state/versions/record-version.ts';
+import { recordEdit } from '../../shared/state/record-edit.ts';
+import type { StateScan } from '../platform/admission/state-scans.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
-import type { StateScan } from '../platform/scans/state-scans.ts';
 import { type PendingStep, repairPendingSteps, type StepRepair } from './resources/pending-operations.ts';
 
 /** The author of a change, and the newest version that they have seen. */
@@ -115,7 +115,7 @@ export class ManualEdits {
         // The state has the stack's former names.
         if (formatStackRef(locked) !== formatStackRef(stack)) throw new StackChangedError();
         const version = { updateId, kind: 'import', message, requestedBy: caller.userId, state } as const;
-        newVersion = await recordVersion(tx, locked, version);
+        newVersion = await recordEdit(tx, locked, version);
         await audit.record(tx, {
           organization: locked.organization,
           object: formatStackRef(locked),

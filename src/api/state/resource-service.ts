@@ -5,8 +5,8 @@ import type { ResourceView } from '../../shared/search/resource-facts.ts';
 import { resourceKey } from '../../shared/search/resource-key.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import type { StateScan } from '../platform/admission/state-scans.ts';
 import type { ApiContext } from '../platform/api-context.ts';
-import type { StateScan } from '../platform/scans/state-scans.ts';
 import {
   createResourceRepository,
   type IndexedResource,

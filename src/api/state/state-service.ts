@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { bytesOf } from '../../shared/platform/bytes/byte-source.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { bytesOf } from '../../shared/platform/payloads/body-buffer.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { describeQuarantine } from '../../shared/stacks/quarantine.ts';
 import { describeUnfinishedImport, stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -8,10 +8,10 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import type { ImportInput } from '../../shared/state/deployment-importer.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { type AdmitBlob, type StateDocument, StateReader } from '../../shared/state/state-reader.ts';
+import type { StateScan } from '../platform/admission/state-scans.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
-import type { StateScan } from '../platform/scans/state-scans.ts';
 import { type AdmitOutputs, exportOutputs } from './outputs-export.ts';
 
 /** Maximum number of outputs whose names are in a warning or an event. */

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { heapGrowth } from '../../../test/support/heap.ts';
-import type { StateScan } from '../platform/scans/state-scans.ts';
+import type { StateScan } from '../platform/admission/state-scans.ts';
 import { StateSummaries } from './state-summaries.ts';
 
 const mib = 1024 * 1024;

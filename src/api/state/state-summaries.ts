@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { type JsonSpan, scanMembersInSlices, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { denseSliceBytes, inSlices, Slices } from '../../shared/platform/slices/slices.ts';
 import { cutText } from '../../shared/platform/text/cut-text.ts';
-import type { StateScan } from '../platform/scans/state-scans.ts';
+import type { StateScan } from '../platform/admission/state-scans.ts';
 import { PendingStepScanner } from './resources/pending-operations.ts';
 import { listSecretsInSlices } from './resources/redacted-json.ts';
 import { readRootOutputs } from './resources/root-outputs.ts';

@@ -3,9 +3,9 @@ import { viewResource } from '../../shared/search/resource-facts.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { StateDocument } from '../../shared/state/state-reader.ts';
+import type { StateScan } from '../platform/admission/state-scans.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
-import type { StateScan } from '../platform/scans/state-scans.ts';
 import { noSuchVersion } from './no-such-version.ts';
 import { redactedText } from './resources/redacted-json.ts';
 

@@ -8,8 +8,8 @@ import {
 } from '../../shared/search/resource-facts.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import type { StateScan } from '../platform/admission/state-scans.ts';
 import type { ApiContext } from '../platform/api-context.ts';
-import type { StateScan } from '../platform/scans/state-scans.ts';
 import { createResourceRepository } from '../search/resource-repository.ts';
 import { noSuchVersion } from './no-such-version.ts';
 import { nameViews, ValueViews } from './value-views.ts';

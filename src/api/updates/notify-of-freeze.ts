@@ -1,7 +1,7 @@
 import { ciRunOf } from '../../shared/audit/audit-event.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
-import { commitOf } from '../../shared/state/journal/change-limits/approvals.ts';
+import { commitOf } from '../../shared/updates/commit.ts';
 import type { FrozenError } from '../../shared/updates/rules/freeze.ts';
 import { recordWebhookEvent } from '../../shared/webhooks/record-webhook-event.ts';
 import type { Caller } from '../platform/http/request.ts';

@@ -5,7 +5,7 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import { formatUrn, rootStackType } from '../../shared/state/deployments/urn.ts';
 import { recordWebhookEvent } from '../../shared/webhooks/record-webhook-event.ts';
 import type { ApiContext } from '../platform/api-context.ts';
-import { findAllReaders } from './rules/all-readers.ts';
+import { findAllConsumers } from './rules/all-consumers.ts';
 import { listOutputs, outputLossOf } from './rules/output-loss.ts';
 import { createOutputLossRepository, type RemovedOutputs, type WatchedUpdate } from './rules/output-loss-repository.ts';
 
@@ -41,8 +41,8 @@ export async function findOutputLosses(
   // That a preview removes none is known to those that were watched only.
   if (names.length === 0) return watched.isPreview ? { watched, names, isUnknown: false, consumers: 0 } : null;
   // Before the transaction that ends the update, which must not wait for it.
-  const readers = await findAllReaders(db, watched);
-  return { watched, names, isUnknown: false, consumers: readers?.count ?? null };
+  const consumers = await findAllConsumers(db, watched);
+  return { watched, names, isUnknown: false, consumers: consumers?.count ?? null };
 }
 
 /** Records removed outputs in the transaction that ends the update, and notifies webhooks if other stacks read them. */

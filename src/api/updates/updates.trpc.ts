@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, page, text } from '../access/procedures/inputs.ts';
 import { router, stackMutation, stackProcedure } from '../access/procedures/trpc.ts';
-import type { DrainService } from './approvals/drain-service.ts';
+import type { DrainService } from './drain-service.ts';
 import type { UpdateQueries } from './update-queries.ts';
 import type { UpdateService } from './update-service.ts';
 

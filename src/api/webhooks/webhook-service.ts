@@ -25,12 +25,12 @@ import {
 import { lockAccess, lockManagement } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import { assertPermission } from '../access/stack-access.ts';
+import { FairSemaphore } from '../platform/admission/fair-semaphore.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { findLastEdit } from '../platform/edits/last-edit.ts';
 import { assertSeen, type SeenRevisions } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { FairSemaphore } from '../platform/slices/fair-semaphore.ts';
 import { listStackWebhooks, type StackWebhookPage } from './stack-webhooks.ts';
 import { assertKeepsSecret, changed, revisionOfWebhook, secretOf } from './webhook-edit.ts';
 import type { WebhookRequest } from './webhooks.schemas.ts';

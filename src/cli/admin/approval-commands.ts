@@ -5,15 +5,12 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import { AppError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
-import { createApprovalRepository } from '../../shared/state/journal/change-limits/approval-repository.ts';
-import {
-  approvableKinds,
-  parseApproval,
-  parseCommit,
-  parseKind,
-} from '../../shared/state/journal/change-limits/approvals.ts';
-import { drainUpdate, parseReason } from '../../shared/state/journal/change-limits/drain-update.ts';
+import { drainUpdate } from '../../shared/state/journal/change-limits/drain-update.ts';
+import { createApprovalRepository } from '../../shared/updates/approvals/approval-repository.ts';
+import { approvableKinds, parseApproval, parseKind } from '../../shared/updates/approvals/approvals.ts';
 import { lockUpdate } from '../../shared/updates/cancel-or-expire.ts';
+import { parseCommit } from '../../shared/updates/commit.ts';
+import { parseReason } from '../../shared/updates/reason.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator-name.ts';

@@ -2,10 +2,10 @@ import { type Command, InvalidArgumentError } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
 import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import type { CommandRun } from '../command-run.ts';
+import { readBackDocuments, reportTo } from '../fsck/read-back.ts';
 import type { Printed } from '../output/output-types.ts';
 import { jsonOption, type outputs, printResult } from '../output/outputs.ts';
 import { Progress } from '../output/progress.ts';
-import { checkDocuments, reportTo } from '../state/check-documents.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
 /** Adds `holdfast admin scrub`. Its exit code is 1 if a document stays damaged or cannot be read. */
@@ -35,7 +35,7 @@ async function scrub(context: AppContext, ref: StackRef | null, json: true | und
   const stack = ref && (await context.stacks.find(ref));
   if (ref && !stack) throw new CommandRefusedError(`there is no stack ${formatStackRef(ref)}`);
   const progress = new Progress();
-  const { checked, damaged, damagedArchives, damagedSegments, repaired, unrepaired, unread } = await checkDocuments(
+  const { checked, damaged, damagedArchives, damagedSegments, repaired, unrepaired, unread } = await readBackDocuments(
     context,
     stack?.id ?? null,
     { onChecked: reportTo(progress, stack === null) },

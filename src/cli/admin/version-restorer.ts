@@ -8,8 +8,8 @@ import type { DocumentStore } from '../../shared/state/checkpoints/document-stor
 import { copyVersion } from '../../shared/state/copy-version.ts';
 import { assertUnchanged, StackChangedError } from '../../shared/state/edits/state-edits.ts';
 import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
+import { recordEdit } from '../../shared/state/record-edit.ts';
 import type { StateReader } from '../../shared/state/state-reader.ts';
-import { recordVersion } from '../../shared/state/versions/record-version.ts';
 import { StackBusyError } from '../../shared/updates/update-errors.ts';
 
 /** Restores the state of an earlier version of a stack. */
@@ -49,7 +49,7 @@ export class VersionRestorer {
       if (formatStackRef(stack) !== formatStackRef(found)) throw new StackChangedError();
       const compactions = createCompactionRepository(tx);
       for (const fault of faults) await compactions.acceptFault(fault);
-      const newVersion = await recordVersion(tx, stack, {
+      const newVersion = await recordEdit(tx, stack, {
         updateId: randomUUID(),
         kind: 'import',
         message: `Restored version ${stackVersion}`,

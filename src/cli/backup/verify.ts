@@ -1,7 +1,7 @@
 import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { verifyAudit } from '../../shared/audit/verify-audit.ts';
-import { BackupBlobs } from '../../shared/backup/backup-blobs.ts';
+import { BackupBlobStore } from '../../shared/backup/backup-blob-store.ts';
 import { findDamage } from '../../shared/backup/backup-content.ts';
 import { BackupError, DamagedManifestError, isOutageBeside } from '../../shared/backup/backup-error.ts';
 import { backupKeys } from '../../shared/backup/manifest.ts';
@@ -23,8 +23,8 @@ import { openMasterKeys } from '../../shared/secrets/open-master-keys.ts';
 import { checkKeys } from '../admin/rewrap-keys.ts';
 import { checkSecrets } from '../admin/rewrap-secrets.ts';
 import { endAfter } from '../end-after.ts';
+import { readBackDocuments, reportTo } from '../fsck/read-back.ts';
 import { Progress } from '../output/progress.ts';
-import { checkDocuments, reportTo } from '../state/check-documents.ts';
 import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
 
 const homePrefix = 'holdfast-verify-';
@@ -118,7 +118,7 @@ async function readRestored(
   const { session, target } = call;
   const { config, logger, masterKeys, startWait } = session;
   const problems: string[] = [];
-  const blobs = await BackupBlobs.open(target, manifest, decrypt);
+  const blobs = await BackupBlobStore.open(target, manifest, decrypt);
   // Not with the second store: it would stand in for damaged blobs of the backup, and be written to.
   await using context = await createContext(
     { ...config, secondStore: null },
@@ -129,7 +129,7 @@ async function readRestored(
     throw error;
   });
   const progress = new Progress();
-  const documents = await checkDocuments(context, null, { onChecked: reportTo(progress, true) });
+  const documents = await readBackDocuments(context, null, { onChecked: reportTo(progress, true) });
   progress.end();
   const outage = documents.unread.find(({ error }) => isOutageBeside(error));
   if (outage) throw outage.error;

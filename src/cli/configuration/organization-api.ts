@@ -3,7 +3,7 @@ import type { CliLogin } from '../../shared/platform/config/cli-login.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { codeOf } from '../../shared/platform/errors/causes.ts';
 import { unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
-import { tlsFaultOf } from '../../shared/platform/tls/trust.ts';
+import { tlsFaultOf } from '../../shared/platform/tls/certificates.ts';
 import { refusalIn, retryAfterMs } from '../http/answers.ts';
 import { CallRefusedError, ConfigurationError } from './configuration-error.ts';
 

@@ -2,8 +2,8 @@ import type { AppContext } from '../../shared/context.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import type { CheckOutcome } from '../../shared/state/checkpoints/document-reader.ts';
 import { estimateTotal } from '../output/progress.ts';
-import { checkDocuments, type DocumentKind, inPages, someOf } from '../state/check-documents.ts';
 import type { FsckRun } from './fsck-run.ts';
+import { type DocumentKind, inPages, readBackDocuments, someOf } from './read-back.ts';
 
 const kinds = {
   checkpoint: 'document-damaged',
@@ -15,7 +15,7 @@ const kinds = {
 /** Reads documents back and compares them with their hashes: a sample, or all. */
 export async function checkStoredDocuments(run: FsckRun): Promise<void> {
   const { context, fixes, sample } = run;
-  await checkDocuments(context, null, {
+  await readBackDocuments(context, null, {
     isDry: !fixes,
     sample,
     onChecked: async (kind, id, outcome) => {

@@ -6,9 +6,9 @@ import { type FsckOptions, FsckRun } from './fsck-run.ts';
 import { checkRows, checkTable } from './row-checks.ts';
 import { checkSchema } from './schema-checks.ts';
 import { checkAllKeys, checkAudit, checkBlobs, checkStorage } from './store-checks.ts';
-import { organizationChecks } from './tables/organization-check-repository.ts';
+import { dueRowChecks } from './tables/due-row-check-repository.ts';
+import { counterChecks, organizationChecks } from './tables/organization-check-repository.ts';
 import { projectDayChecks } from './tables/project-day-check-repository.ts';
-import { queueChecks } from './tables/queue-check-repository.ts';
 import { stackChecks } from './tables/stack-check-repository.ts';
 import { updateChecks } from './tables/update-check-repository.ts';
 import { versionChecks } from './tables/version-check-repository.ts';
@@ -19,7 +19,8 @@ const tableChecks = [
   ...projectDayChecks,
   ...updateChecks,
   ...versionChecks,
-  ...queueChecks,
+  ...dueRowChecks,
+  ...counterChecks,
 ];
 
 /**

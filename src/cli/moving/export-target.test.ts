@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
-import { bytesOf } from '../../shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../shared/platform/bytes/byte-source.ts';
 import { openTarget, sameButForCase, TargetGuard } from './export-target.ts';
 
 /** A folder in memory. */

@@ -1,7 +1,7 @@
 import { isLocked, readThere } from '../../shared/bundle/bundle-location.ts';
 import { entryOf, historyOf, listFolder, metaFile, readText, TransferError } from '../../shared/diy/diy-layout.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
-import { bytesOf } from '../../shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../shared/platform/bytes/byte-source.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 
 /** Says which organization the folder is an export of. */

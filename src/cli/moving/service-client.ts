@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { shortReason, unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
-import { tlsFaultOf } from '../../shared/platform/tls/trust.ts';
+import { tlsFaultOf } from '../../shared/platform/tls/certificates.ts';
 import { refusalIn, retryAfterMs } from '../http/answers.ts';
 
 /** The source refuses the call, and would refuse it again. */

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { bytesOf } from '../../shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../shared/platform/bytes/byte-source.ts';
 import { readStateFacts } from './state-facts.ts';
 
 const stack = 'urn:pulumi:dev::proj::pulumi:pulumi:Stack::proj-dev';

@@ -3,7 +3,8 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { findCliLogin } from '../../shared/platform/config/cli-login.ts';
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
-import { approvableKinds, parseCommit } from '../../shared/state/journal/change-limits/approvals.ts';
+import { approvableKinds } from '../../shared/updates/approvals/approvals.ts';
+import { parseCommit } from '../../shared/updates/commit.ts';
 import { OrganizationApi } from '../configuration/organization-api.ts';
 import { toCount } from '../option-values.ts';
 

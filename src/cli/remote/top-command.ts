@@ -5,7 +5,7 @@ import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import { unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
 import { exitCodeOf, onEndSignal } from '../../shared/platform/lifecycle/end-signals.ts';
-import { tlsFaultOf } from '../../shared/platform/tls/trust.ts';
+import { tlsFaultOf } from '../../shared/platform/tls/certificates.ts';
 import { toCount } from '../option-values.ts';
 import { jsonOption, printResult } from '../output/outputs.ts';
 import { drawInstallation, type Installation } from './installation-view.ts';

@@ -16,7 +16,7 @@ import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import { replaceFileDurably } from '../../shared/platform/files/durable-files.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
 import { findSystemUser, type SystemUser } from '../../shared/platform/processes/system-user.ts';
-import { trustAuthorities } from '../../shared/platform/tls/trust.ts';
+import { trustAuthorities } from '../../shared/platform/tls/certificates.ts';
 import { KeyRing } from '../../shared/secrets/key-ring.ts';
 import { shellQuoted } from '../output/text.ts';
 import { type SetupAnswers, settingFrom, settingOptions, withChanges } from './setup-answers.ts';

@@ -1,7 +1,7 @@
+import type { ByteSource } from '../platform/bytes/byte-source.ts';
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { ScanWindow } from '../platform/json/scan-window.ts';
-import type { ByteSource } from '../platform/payloads/body-buffer.ts';
 import { assertDeploymentVersion } from '../state/checkpoints/deployment-scanner.ts';
 
 /** The members that precede the deployment. */

@@ -1,8 +1,9 @@
 import { type Static, type TObject, type TProperties, type TUnsafe, Type } from 'typebox';
 import type { EventWriter } from '../events/event-writer.ts';
 import { currentRequest } from '../platform/logger/request-lines.ts';
-import { BodyEncoding, type WriteBody } from '../platform/payloads/body-buffer.ts';
+import type { WriteBody } from '../platform/payloads/body-buffer.ts';
 import type { BudgetName } from '../platform/payloads/in-flight-rules.ts';
+import { BodyEncoding } from '../platform/payloads/inflate.ts';
 import { currentTraceparent } from '../platform/tracing/tracing.ts';
 import type { CheckpointWriter } from '../state/checkpoints/checkpoint-writer.ts';
 import type { DeploymentImporter } from '../state/deployment-importer.ts';

@@ -1,7 +1,7 @@
+import type { ByteSource } from '../platform/bytes/byte-source.ts';
 import { NotFoundError } from '../platform/errors/errors.ts';
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { ScanWindow } from '../platform/json/scan-window.ts';
-import type { ByteSource } from '../platform/payloads/body-buffer.ts';
 import { inSlices } from '../platform/slices/slices.ts';
 import type { StackRef } from '../stacks/names.ts';
 import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';

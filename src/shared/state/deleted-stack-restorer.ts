@@ -18,7 +18,7 @@ import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoi
 import type { DocumentReader } from './checkpoints/document-reader.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';
-import { recordVersion } from './versions/record-version.ts';
+import { recordEdit } from './record-edit.ts';
 
 /** A deleted stack, and its new name. */
 export interface Restoration {
@@ -158,7 +158,7 @@ async function recordRenamed(
       `An interrupted update of '${formatStackRef(from)}' has not been compacted: restore the stack under its own name, and rename it then`,
     );
   await stacks.insertFormerName({ ...stack, project: from.project, stack: from.stack });
-  await recordVersion(tx, stack, {
+  await recordEdit(tx, stack, {
     updateId: randomUUID(),
     kind: 'rename',
     message: `Restored ${formatStackRef(from)} as ${formatStackRef(to)}`,

@@ -1,14 +1,16 @@
 import { type Static, type TObject, Type } from 'typebox';
 import { AuditSource } from '../audit/audit-event.ts';
 import { createAuditRepository } from '../audit/audit-repository.ts';
-import { type BodyEncoding, type ByteSource, inflate, type WriteBody } from '../platform/payloads/body-buffer.ts';
+import type { ByteSource } from '../platform/bytes/byte-source.ts';
+import type { WriteBody } from '../platform/payloads/body-buffer.ts';
+import { type BodyEncoding, inflate } from '../platform/payloads/inflate.ts';
 import { PayloadMissingError } from '../platform/payloads/payload-store.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
 import { Admission, type StackHead, type StateEdit, type StateEdits } from './edits/state-edits.ts';
+import { recordEdit } from './record-edit.ts';
 import { storeDeployment } from './store-deployment.ts';
-import { recordVersion } from './versions/record-version.ts';
 
 /** The fields of a job that makes a new version. */
 export const editTarget = {
@@ -89,7 +91,7 @@ export class DeploymentImporter {
     await this.#stateEdits.commit(request, async (tx, stack) => {
       const { updateId, requestedBy, source } = request;
       const version = { updateId, kind: 'import', message: '', requestedBy, state } as const;
-      const stackVersion = await recordVersion(tx, stack, version);
+      const stackVersion = await recordEdit(tx, stack, version);
       if (!source) return;
       const details = { stackId: stack.id, stackVersion, resources: state.resourceCount };
       const event = { organization: stack.organization, object: formatStackRef(stack), updateId, details };

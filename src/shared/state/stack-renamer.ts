@@ -13,7 +13,7 @@ import type { DocumentReader } from './checkpoints/document-reader.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';
 import { StackChangedError, type StateEdit, type StateEdits } from './edits/state-edits.ts';
-import { recordVersion } from './versions/record-version.ts';
+import { recordEdit } from './record-edit.ts';
 
 /** Idempotent: running the same rename twice commits it once. */
 export interface StackRenaming extends StateEdit {
@@ -91,7 +91,7 @@ async function commit(
   { projectId, state }: { readonly projectId: string; readonly state: NewCheckpoint | null },
 ): Promise<void> {
   if (formatStackRef(stack) !== formatStackRef(from)) throw stackNotFound(from);
-  await recordVersion(tx, stack, {
+  await recordEdit(tx, stack, {
     updateId,
     kind: 'rename',
     message: `Renamed ${formatStackRef(from)} to ${formatStackRef(to)}`,

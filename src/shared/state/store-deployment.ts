@@ -1,4 +1,4 @@
-import type { ByteSource } from '../platform/payloads/body-buffer.ts';
+import type { ByteSource } from '../platform/bytes/byte-source.ts';
 import type { NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
 import { saveDocument } from './checkpoints/save-document.ts';

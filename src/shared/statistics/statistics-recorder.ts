@@ -4,7 +4,7 @@ import type { Database } from '../platform/db/database.ts';
 import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
 import { DocumentDamagedError, type DocumentReader } from '../state/checkpoints/document-reader.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
-import { commitOf } from '../state/journal/change-limits/approvals.ts';
+import { commitOf } from '../updates/commit.ts';
 import { type Dependencies, DependencyScanner } from './dependency-scanner.ts';
 import { RetrySigns } from './retry-signs.ts';
 import { createStatisticsRepository, type EndedUpdate } from './statistics-repository.ts';

@@ -1,11 +1,11 @@
 import { useEffect, useRef, useState } from 'react';
 import { type AuditSearch, toAuditQuery } from '../platform/app/list-search.ts';
-import { retried } from '../platform/app/retried.ts';
 import styles from '../platform/app/settings-page.module.css';
 import { apiClient } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { saveFile } from '../platform/ui/save-file.ts';
 import { useTimeDisplay, zoneOf } from '../platform/ui/time-display.ts';
+import { retried } from './retried.ts';
 import { auditExportTexts } from './texts.ts';
 
 const types = { csv: 'text/csv', jsonl: 'application/jsonl' } as const;

@@ -12,7 +12,7 @@ import { Page, Section } from '../platform/ui/page.tsx';
 import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import styles from './queues-page.module.css';
+import styles from './job-queues-page.module.css';
 import { backupTexts } from './texts.tsx';
 
 const refreshMs = 10_000;

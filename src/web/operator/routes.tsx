@@ -27,7 +27,7 @@ const health = createRoute({
 const queues = createRoute({
   getParentRoute: () => operator,
   path: 'queues',
-  component: lazyPage(() => import('./queues-page.tsx'), 'QueuesPage'),
+  component: lazyPage(() => import('./job-queues-page.tsx'), 'JobQueuesPage'),
   staticData: { crumb: pageTexts.queues },
 });
 

@@ -13,7 +13,7 @@ import { StatTiles } from '../platform/ui/stat-tiles.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { lateSeconds } from './attention.ts';
-import styles from './queues-page.module.css';
+import styles from './job-queues-page.module.css';
 import { taskTexts } from './texts.tsx';
 
 const refreshMs = 10_000;

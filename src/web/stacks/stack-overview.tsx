@@ -19,10 +19,7 @@ import { overviewTexts } from './stack/texts.tsx';
 import styles from './stack-overview.module.css';
 import { StackTags } from './stack-tags.tsx';
 
-const EmbedList = lazyPart(
-  async () => (await import('../webhooks/embeds/embed-list.tsx')).EmbedList,
-  <Skeleton width="60%" />,
-);
+const EmbedList = lazyPart(async () => (await import('../embeds/embed-list.tsx')).EmbedList, <Skeleton width="60%" />);
 const Readme = lazyPart(async () => (await import('./readme.tsx')).default, <Skeleton width="60%" />);
 /** The output that describes the stack, as Markdown: `pulumi stack output readme` prints it. */
 const readmeName = 'readme';

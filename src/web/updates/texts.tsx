@@ -223,7 +223,7 @@ export const updateDetailsTexts = {
     </>
   ),
   noConsumers: 'No other stack reads outputs of this stack.',
-  readers: (isReadBy: string) => `This stack ${isReadBy}.`,
+  consumers: (isReadBy: string) => `This stack ${isReadBy}.`,
   run: 'Run',
   id: 'Id',
   copyTheId: 'Copy the id',

@@ -23,7 +23,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
     <div className={styles['details']}>
       {removed === null ? null : (
         <Notice
-          tone={removed.readers === null ? 'neutral' : 'warning'}
+          tone={removed.consumers === null ? 'neutral' : 'warning'}
           icon={<TriangleAlert size={16} />}
           title={
             removed.isUnknown
@@ -42,7 +42,9 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
             </p>
           )}
           <p>
-            {removed.readers === null ? updateDetailsTexts.noConsumers : updateDetailsTexts.readers(removed.readers)}
+            {removed.consumers === null
+              ? updateDetailsTexts.noConsumers
+              : updateDetailsTexts.consumers(removed.consumers)}
           </p>
         </Notice>
       )}

@@ -1,6 +1,6 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { EmbedList } from '../embeds/embed-list.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
-import { EmbedList } from './embeds/embed-list.tsx';
 import { HookMark } from './hook-mark.tsx';
 import { webhooksTexts } from './texts.tsx';
 import { AddWebhook, WebhookList } from './webhook-list.tsx';

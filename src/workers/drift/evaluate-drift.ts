@@ -3,7 +3,7 @@ import { createDriftRepository, type WaitingDriftRun } from '../../shared/drift/
 import { textOf } from '../../shared/events/event-text.ts';
 import { recordWebhookEvent } from '../../shared/webhooks/record-webhook-event.ts';
 import { assertStoreReachable } from '../platform/store-reachable.ts';
-import { type DriftCounts, driftOfEvent, driftOfSummary } from './drift.ts';
+import { type DriftCounts, driftOfEvent, driftOfSummary } from './drift-counts.ts';
 
 const runsAtOnce = 50;
 /** Maximum size of an event, in bytes; larger ones contain nothing relevant. */

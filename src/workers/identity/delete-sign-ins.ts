@@ -1,10 +1,10 @@
 import type { AppContext } from '../../shared/context.ts';
+import { createAttemptRepository } from '../../shared/identity/attempt-repository.ts';
 import { createInvitationRepository } from '../../shared/identity/invitation-repository.ts';
 import { createProviderRepository } from '../../shared/identity/provider-repository.ts';
 import { createSessionRepository } from '../../shared/identity/session-repository.ts';
 import { createSignInLinkRepository } from '../../shared/identity/sign-in-link-repository.ts';
 import { createSignInPaceRepository } from '../../shared/identity/sign-in-pace-repository.ts';
-import { deleteOldAttempts } from '../../shared/platform/db/attempt-limiter.ts';
 
 /** Deletes sessions, invitations and sign-in links that have ended, and attempts to sign in that no longer count. */
 export async function deleteEndedSignIns({ config, db }: Pick<AppContext, 'config' | 'db'>): Promise<void> {
@@ -14,6 +14,6 @@ export async function deleteEndedSignIns({ config, db }: Pick<AppContext, 'confi
   await createSignInLinkRepository(db).deleteExpired();
   await createProviderRepository(db).deleteEndedFlows();
   await createInvitationRepository(db).deleteEnded();
-  await deleteOldAttempts(db);
+  await createAttemptRepository(db).deleteOld();
   await createSignInPaceRepository(db).deleteOld();
 }

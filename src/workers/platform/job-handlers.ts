@@ -12,13 +12,9 @@ import {
   snapshotJournal,
 } from '../../shared/jobs/job-list.ts';
 import { createSnapshotRequest } from '../../shared/jobs/journal-requests.ts';
-import type {
-  BodyBuffer,
-  BodyEncoding,
-  ByteSource,
-  OpenedBody,
-  WriteBody,
-} from '../../shared/platform/payloads/body-buffer.ts';
+import type { ByteSource } from '../../shared/platform/bytes/byte-source.ts';
+import type { BodyBuffer, OpenedBody, WriteBody } from '../../shared/platform/payloads/body-buffer.ts';
+import type { BodyEncoding } from '../../shared/platform/payloads/inflate.ts';
 import type { BodyEncryption, PayloadStore } from '../../shared/platform/payloads/payload-store.ts';
 import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { AppContext } from '../../shared/context.ts';
-import type { VersionRepository } from '../../shared/state/versions/version-repository.ts';
+import type { VersionRepository } from '../../shared/state/version-repository.ts';
 import { encodeVersions } from './encode-versions.ts';
 import type { VersionEncoder } from './version-encoder.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AppContext } from '../../shared/context.ts';
-import { createVersionRepository, type VersionRepository } from '../../shared/state/versions/version-repository.ts';
+import { createVersionRepository, type VersionRepository } from '../../shared/state/version-repository.ts';
 import type { BackgroundTask } from '../platform/background-task.ts';
 import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { VersionEncoder } from './version-encoder.ts';

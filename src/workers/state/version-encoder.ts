@@ -16,12 +16,7 @@ import type { ChunkRepository, ChunkRow } from '../../shared/state/checkpoints/c
 import { isDamage } from '../../shared/state/checkpoints/document-damage.ts';
 import type { DocumentReader } from '../../shared/state/checkpoints/document-reader.ts';
 import { chunksCodec, type DocumentStore } from '../../shared/state/checkpoints/document-store.ts';
-import type {
-  DueState,
-  NewChunk,
-  VersionRepository,
-  VersionRow,
-} from '../../shared/state/versions/version-repository.ts';
+import type { DueState, NewChunk, VersionRepository, VersionRow } from '../../shared/state/version-repository.ts';
 
 /** The references between versions, and their chunking. */
 export interface EncodingShape {

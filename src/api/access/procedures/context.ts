@@ -5,6 +5,7 @@ import { type AuditEvent, type AuditSource, requestSource } from '../../../share
 import type { Config } from '../../../shared/platform/config/config.ts';
 import type { ReadOnlyMode } from '../../../shared/platform/read-only/read-only-mode.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
+import type { StateScan, StateScans } from '../../platform/admission/state-scans.ts';
 import { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { whoCalls } from '../../platform/audit-trail/calling-source.ts';
 import type { Refusals } from '../../platform/audit-trail/refusals.ts';
@@ -13,7 +14,6 @@ import { maxWaitMs, waitForRate } from '../../platform/http/request-rate.ts';
 import type { RequestMemory } from '../../platform/http/response-memory.ts';
 import type { OrganizationRates } from '../../platform/rates/organization-rates.ts';
 import type { RequestRates } from '../../platform/rates/request-rates.ts';
-import type { StateScan, StateScans } from '../../platform/scans/state-scans.ts';
 import { clientAddress } from '../../platform/server/client-address.ts';
 import { assertAuthorized, type CallerAccess, type CallTarget } from '../authorize-call.ts';
 

@@ -8,6 +8,7 @@ import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { ConflictError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
 import { assertUserBounds } from '../../access/grant-bounds.ts';
+import { assertOtherAdmin } from '../../access/last-admin.ts';
 import { OrganizationNotVisibleError } from '../../access/organizations.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
@@ -81,7 +82,7 @@ export class ScimUserService {
   async remove(caller: Caller, { organization, id }: UserRef, audit: AuditTrail): Promise<void> {
     await this.#provision(caller, organization, audit, async (work, users) => {
       const user = await getUser(users, id);
-      await refuseLastAdmin(work, user);
+      if (user.role === 'admin') await assertOtherAdmin(work.tx, user, work.organization);
       let revokedTokens = 0;
       if (user.isOwned) {
         if (!user.isDeactivated) await this.#deactivate(work, users, user);
@@ -163,7 +164,7 @@ export class ScimUserService {
   }
 
   async #suspend(work: ScimWork, users: ScimUserRepository, user: ScimUserRow): Promise<void> {
-    await refuseLastAdmin(work, user);
+    if (user.role === 'admin') await assertOtherAdmin(work.tx, user, work.organization);
     if (user.isOwned && !user.isDeactivated) await this.#deactivate(work, users, user);
     if (user.role === null) {
       if (user.suspendedRole === null) await users.noteSuspended(user.id, this.#context.config.scimDefaultRole);
@@ -227,11 +228,4 @@ async function getUser(users: ScimUserRepository, id: string): Promise<ScimUserR
   const user = isUuid(id) ? await users.find(id) : null;
   if (!user) throw new NotFoundError(`There is no user ${JSON.stringify(id.slice(0, 60))}`);
   return user;
-}
-
-async function refuseLastAdmin({ organization, tx }: ScimWork, { id, login, role }: ScimUserRow): Promise<void> {
-  if (role !== 'admin') return;
-  const only = await createPeopleRepository(tx).listOnlyAdminOf(id);
-  if (only.includes(organization))
-    throw new ConflictError(`${login} is the last admin of ${organization}. Appoint another admin first`);
 }

@@ -4,7 +4,7 @@ import type { Database } from '../../../shared/platform/db/database.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../../shared/platform/db/sqlstate.ts';
 import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
-import { changePeople } from '../../access/people-changes.ts';
+import { changePeople } from '../../access/people-lock.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { ScimError } from './scim-error.ts';

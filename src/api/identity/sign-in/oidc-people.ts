@@ -5,11 +5,11 @@ import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { isLogin } from '../../../shared/stacks/names.ts';
-import { changePeople, patientLockMs } from '../../access/people-changes.ts';
+import { changePeople, patientLockMs } from '../../access/people-lock.ts';
 import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { type MappedAccess, mapGroups, readGroupMapping } from './group-mapping.ts';
-import { groupPlans, type KnownUser, type Plan } from './group-plans.ts';
+import { groupPlans, type KnownUser, type Plan } from './group-memberships.ts';
 import type { Claims } from './oidc-client.ts';
 import type { SignedIn } from './session-service.ts';
 

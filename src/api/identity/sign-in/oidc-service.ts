@@ -1,7 +1,7 @@
+import { AttemptLimiter } from '../../../shared/identity/attempt-limiter.ts';
 import { createProviderRepository } from '../../../shared/identity/provider-repository.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { hashToken, mintToken } from '../../../shared/platform/crypto/secret-token.ts';
-import { AttemptLimiter } from '../../../shared/platform/db/attempt-limiter.ts';
 import type { Database } from '../../../shared/platform/db/database.ts';
 import { ForbiddenError, NotFoundError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
@@ -9,7 +9,7 @@ import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { addressGroup } from '../../platform/server/client-address.ts';
 import { type Claims, type OidcChecks, OidcClient } from './oidc-client.ts';
 import { OidcPeople } from './oidc-people.ts';
-import type { RefusedSignIns } from './refused-sign-ins.ts';
+import type { RefusalLog } from './refusal-log.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 
 /** Where the provider sends people back to. */
@@ -29,7 +29,7 @@ interface Flow extends OidcChecks {
 export class OidcService {
   readonly #db: Database;
   readonly #sessions: SessionService;
-  readonly #refusals: RefusedSignIns;
+  readonly #refusals: RefusalLog;
   readonly #limiter: AttemptLimiter;
   readonly #client: OidcClient | null;
   readonly #people: OidcPeople | null;
@@ -40,7 +40,7 @@ export class OidcService {
   constructor(
     { config, db, logger }: { readonly config: Config; readonly db: Database; readonly logger: Logger },
     sessions: SessionService,
-    refusals: RefusedSignIns,
+    refusals: RefusalLog,
   ) {
     this.#db = db;
     this.#sessions = sessions;

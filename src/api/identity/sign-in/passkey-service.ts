@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
+import { AttemptLimiter } from '../../../shared/identity/attempt-limiter.ts';
 import {
   createPasskeyRepository,
   type ListedPasskeyRow,
@@ -8,7 +9,6 @@ import {
 import { createProviderRepository } from '../../../shared/identity/provider-repository.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { hashToken, mintToken } from '../../../shared/platform/crypto/secret-token.ts';
-import { AttemptLimiter } from '../../../shared/platform/db/attempt-limiter.ts';
 import type { Database } from '../../../shared/platform/db/database.ts';
 import {
   ConflictError,
@@ -21,7 +21,7 @@ import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Session } from '../../platform/http/request.ts';
 import { addressGroup } from '../../platform/server/client-address.ts';
-import type { RefusedSignIns } from './refused-sign-ins.ts';
+import type { RefusalLog } from './refusal-log.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 
 export type { ListedPasskeyRow };
@@ -44,7 +44,7 @@ export interface PasskeyQuestion {
 export class PasskeyService {
   readonly #db: Database;
   readonly #sessions: SessionService;
-  readonly #refusals: RefusedSignIns;
+  readonly #refusals: RefusalLog;
   readonly #limiter: AttemptLimiter;
   readonly #origin: string;
   readonly #rpId: string;
@@ -54,7 +54,7 @@ export class PasskeyService {
   constructor(
     { config, db }: { readonly config: Config; readonly db: Database },
     sessions: SessionService,
-    refusals: RefusedSignIns,
+    refusals: RefusalLog,
   ) {
     const { hostname, origin } = new URL(config.publicUrl);
     this.#db = db;

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
+import { AttemptLimiter } from '../../../shared/identity/attempt-limiter.ts';
+import type { AttemptLimit } from '../../../shared/identity/attempt-repository.ts';
 import { createSignInPaceRepository, maxPaceSeconds } from '../../../shared/identity/sign-in-pace-repository.ts';
-import { type AttemptLimit, AttemptLimiter } from '../../../shared/platform/db/attempt-limiter.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { TooManyRequestsError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import { addressGroup } from '../../platform/server/client-address.ts';

@@ -2,16 +2,16 @@ import { createSignInLinkRepository } from '../../../shared/identity/sign-in-lin
 import type { Database } from '../../../shared/platform/db/database.ts';
 import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
-import type { RefusedSignIns } from './refused-sign-ins.ts';
+import type { RefusalLog } from './refusal-log.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 
 /** Signing in with a link that works once. */
 export class SignInLinkService {
   readonly #db: Database;
   readonly #sessions: SessionService;
-  readonly #refusals: RefusedSignIns;
+  readonly #refusals: RefusalLog;
 
-  constructor(db: Database, sessions: SessionService, refusals: RefusedSignIns) {
+  constructor(db: Database, sessions: SessionService, refusals: RefusalLog) {
     this.#db = db;
     this.#sessions = sessions;
     this.#refusals = refusals;

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { bytesOf } from '../../../shared/platform/bytes/byte-source.ts';
 import { joined } from '../../../shared/platform/bytes/joined.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import {
@@ -10,13 +11,8 @@ import {
 } from '../../../shared/platform/errors/errors.ts';
 import { parseInSlices } from '../../../shared/platform/json/parse-in-slices.ts';
 import type { BufferedBody } from '../../../shared/platform/payloads/arrival-buffer.ts';
-import {
-  type BodyBuffer,
-  type BodyEncoding,
-  bytesOf,
-  claimedBytes,
-  parsedWeight,
-} from '../../../shared/platform/payloads/body-buffer.ts';
+import { type BodyBuffer, parsedWeight } from '../../../shared/platform/payloads/body-buffer.ts';
+import { type BodyEncoding, claimedBytes } from '../../../shared/platform/payloads/inflate.ts';
 import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
 import { sendContinue } from '../server/unread-bodies.ts';
 import { whileConnected } from './awaited.ts';

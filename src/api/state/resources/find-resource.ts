@@ -1,5 +1,5 @@
 import { type ResourceView, viewResource } from '../../../shared/search/resource-facts.ts';
-import type { StateScan } from '../../platform/scans/state-scans.ts';
+import type { StateScan } from '../../platform/admission/state-scans.ts';
 
 /** The resource of a state with this URN, other than one that is pending deletion; null if there is none. Throws what `scan` throws. */
 export async function findResource(

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { bytesOf, cutOut } from '../../../shared/platform/payloads/body-buffer.ts';
+import { bytesOf, cutOut } from '../../../shared/platform/bytes/byte-source.ts';
 import { repairPendingSteps, type StepRepair } from './pending-operations.ts';
 
 interface Resource {

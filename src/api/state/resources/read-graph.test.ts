@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { StateScan } from '../../platform/scans/state-scans.ts';
+import type { StateScan } from '../../platform/admission/state-scans.ts';
 import type { createResourceRepository, ResourceEdges } from '../../search/resource-repository.ts';
 import { readGraph } from './read-graph.ts';
 

@@ -1,4 +1,4 @@
-import type { StateScan } from '../../platform/scans/state-scans.ts';
+import type { StateScan } from '../../platform/admission/state-scans.ts';
 import type { createResourceRepository, ResourceEdges, ResourcePosition } from '../../search/resource-repository.ts';
 
 /** Limits of a graph: resources, dependencies (a resource may have 2,000), and characters of URNs (a URN may have 8,000). */

@@ -1,8 +1,8 @@
 import { listLeafPathsInSlices } from '../../../shared/search/property-leaves.ts';
 import { compareResources, joinPath, type ResourceView } from '../../../shared/search/resource-facts.ts';
 import { StateDeletedError } from '../../../shared/state/retention/deleted-errors.ts';
+import type { StateScan } from '../../platform/admission/state-scans.ts';
 import { httpUrl } from '../../platform/http/http-url.ts';
-import type { StateScan } from '../../platform/scans/state-scans.ts';
 import type {
   createResourceRepository,
   HistoryRow,

@@ -6,19 +6,19 @@ import { TooManyInFlightError } from '../../../shared/access/quotas/quotas.ts';
 import type { JobDispatcher } from '../../../shared/jobs/dispatcher.ts';
 import type { JobServices, WriteDefinition } from '../../../shared/jobs/job-definition.ts';
 import type { Job } from '../../../shared/jobs/job-list.ts';
+import { bytesOf } from '../../../shared/platform/bytes/byte-source.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { PayloadTooLargeError } from '../../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../../shared/platform/errors/outcome.ts';
 import { freeBuffer } from '../../../shared/platform/memory/free-buffer.ts';
 import {
   type BodyBuffer,
-  type BodyEncoding,
-  bytesOf,
   type OpenedBody,
   parsedWeight,
   rawWeight,
   type WriteBody,
 } from '../../../shared/platform/payloads/body-buffer.ts';
+import type { BodyEncoding } from '../../../shared/platform/payloads/inflate.ts';
 import { BudgetExhaustedError, type PayloadStore } from '../../../shared/platform/payloads/payload-store.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import { LargeBaseError } from '../../../shared/state/checkpoints/checkpoint-writer.ts';

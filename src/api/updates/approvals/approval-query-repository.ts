@@ -7,7 +7,7 @@ import {
   ApprovalRow,
   type ApprovalViewer,
   approvalColumns,
-} from '../../../shared/state/journal/change-limits/approval-repository.ts';
+} from '../../../shared/updates/approvals/approval-repository.ts';
 
 const Text = Nullable(Type.String());
 

@@ -7,17 +7,10 @@ import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { stackNotFound } from '../../../shared/stacks/stack-errors.ts';
 import { createStackRepository, type StackRow } from '../../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
-import {
-  type ApprovalRow,
-  createApprovalRepository,
-} from '../../../shared/state/journal/change-limits/approval-repository.ts';
-import {
-  mayTokensApprove,
-  parseApproval,
-  parseCommit,
-  parseKind,
-} from '../../../shared/state/journal/change-limits/approvals.ts';
-import { parseReason } from '../../../shared/state/journal/change-limits/drain-update.ts';
+import { type ApprovalRow, createApprovalRepository } from '../../../shared/updates/approvals/approval-repository.ts';
+import { mayTokensApprove, parseApproval, parseKind } from '../../../shared/updates/approvals/approvals.ts';
+import { parseCommit } from '../../../shared/updates/commit.ts';
+import { parseReason } from '../../../shared/updates/reason.ts';
 import { createUpdateRuleRepository } from '../../../shared/updates/rules/update-rule-repository.ts';
 import { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
 import { lockAccess } from '../../access/locked-access.ts';

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { apiToken, stackPath, updatePath } from '../../platform/http/paths.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { StackParams, UpdateParams } from '../../platform/protocol/core.ts';
+import type { DrainService } from '../drain-service.ts';
 import { assertUpdateId } from '../updates.routes.ts';
 import type { ApprovalRow, ApprovalService } from './approval-service.ts';
 import {
@@ -12,7 +13,6 @@ import {
   GiveApprovalRequest,
   ListApprovalsResponse,
 } from './approvals.schemas.ts';
-import type { DrainService } from './drain-service.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -5,7 +5,7 @@ import type { Limit } from './concurrency-limit.ts';
 const StandingRow = Type.Object({ running: Type.Integer(), ahead: Type.Integer() });
 
 /** Running updates, and waiting calls. */
-export function createLimitRepository(db: Queryable) {
+export function createConcurrencyLimitRepository(db: Queryable) {
   return {
     /**
      * How many updates that count for the limit run, previews excepted, and how many calls that it delays go before one for this

@@ -7,12 +7,12 @@ import { ConflictError } from '../../../shared/platform/errors/errors.ts';
 import { createDueIndexRepository, type UnindexedStack } from '../../../shared/search/due-index-repository.ts';
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
-import { createReaderRepository } from '../../../shared/updates/rules/reader-repository.ts';
+import { createConsumerRepository } from '../../../shared/updates/rules/consumer-repository.ts';
 import {
   createUpdateRuleRepository,
   type StackWithRules,
 } from '../../../shared/updates/rules/update-rule-repository.ts';
-import { type AllReaders, findAllReaders, maxReaders } from './all-readers.ts';
+import { type AllConsumers, findAllConsumers, maxConsumers } from './all-consumers.ts';
 import { listOutputs } from './output-loss.ts';
 import { createOutputLossRepository, type RemovedOutputs } from './output-loss-repository.ts';
 
@@ -152,7 +152,7 @@ export async function checkOutputLoss(
 }
 
 /**
- * Outputs removed by an update or a preview; null if none. `readers`: that it is read by the stack's current consumers, as far as the caller may know them;
+ * Outputs removed by an update or a preview; null if none. `consumers`: that it is read by the stack's current consumers, as far as the caller may know them;
  * null if there are none.
  */
 export async function findRemovedOutputs(
@@ -160,22 +160,22 @@ export async function findRemovedOutputs(
   stack: StackRef,
   access: LockedAccess,
   updateId: string,
-): Promise<(RemovedOutputs & { readonly readers: string | null }) | null> {
+): Promise<(RemovedOutputs & { readonly consumers: string | null }) | null> {
   const loss = await createOutputLossRepository(db).find(updateId);
   if (loss === null) return null;
   const consumers = await describeAll(db, stack, access);
-  return { ...loss, readers: consumers && isReadBy(consumers, consumers.named) };
+  return { ...loss, consumers: consumers && isReadBy(consumers, consumers.named) };
 }
 
 /** Of the stack's organization. Null if there are none. */
 async function describeOwn(db: Queryable, stack: StackRef, access: LockedAccess): Promise<Consumers | null> {
-  const own = await createReaderRepository(db).listOwn(stack, maxReaders);
+  const own = await createConsumerRepository(db).listOwn(stack, maxConsumers);
   return describe(access, { own, count: own.length });
 }
 
 /** For warnings: of all organizations. Null if there are none. */
 async function describeAll(db: Queryable, stack: StackRef, access: LockedAccess): Promise<Consumers | null> {
-  const found = await findAllReaders(db, stack);
+  const found = await findAllConsumers(db, stack);
   if (found !== null) return describe(access, found);
   const others = 'other stacks';
   return { named: others, counted: others, doubt: ': reading which ones took too long' };
@@ -190,22 +190,22 @@ function describeUnindexed(access: LockedAccess, unindexed: readonly UnindexedSt
   return described && { ...described, doubt: `, of which the newest state ${reason}` };
 }
 
-function describe(access: LockedAccess, { count, own }: AllReaders): Consumers | null {
+function describe(access: LockedAccess, { count, own }: AllConsumers): Consumers | null {
   if (count === 0) return null;
   const names = own
     .filter(({ tags, ...ref }) => hasPermission(permissionsOn(access, { ...ref, tags: readTags(tags) }), 'read'))
     .map(formatStackRef)
     .slice(0, maxNames);
-  return { named: durationText(count, names), counted: durationText(count, []), doubt: null };
+  return { named: stacksText(count, names), counted: stacksText(count, []), doubt: null };
 }
 
 function isReadBy({ doubt }: Consumers, names: string): string {
   return doubt === null ? `is read by ${names}` : `may be read by ${names}${doubt}`;
 }
 
-function durationText(count: number, names: readonly string[]): string {
+function stacksText(count: number, names: readonly string[]): string {
   const more = count - names.length;
-  const others = `${more}${count === maxReaders ? ' or more' : ''}${names.length > 0 ? ' other' : ''} stack${more === 1 ? '' : 's'}`;
+  const others = `${more}${count === maxConsumers ? ' or more' : ''}${names.length > 0 ? ' other' : ''} stack${more === 1 ? '' : 's'}`;
   return [...names, ...(more > 0 ? [others] : [])].join(', ');
 }
 

@@ -8,7 +8,7 @@ import type { ApplicableRule } from '../../../shared/updates/rules/update-rules.
 import type { Caller } from '../../platform/http/request.ts';
 import { breakGlassReason, mayBreakGlass } from '../break-glass.ts';
 import { concurrencyLimitsOf, LimitError } from './concurrency-limit.ts';
-import { createLimitRepository } from './concurrency-limit-repository.ts';
+import { createConcurrencyLimitRepository } from './concurrency-limit-repository.ts';
 import { checkPreview, type PreviewCheck, PreviewNeededError } from './preview-check.ts';
 
 /** An update that bypasses rules, for the audit log. */
@@ -54,7 +54,10 @@ export async function assertWithinConcurrencyLimits(
   { breakGlass, caller, entryId }: { breakGlass: BreakGlass | null; caller: Caller; entryId: string | null },
 ): Promise<void> {
   for (const limit of concurrencyLimitsOf(stack.updateRules, stack, caller)) {
-    const { ahead, running } = await createLimitRepository(tx).standing(limit, { entryId, projectId: stack.projectId });
+    const { ahead, running } = await createConcurrencyLimitRepository(tx).standing(limit, {
+      entryId,
+      projectId: stack.projectId,
+    });
     if (running + ahead < limit.rule.settings.most) continue;
     if (breakGlass === null) throw new LimitError(limit, running);
     breakGlass.rules.push(limit.rule.id);

@@ -9,7 +9,7 @@ import { createUpdateRuleRepository, type RuleRow } from '../../../shared/update
 import { describeScope, type NewRule, scopeOf } from '../../../shared/updates/rules/update-rules.ts';
 import { lockManagement } from '../../access/locked-access.ts';
 import { getOrganization } from '../../access/organizations.ts';
-import { changePeople } from '../../access/people-changes.ts';
+import { changePeople } from '../../access/people-lock.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { assertSeen, revisionOf, type SeenRevisions } from '../../platform/edits/revisions.ts';

@@ -1,4 +1,4 @@
-import { sql } from '../../../shared/platform/db/sql.ts';
+import { type SqlFragment, sql } from '../../../shared/platform/db/sql.ts';
 import { idTypes, type TableCheck } from './table-check-repository.ts';
 
 /** Organizations, and the rights and keys in them. */
@@ -95,4 +95,37 @@ export const organizationChecks: readonly TableCheck[] = [
       },
     ],
   },
+];
+
+/** Day counters and refused runs outlive their stacks, but not their organizations. */
+function ofOrganization(
+  table: 'stack_days' | 'project_days' | 'project_day_deliveries' | 'refused_runs',
+  from: SqlFragment,
+): TableCheck {
+  const without = sql.fragment`not exists (select 1 from organizations o where o.id = r.organization_id)`;
+  return {
+    name: `organizations in ${table}`,
+    from: sql.fragment`(select distinct organization_id from ${from}) r`,
+    id: sql.fragment`r.organization_id`,
+    idType: idTypes.uuid,
+    object: sql.fragment`${`rows of ${table} of organization `}::text || r.organization_id`,
+    problems: [
+      {
+        kind: 'orphan',
+        when: without,
+        repair: (id) => [
+          sql.fragment`delete from ${from} where organization_id = ${id}::uuid
+            and not exists (select 1 from organizations where id = ${id}::uuid)`,
+        ],
+      },
+    ],
+  };
+}
+
+/** Counters of organizations that are gone. */
+export const counterChecks: readonly TableCheck[] = [
+  ofOrganization('stack_days', sql.fragment`stack_days`),
+  ofOrganization('project_days', sql.fragment`project_days`),
+  ofOrganization('project_day_deliveries', sql.fragment`project_day_deliveries`),
+  ofOrganization('refused_runs', sql.fragment`refused_runs`),
 ];

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { decryptWithIdentities, encryptToRecipients } from '../../../shared/backup/backup-encryption.ts';
 import { TransferError } from '../../../shared/diy/diy-layout.ts';
 import { PassphraseCrypter } from '../../../shared/diy/passphrase-crypter.ts';
-import { bytesOf } from '../../../shared/platform/payloads/body-buffer.ts';
+import { bytesOf } from '../../../shared/platform/bytes/byte-source.ts';
 import { decryptWith, encryptWith } from '../../../shared/secrets/key-ring.ts';
 import type { EncryptedKey } from './archive-layout.ts';
 

@@ -1,5 +1,5 @@
 import { S3ServiceException } from '@aws-sdk/client-s3';
-import { tlsFaultOf } from '../tls/trust.ts';
+import { tlsFaultOf } from '../tls/certificates.ts';
 import { type BlobStoreFault, BlobStoreUnavailableError } from './blob-store.ts';
 
 const throttling = new Set([

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { OperatorError } from '../errors/errors.ts';
-import { trustAuthorities } from '../tls/trust.ts';
+import { trustAuthorities } from '../tls/certificates.ts';
 import { readAccessToken } from './access-token.ts';
 
 /** Names the server for commands that call the API. */

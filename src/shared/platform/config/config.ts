@@ -5,7 +5,7 @@ import { Value } from 'typebox/value';
 import { isPlaceholder, isWeakKey } from '../crypto/weak-secrets.ts';
 import { OperatorError } from '../errors/errors.ts';
 import { parseAllowList } from '../outgoing/address-rules.ts';
-import { trustAuthorities } from '../tls/trust.ts';
+import { trustAuthorities } from '../tls/certificates.ts';
 import { serverVariable } from './cli-login.ts';
 import { expected } from './expected.ts';
 import { httpServerProblems } from './http-server-config.ts';

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import { OperatorError } from '../errors/errors.ts';
-import { tlsFaultOf } from '../tls/trust.ts';
+import { tlsFaultOf } from '../tls/certificates.ts';
 import { type PostgresHost, type PostgresSetting, type PostgresTarget, parsePostgresUrl } from './postgres-url.ts';
 
 /** Limits of one connection, in ms. */

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { OperatorError } from '../errors/errors.ts';
 import { type StartWait, untilAvailable, type Verdict } from '../lifecycle/start-wait.ts';
-import { tlsFaultOf } from '../tls/trust.ts';
+import { tlsFaultOf } from '../tls/certificates.ts';
 import { PostgresConnector } from './postgres-connector.ts';
 import { isStatementTimeout, passingReason, refusedParameter } from './sqlstate.ts';
 

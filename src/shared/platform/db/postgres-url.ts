@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from 'node:tls';
 import { ConfigError } from '../config/config.ts';
-import { takeTlsFiles } from '../tls/trust.ts';
+import { takeTlsFiles } from '../tls/certificates.ts';
 
 /** One server of a database URL. */
 export interface PostgresHost {

@@ -6,7 +6,7 @@ import {
   SlonikError,
 } from 'slonik';
 import { AppError, InvalidRequestError, isFileError, UnavailableError } from '../errors/errors.ts';
-import { tlsFaultOf } from '../tls/trust.ts';
+import { tlsFaultOf } from '../tls/certificates.ts';
 
 interface DatabaseFault {
   readonly code?: unknown;

@@ -1,5 +1,5 @@
-import { arriving } from './arriving-body.ts';
 import { MemoryInFlightBudget } from './memory-in-flight-budget.ts';
+import { arriving } from './reserved-arrival.ts';
 
 /** Bodies up to this size, inflated, are not charged: a lease can be renewed whatever else is being processed. */
 export const freeBytes = 64 * 1024;

@@ -2,8 +2,9 @@ import { setImmediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { bytesOf } from '../bytes/byte-source.ts';
 import { InvalidRequestError, PayloadTooLargeError, UnavailableError } from '../errors/errors.ts';
-import { BodyBuffer, bytesOf, parsedWeight, rawWeight } from './body-buffer.ts';
+import { BodyBuffer, parsedWeight, rawWeight } from './body-buffer.ts';
 import { ByteBudget } from './byte-budget.ts';
 
 const mib = 1024 * 1024;

@@ -1,21 +1,9 @@
-import { pipeline, Readable } from 'node:stream';
-import { promisify } from 'node:util';
-import { createGunzip, gunzip, gunzipSync } from 'node:zlib';
-import { type Static, Type } from 'typebox';
+import { type ByteSource, bytesOf } from '../bytes/byte-source.ts';
 import { joined } from '../bytes/joined.ts';
-import { codeOf } from '../errors/causes.ts';
-import { InvalidRequestError, PayloadTooLargeError } from '../errors/errors.ts';
-import type { Span } from '../json/json-scanner.ts';
-import { inSlices } from '../slices/slices.ts';
+import { PayloadTooLargeError } from '../errors/errors.ts';
 import { ArrivalBuffer, type BufferedBody, freeBytes, once } from './arrival-buffer.ts';
 import type { ByteBudget } from './byte-budget.ts';
-
-/** Bytes that can be read more than once, with the same result each time. */
-export type ByteSource = () => AsyncIterable<Buffer>;
-
-/** How the bytes of a request body were encoded on the wire. */
-export const BodyEncoding = Type.Union([Type.Literal('gzip'), Type.Literal('identity')]);
-export type BodyEncoding = Static<typeof BodyEncoding>;
+import { type BodyEncoding, claimedBytes, inflate, inflateWhole } from './inflate.ts';
 
 /** A body that can be read several times. */
 export interface OpenedBody {
@@ -36,17 +24,6 @@ export interface WriteBody {
   /** Calls `work` with the whole inflated body and returns its result. Throws PayloadTooLargeError, InvalidRequestError. */
   use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T>;
 }
-
-/**
- * Bodies that inflate to no more than this are inflated synchronously, in 1 to 2 ms: a round trip to another thread costs as much CPU
- * again, and reading them as a stream three times as much. Larger ones are inflated in one call up to `wholeInflatedBytes`.
- */
-const syncInflatedBytes = 512 * 1024;
-const wholeInflatedBytes = 8 * 1024 * 1024;
-
-/** For bodies that are larger than they claim. */
-const minChunkBytes = 16 * 1024;
-const gunzipInPool = promisify(gunzip);
 
 /** Step in which a body of unknown size acquires more of the budget. */
 const stepBytes = 1024 * 1024;
@@ -185,108 +162,4 @@ export class BodyBuffer {
 
 function costOf(bytes: number, weight: number): number {
   return bytes <= freeBytes ? 0 : bytes * weight;
-}
-
-/** A source of bytes in memory. */
-export function bytesOf(...parts: readonly Buffer[]): ByteSource {
-  return () => inSlices(parts);
-}
-
-/** Concatenates the parts. Ranges are cut out of `source` and must be in ascending order. */
-export function cutOut(source: ByteSource, parts: readonly (Buffer | Span)[]): ByteSource {
-  return async function* () {
-    for (const part of parts) {
-      if (Buffer.isBuffer(part)) yield part;
-      else yield* range(source, part.start, part.end);
-    }
-  };
-}
-
-/**
- * The inflated bytes of `source`. Throws InvalidRequestError if they are not gzip or are cut short, and PayloadTooLargeError
- * once the output exceeds `maxBytes`: a small body can inflate to a very large one.
- */
-export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBytes: number): AsyncGenerator<Buffer> {
-  let total = 0;
-  // Otherwise a body in memory would be read completely in one event loop tick.
-  for await (const chunk of inSlices(encoding === 'gzip' ? gunzipStream(source) : source())) {
-    total += chunk.length;
-    if (total > maxBytes) throw tooLarge(maxBytes);
-    yield chunk;
-  }
-}
-
-/** Like `inflate`, for a body in memory. */
-export async function inflateWhole(body: Buffer, encoding: BodyEncoding, maxBytes: number): Promise<Buffer> {
-  if (encoding === 'identity') {
-    if (body.length > maxBytes) throw tooLarge(maxBytes);
-    return body;
-  }
-  if (maxBytes <= wholeInflatedBytes) return gunzipAtOnce(body, maxBytes);
-  // Concatenating chunks at the end would take twice the memory. Allocated pages that are never written take none.
-  const whole = Buffer.allocUnsafeSlow(maxBytes);
-  let bytes = 0;
-  for await (const chunk of inflate(bytesOf(body), encoding, maxBytes)) bytes += chunk.copy(whole, bytes);
-  return whole.subarray(0, bytes);
-}
-
-/** Inflated size (modulo 4 GiB) that a gzip body states at its end for its last member; the actual size may be larger. */
-export function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
-  if (encoding === 'identity' || body.length < 18) return body.length;
-  return body.readUInt32LE(body.length - 4);
-}
-
-/** Throws InvalidRequestError and PayloadTooLargeError. */
-async function gunzipAtOnce(body: Buffer, maxBytes: number): Promise<Buffer> {
-  // One chunk for all of it, and a byte more: zlib allocates another chunk when one is full.
-  const claimed = Math.min(claimedBytes(body, 'gzip'), maxBytes) + 1;
-  const options = { maxOutputLength: maxBytes, chunkSize: Math.max(claimed, minChunkBytes) };
-  try {
-    return maxBytes <= syncInflatedBytes ? gunzipSync(body, options) : await gunzipInPool(body, options);
-  } catch (error) {
-    throw codeOf(error) === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(maxBytes) : badGzip(error);
-  }
-}
-
-async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
-  const decoder = createGunzip({ chunkSize: 128 * 1024 });
-  let sourceError: unknown;
-  const encoded = async function* (): AsyncGenerator<Buffer> {
-    try {
-      yield* source();
-    } catch (error) {
-      // Kept, so that an error of the source is not reported as bad gzip. The decoder's own error is thrown in here too.
-      if (decoder.errored === null) sourceError = error;
-      throw error;
-    }
-  };
-  const stream = pipeline(Readable.from(encoded()), decoder, () => {});
-  try {
-    for await (const chunk of stream) yield chunk as Buffer;
-  } catch (error) {
-    throw sourceError ?? badGzip(error);
-  } finally {
-    stream.destroy();
-  }
-}
-
-async function* range(source: ByteSource, start: number, end: number): AsyncGenerator<Buffer> {
-  let offset = 0;
-  for await (const chunk of source()) {
-    const from = Math.max(start - offset, 0);
-    const to = Math.min(end - offset, chunk.length);
-    if (from < to) yield chunk.subarray(from, to);
-    offset += chunk.length;
-    if (offset >= end) return;
-  }
-}
-
-function tooLarge(maxBytes: number): PayloadTooLargeError {
-  return new PayloadTooLargeError(
-    `The body is larger than the ${maxBytes} bytes that this server accepts (decompressed)`,
-  );
-}
-
-function badGzip(cause: unknown): InvalidRequestError {
-  return new InvalidRequestError('The body is not complete, valid gzip', { cause });
 }

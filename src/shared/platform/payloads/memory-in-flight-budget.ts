@@ -1,4 +1,3 @@
-import { type Reservation, StallTimer } from './arriving-body.ts';
 import { type ArrivingBody, BudgetSums } from './budget-sums.ts';
 import {
   type BudgetTimes,
@@ -9,6 +8,7 @@ import {
   mayWait,
 } from './in-flight-rules.ts';
 import { BudgetExhaustedError, ReservationLostError } from './payload-store.ts';
+import { type Reservation, StallTimer } from './reserved-arrival.ts';
 
 const pollMs = 250;
 

@@ -1,7 +1,7 @@
-import { arriving } from './arriving-body.ts';
 import { type BudgetName, type BudgetTimes, defaultBudgetTimes } from './in-flight-rules.ts';
 import { MemoryInFlightBudget } from './memory-in-flight-budget.ts';
 import { type BudgetSizes, PayloadMissingError, type PayloadOptions, type PayloadStore } from './payload-store.ts';
+import { arriving } from './reserved-arrival.ts';
 
 /** Payload store within one process. Bodies stay in memory; writes and imports have separate in-flight budgets. */
 export class MemoryPayloadStore implements PayloadStore {

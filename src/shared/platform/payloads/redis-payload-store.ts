@@ -5,7 +5,6 @@ import { outsideCalls } from '../lifecycle/outside-calls.ts';
 import { isCluster, type RedisConnection, redisCall, untilReady } from '../redis/redis.ts';
 import { SetChunkCommand } from '../redis/set-chunk-command.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
-import { arriving } from './arriving-body.ts';
 import { type BudgetName, budgetNames } from './in-flight-rules.ts';
 import {
   type BodyEncryption,
@@ -17,9 +16,10 @@ import {
   PayloadTamperedError,
   ReservationLostError,
 } from './payload-store.ts';
-import { defaultTimes, OwnBody, type RedisPayloadTimes, WaitingBodies } from './redis-body.ts';
 import { BodyReleases, type CompleteBody } from './redis-body-releases.ts';
 import { RedisInFlightBudget } from './redis-in-flight-budget.ts';
+import { defaultTimes, type RedisPayloadTimes, RedisReservation, WaitingBodies } from './redis-reservation.ts';
+import { arriving } from './reserved-arrival.ts';
 
 /** Measured: binary values of this size keep Redis responsive, larger ones stall it. */
 const maxChunkBytes = 512 * 1024;
@@ -41,7 +41,7 @@ export class RedisPayloadStore implements PayloadStore {
   readonly #sizes: BudgetSizes;
   readonly #times: RedisPayloadTimes;
   readonly #waiting = { writes: new WaitingBodies(), imports: new WaitingBodies() };
-  readonly #own = new Map<string, OwnBody>();
+  readonly #own = new Map<string, RedisReservation>();
   readonly #releases: BodyReleases;
   #renewal: NodeJS.Timeout | undefined;
   #held = 0;
@@ -68,7 +68,7 @@ export class RedisPayloadStore implements PayloadStore {
   ): Promise<{ bytes: number; encryption: BodyEncryption }> {
     const chunkKey = randomBytes(chunkKeyBytes);
     const { budget } = options;
-    const own = new OwnBody(
+    const own = new RedisReservation(
       key,
       { budget: this.#budgets[budget], waiting: this.#waiting[budget] },
       options,
@@ -154,7 +154,7 @@ export class RedisPayloadStore implements PayloadStore {
     this.#stopIfIdle();
   }
 
-  #adopt(own: OwnBody): void {
+  #adopt(own: RedisReservation): void {
     this.#own.set(own.key, own);
     this.#start();
   }
@@ -186,7 +186,7 @@ export class RedisPayloadStore implements PayloadStore {
     this.#stopIfIdle();
   }
 
-  async #renew(own: OwnBody): Promise<void> {
+  async #renew(own: RedisReservation): Promise<void> {
     if (!own.isComplete) {
       if (!own.isInside || own.isEnding) return;
       const renewed = await own.budget.renew(own.key, this.#keys.chunks(own.key, own.chunks), own.stalled);

@@ -1,5 +1,5 @@
 import { ConfigError } from '../config/config.ts';
-import { type TlsFiles, takeTlsFiles } from '../tls/trust.ts';
+import { type TlsFiles, takeTlsFiles } from '../tls/certificates.ts';
 
 /** One address of a Redis URL. */
 export interface RedisHost {

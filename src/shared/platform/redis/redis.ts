@@ -3,7 +3,7 @@ import { OperatorError, UnavailableError } from '../errors/errors.ts';
 import { type StartWait, untilAvailable, type Verdict } from '../lifecycle/start-wait.ts';
 import type { Logger } from '../logger/logger.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
-import { type TlsFiles, takeTlsFiles, tlsFaultOf } from '../tls/trust.ts';
+import { type TlsFiles, takeTlsFiles, tlsFaultOf } from '../tls/certificates.ts';
 import { QueueUnavailableError } from './queue-unavailable.ts';
 import { parseRedisUrl, type RedisTarget } from './redis-url.ts';
 

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, Type } from 'typebox';
 import type { BlobStore } from '../../platform/blobs/blob-store.ts';
 import { ListingEndedError } from '../../platform/blobs/listing-cursor.ts';
+import { bytesOf } from '../../platform/bytes/byte-source.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
-import { bytesOf } from '../../platform/payloads/body-buffer.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { BlobRepository } from '../checkpoints/blob-repository.ts';
 

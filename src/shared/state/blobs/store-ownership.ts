@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { BlobNotFoundError, type BlobStore, BlobStoreUnavailableError } from '../../platform/blobs/blob-store.ts';
 import type { LocatedBlobStore } from '../../platform/blobs/locations/located-blob-store.ts';
 import { formatLocation } from '../../platform/blobs/locations/location-url.ts';
+import { bytesOf } from '../../platform/bytes/byte-source.ts';
 import type { Config } from '../../platform/config/config.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
 import { OperatorError } from '../../platform/errors/errors.ts';
 import { createHeldOutgoingRepository } from '../../platform/outgoing/held-outgoing-repository.ts';
-import { bytesOf } from '../../platform/payloads/body-buffer.ts';
 import { createStoreOwnershipRepository } from './store-ownership-repository.ts';
 
 interface Parts {

@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox';
 import { isPool, plannedOnce, type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Bytes, Nullable } from '../../platform/schema/standard-schema.ts';
-import { onLockedStack } from '../../stacks/on-locked-stack.ts';
+import { onLockedStack } from '../../stacks/stack-repository.ts';
 import { fenceHolds, type LeaseFence } from '../../updates/fence.ts';
 import { isNoPreview } from '../../updates/preview-fragments.ts';
 import type { StoredDocument } from './document-store.ts';

@@ -1,14 +1,9 @@
 import { type Static, type TObject, Type } from 'typebox';
+import { type ByteSource, bytesOf } from '../../platform/bytes/byte-source.ts';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
 import { freeBuffer } from '../../platform/memory/free-buffer.ts';
-import {
-  type BodyBuffer,
-  type BodyEncoding,
-  type ByteSource,
-  bytesOf,
-  inflate,
-  type WriteBody,
-} from '../../platform/payloads/body-buffer.ts';
+import type { BodyBuffer, WriteBody } from '../../platform/payloads/body-buffer.ts';
+import { type BodyEncoding, inflate } from '../../platform/payloads/inflate.ts';
 import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
 import { isHeld, LeaseFence } from '../../updates/fence.ts';
 import { LeaseLostError } from '../../updates/lease-loss.ts';

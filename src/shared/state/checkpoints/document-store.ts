@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { BlobNotFoundError, type BlobStore } from '../../platform/blobs/blob-store.ts';
+import { type ByteSource, bytesOf } from '../../platform/bytes/byte-source.ts';
 import { joined } from '../../platform/bytes/joined.ts';
 import { UnavailableError } from '../../platform/errors/errors.ts';
-import { type ByteSource, bytesOf } from '../../platform/payloads/body-buffer.ts';
 import type { DataKeys } from '../../secrets/data-keys.ts';
 import type { BlobRepository } from './blob-repository.ts';
 import { ChunkReader, type RepairChunk } from './chunks/chunk-reader.ts';

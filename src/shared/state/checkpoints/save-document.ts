@@ -1,5 +1,5 @@
+import { type ByteSource, bytesOf, cutOut } from '../../platform/bytes/byte-source.ts';
 import { joined } from '../../platform/bytes/joined.ts';
-import { type ByteSource, bytesOf, cutOut } from '../../platform/payloads/body-buffer.ts';
 import { timeSliceBytes } from '../../platform/slices/slices.ts';
 import { assertDeploymentVersion, type DeploymentScan, DeploymentScanner } from './deployment-scanner.ts';
 import { compress, sha256Of } from './document-codec.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { type ByteSource, bytesOf } from '../../platform/bytes/byte-source.ts';
 import { JsonSyntaxError } from '../../platform/json/json-scanner.ts';
 import { encodeJsonString } from '../../platform/json/rewrite-strings.ts';
-import { type ByteSource, bytesOf } from '../../platform/payloads/body-buffer.ts';
 import { renameDeployment } from './rename-deployment.ts';
 
 const from = { organization: 'acme', project: 'shop', stack: 'dev' };

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
-import { onLockedStack } from '../../stacks/on-locked-stack.ts';
+import { onLockedStack } from '../../stacks/stack-repository.ts';
 import { environmentColumn, UpdateRow, updateColumns } from '../../updates/update-repository.ts';
 
 const IdRow = Type.Object({ id: Type.String() });

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../platform/db/sql.ts';
 import { ConflictError } from '../../platform/errors/errors.ts';
 import { formatStackRef } from '../../stacks/names.ts';
-import { createReaderRepository } from './reader-repository.ts';
+import { createConsumerRepository } from './consumer-repository.ts';
 import type { StackWithRules } from './update-rule-repository.ts';
 
 /** Another stack reads the outputs of a stack since a change that would take them away was admitted. */
@@ -16,8 +16,8 @@ export class NewConsumerError extends ConflictError {
  */
 export async function assertNotConsumedSince(tx: Queryable, stack: StackWithRules): Promise<void> {
   if (stack.updateRules.first('consumers')?.settings.mode !== 'refuse') return;
-  const readers = await createReaderRepository(tx).listOwn(stack, 1);
-  if (readers.length > 0)
+  const consumers = await createConsumerRepository(tx).listOwn(stack, 1);
+  if (consumers.length > 0)
     throw new NewConsumerError(
       `Stack ${formatStackRef(stack)} is read by another stack now, which a rule protects, so nothing was done: please retry to see which`,
     );

@@ -2,7 +2,8 @@ import { focusManager } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { repeatAfter } from './api-error.ts';
 import { LiveFollowers, type LiveMessage } from './live-followers.ts';
-import { checkReached, liveClient } from './trpc.ts';
+import { liveClient } from './trpc.ts';
+import { checkReached } from './watch-server.ts';
 
 const followers = new LiveFollowers((topics, { onConnected, onCut, onEnd, onMessage }) => {
   const { unsubscribe } = liveClient.live.subscribe.subscribe(

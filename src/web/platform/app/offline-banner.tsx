@@ -6,7 +6,8 @@ import { Notice } from '../ui/notice.tsx';
 import { errorCode, isGone, isUnreached, repeatAfter } from './api-error.ts';
 import styles from './offline-banner.module.css';
 import { useIsReached } from './reachability.ts';
-import { queryClient, watchServer } from './trpc.ts';
+import { queryClient } from './trpc.ts';
+import { watchServer } from './watch-server.ts';
 
 /** Appears above a page whose data may be old because it cannot be refreshed. A page without data says so itself. */
 export function OfflineBanner() {

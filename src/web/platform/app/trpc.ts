@@ -16,6 +16,7 @@ import type { AppRouter } from './procedure-types.ts';
 import { noteReached } from './reachability.ts';
 import { isLong, loadedPages } from './refreshes.ts';
 import { signIn } from './session.ts';
+import { isJson, noteAway, rereadBy } from './watch-server.ts';
 
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -33,6 +34,8 @@ export const queryClient = new QueryClient({
   queryCache: new QueryCache({ onSuccess, onError }),
   mutationCache: new MutationCache({ onSuccess, onError: onChangeError }),
 });
+
+rereadBy(() => queryClient.refetchQueries({ type: 'active' }));
 
 /**
  * When a query is read again: after `ms` for each page of a list, or after a temporary failure when a retry is allowed. Null: only
@@ -75,75 +78,6 @@ async function noticingFetch(input: RequestInfo | URL, init?: object): Promise<R
   }
   if (!isJson(answer)) throw new ProxyAnswerError(answer.status);
   return answer;
-}
-
-/** A proxy answers for a server that is away, with a page. */
-function isJson(answer: Response): boolean {
-  return (answer.headers.get('content-type') ?? '').includes('json');
-}
-
-const probeMs = 2_000;
-/** Asks so often whether the server answers, with the cheapest call: most pages ask for their data much more rarely. */
-const beatMs = 2_000;
-const probePath = '/trpc/me.get';
-let beatPath = '/healthz';
-/** A busy server is not away. */
-const patienceMs = 10_000;
-/** A stream may be cut every few seconds, such as by a proxy: what is shown is not read again each time. */
-const rereadMs = 30_000;
-let rereadAt = Number.NEGATIVE_INFINITY;
-let isAway = false;
-let probe: ReturnType<typeof setTimeout> | undefined;
-
-/** The server does not answer: the page says so, and goes on as soon as it answers again. */
-function noteAway(): void {
-  isAway = true;
-  noteReached(false);
-  clearTimeout(probe);
-  probe = setTimeout(() => void checkReached(), probeMs);
-}
-
-/** Watches whether the server answers, as long as somebody looks at the page. Returns a function that ends it. */
-export function watchServer(): () => void {
-  let isAsking = false;
-  const beat = async (): Promise<void> => {
-    if (document.visibilityState !== 'visible' || isAsking || probe !== undefined) return;
-    isAsking = true;
-    const answer = await ask(beatPath).catch(() => null);
-    if (answer === null || !isJson(answer)) {
-      if (beatPath === probePath || !(await isThere(probePath))) noteAway();
-      // A proxy may answer or refuse the one path itself. A fault, such as of a replica that restarts, passes.
-      else if (answer !== null && answer.status < 500) beatPath = probePath;
-    }
-    isAsking = false;
-  };
-  const timer = setInterval(() => void beat(), beatMs);
-  return () => clearInterval(timer);
-}
-
-function isThere(path: string): Promise<boolean> {
-  return ask(path).then(isJson, () => false);
-}
-
-function ask(path: string): Promise<Response> {
-  return fetch(path, { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) });
-}
-
-/** Asks whether the server answers. Called when the stream of notifications is cut, which may have other reasons. */
-export async function checkReached(): Promise<void> {
-  clearTimeout(probe);
-  probe = undefined;
-  try {
-    const answer = await ask(probePath);
-    if (!isJson(answer)) return noteAway();
-    noteReached(true);
-    if (!answer.ok || (!isAway && performance.now() < rereadAt + rereadMs)) return;
-    isAway = false;
-    rereadAt = performance.now();
-    await queryClient.refetchQueries({ type: 'active' });
-  } catch {
-    noteAway();
-  }
 }
 
 /** An option of queries that read a whole state: the server stops when nobody waits for the answer any more. */

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { apiClient, queryClient, watchServer } from './trpc.ts';
+import { apiClient, queryClient } from './trpc.ts';
+import { watchServer } from './watch-server.ts';
 
 const answers = new Map<string, () => Promise<Response>>();
 const json = async () => new Response('{}', { headers: { 'content-type': 'application/json' } });

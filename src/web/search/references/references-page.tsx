@@ -145,9 +145,9 @@ function readStacks({ edges, nodes }: References, organization: string): GraphDa
   const holders = nodes.map(() => false);
   const needs: number[][] = nodes.map(() => []);
   for (const { from, to } of edges) {
-    const reader = indexes.get(from);
+    const consumer = indexes.get(from);
     const read = indexes.get(to);
-    if (reader !== undefined && read !== undefined) needs[reader]?.push(read);
+    if (consumer !== undefined && read !== undefined) needs[consumer]?.push(read);
   }
   if (nodes.length > maxAlone) {
     const projects = new Map<string, number>();

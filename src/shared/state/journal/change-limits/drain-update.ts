@@ -1,5 +1,5 @@
 import type { Queryable } from '../../../platform/db/sql.ts';
-import { ConflictError, InvalidRequestError } from '../../../platform/errors/errors.ts';
+import { ConflictError } from '../../../platform/errors/errors.ts';
 import type { LockedUpdate } from '../../../updates/locked-update-repository.ts';
 import { isActive } from '../../../updates/update-state.ts';
 import { createChangeLimitRepository } from './change-limit-repository.ts';
@@ -9,16 +9,6 @@ export interface Drain {
   readonly by: string;
   /** Empty: no reason was given. */
   readonly reason: string;
-}
-
-const maxReasonChars = 300;
-
-/** A reason that is shown to users in terminals. Throws InvalidRequestError. */
-export function parseReason(text: string): string {
-  if (text.length > maxReasonChars || !text.isWellFormed() || /\p{Cc}/u.test(text)) {
-    throw new InvalidRequestError(`A reason is one line of at most ${maxReasonChars} characters`);
-  }
-  return text.trim();
 }
 
 /**

@@ -1,0 +1,14 @@
+import type { ApiContext } from '../platform/api-context.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { EmbedService } from './embed-service.ts';
+import { registerEmbedRoutes } from './embeds.routes.ts';
+
+/** The services of badges and feeds. Called once per app. */
+export function createEmbedServices(context: ApiContext) {
+  return { embeds: new EmbedService(context) };
+}
+
+/** The routes of badges and feeds. */
+export function registerEmbedDomain(routes: RouteScope, services: Parameters<typeof registerEmbedRoutes>[1]): void {
+  registerEmbedRoutes(routes, services);
+}

@@ -1,0 +1,156 @@
+import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
+import { TimeSlices } from '../../../shared/platform/slices/slices.ts';
+import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
+import { type ResourceScan, scanResources } from '../../../shared/search/scan-resources.ts';
+import type { StackRef } from '../../../shared/stacks/names.ts';
+import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
+import type { StateDocument, StateReader } from '../../../shared/state/state-reader.ts';
+import type { Caller } from '../http/request.ts';
+import type { ReserveMemory } from '../http/response-memory.ts';
+import { FairSemaphore, type SemaphoreLimits } from './fair-semaphore.ts';
+
+/** Requests of one process that read whole states at once. Each keeps some MiB, and all of them share the event loop. */
+const limits: SemaphoreLimits = { atOnce: 4, atOncePerCaller: 2, atOncePerOrganization: 3 };
+/** A state is processed in parts of this size: 2 to 5 ms each. */
+const sliceBytes = 128 * 1024;
+
+/** A request that may read whole states. */
+export interface Scanning {
+  readonly caller: Pick<Caller, 'tokenId' | 'userId'>;
+  /** The organization of the stack. */
+  readonly organization: string;
+  /** Aborted when its client is gone. */
+  readonly signal: AbortSignal;
+  /** Memory for its response. */
+  readonly reserveMemory: ReserveMemory;
+}
+
+/** Lets requests read whole states: a few at once, fairly shared between organizations and callers. */
+export class StateScans {
+  readonly #states: StateReader;
+  readonly #semaphore: FairSemaphore;
+  readonly #slices = new TimeSlices();
+
+  constructor(states: StateReader, metrics: Metrics) {
+    this.#states = states;
+    this.#semaphore = new FairSemaphore(limits);
+    metrics.gauge(
+      'holdfast_state_reads',
+      'Requests of this process that read whole states.',
+      () => this.#semaphore.running,
+    );
+    metrics.gauge(
+      'holdfast_state_reads_waiting',
+      'Requests of this process that wait to read whole states.',
+      () => this.#semaphore.waiting,
+    );
+  }
+
+  /** Nothing is taken until the request reads its first state. */
+  open(request: Scanning): StateScan {
+    return new StateScan(request, { states: this.#states, semaphore: this.#semaphore, slices: this.#slices });
+  }
+}
+
+/**
+ * The only way in which a request reads whole states, except for exports, which are sent unchanged. It takes one slot, with the first state
+ * that it reads, and keeps it until `end`, since the data takes memory until the request is answered.
+ */
+export class StateScan {
+  readonly #request: Scanning;
+  readonly #parts: { readonly states: StateReader; readonly semaphore: FairSemaphore; readonly slices: TimeSlices };
+  #slot: Promise<() => void> | null = null;
+  #hasEnded = false;
+
+  constructor(
+    request: Scanning,
+    parts: { readonly states: StateReader; readonly semaphore: FairSemaphore; readonly slices: TimeSlices },
+  ) {
+    this.#request = request;
+    this.#parts = parts;
+  }
+
+  /** Waits for a slot, if the request has none yet. Throws OwnQueueError, UnavailableError. */
+  async begin(): Promise<void> {
+    this.assertWanted();
+    const { caller, organization, signal } = this.#request;
+    this.#slot ??= this.#parts.semaphore.take({ ...caller, organization }, signal);
+    const end = await this.#slot;
+    if (this.#hasEnded) end();
+    this.assertWanted();
+  }
+
+  /** Memory for an answer, as ReserveMemory takes it. */
+  hold(bytes: number, organization: string): Promise<void> {
+    return this.#request.reserveMemory(bytes, organization);
+  }
+
+  /** As StateReader does. Throws also what `begin` throws. */
+  async readHead(ref: StackRef): Promise<{ readonly stack: StackRow; readonly state: StateDocument } | null> {
+    await this.begin();
+    const head = await this.#parts.states.readHead(ref);
+    return head && { ...head, state: this.#inSlices(head.state) };
+  }
+
+  /** As StateReader does. Throws also what `begin` throws. */
+  async readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
+    await this.begin();
+    const state = await this.#parts.states.readVersion(stackId, stackVersion, this.#request.organization);
+    return state && this.#inSlices(state);
+  }
+
+  /** As the function of this name does. */
+  scanResources(state: StateDocument, onResource: (text: Buffer) => Promise<void> | void): Promise<ResourceScan> {
+    return scanResources(state.bytes, onResource, () => this.pause());
+  }
+
+  /** Call between steps of a long computation. Throws UnavailableError when the client is gone. */
+  async pause(): Promise<void> {
+    this.assertWanted();
+    await this.#parts.slices.pause();
+  }
+
+  /** Throws UnavailableError when nobody waits for the response any more. */
+  assertWanted(): void {
+    if (this.#request.signal.aborted) throw new UnavailableError('The client is gone');
+  }
+
+  /** Call when all calls of the request are answered. */
+  end(): void {
+    this.#hasEnded = true;
+    this.#slot?.then(
+      (end) => end(),
+      () => {},
+    );
+  }
+
+  /** The state in parts, one per tick of the event loop, as long as a client waits for the response. */
+  #inSlices(state: StateDocument): StateDocument {
+    const bytes = state.bytes[Symbol.asyncIterator]();
+    return { ...state, bytes: { [Symbol.asyncIterator]: () => this.#slices(bytes) } };
+  }
+
+  #slices(bytes: AsyncIterator<Buffer>): AsyncIterator<Buffer> {
+    let chunk: Buffer = Buffer.alloc(0);
+    const close = async (): Promise<IteratorResult<Buffer>> => {
+      await bytes.return?.();
+      return { done: true, value: undefined };
+    };
+    return {
+      next: async () => {
+        if (this.#request.signal.aborted) await close();
+        this.assertWanted();
+        while (chunk.length === 0) {
+          const step = await bytes.next();
+          if (step.done) return step;
+          chunk = step.value;
+        }
+        await this.#parts.slices.next();
+        const value = chunk.subarray(0, sliceBytes);
+        chunk = chunk.subarray(sliceBytes);
+        return { done: false, value };
+      },
+      return: close,
+    };
+  }
+}

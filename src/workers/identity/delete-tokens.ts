@@ -1,0 +1,16 @@
+import type { AppContext } from '../../shared/context.ts';
+import { createTokenRepository } from '../../shared/identity/token-repository.ts';
+import { untilNoneLeft } from '../platform/until-none-left.ts';
+
+/** Personal tokens and those of CI runs are kept for this long after their end. */
+const tokenDays = 30;
+/** Tokens of teams and organizations, whose names the history shows. */
+const namedTokenDays = 400;
+const tokensAtOnce = 500;
+
+/** Deletes tokens that were revoked, or expired, long ago. The audit log keeps their names. */
+export async function deleteEndedTokens({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {
+  const tokens = createTokenRepository(db);
+  const days = { ofOthers: tokenDays, named: namedTokenDays };
+  return untilNoneLeft(tokensAtOnce, signal, (limit) => tokens.deleteEnded(days, limit));
+}
