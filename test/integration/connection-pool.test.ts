@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { Type } from 'typebox';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { openDatabase } from '../../src/shared/platform/db/database.ts';
@@ -12,8 +13,8 @@ beforeAll(async () => {
 });
 afterAll(() => database[Symbol.asyncDispose]());
 
-const open = async () => {
-  const db = await openDatabase({ ...parseConfig({}).database, url: database.ownerUrl, poolSize });
+const open = async (url = database.ownerUrl) => {
+  const db = await openDatabase({ ...parseConfig({}).database, url, poolSize });
   return Object.assign(db, { [Symbol.asyncDispose]: () => db.close() });
 };
 const PidRow = Type.Object({ pid: Type.Integer() });
@@ -79,10 +80,11 @@ describe('a connection stays open', () => {
 test.each([
   ['it has broken', sql.nothing`select pg_terminate_backend(pg_backend_pid())`],
   ['its server takes no writes', sql.nothing`do $$ begin raise sqlstate '25006'; end $$`],
+  ['it is in a transaction', sql.nothing`begin`],
 ])('a connection is closed when %s', async (_, statement) => {
   await using db = await open();
   const pid = await readPid(db);
-  await expect(db.query(statement)).rejects.toThrow();
+  await db.query(statement).catch(() => {});
   expect(await readPid(db)).not.toBe(pid);
 });
 
@@ -102,4 +104,45 @@ test('what goes on after its transaction has failed is not part of the next one'
     expect(await late.promise).toMatchObject({ message: 'The transaction has ended' });
   });
   expect(await db.exists(sql.rows(PidRow)`select 1 as pid from organizations`)).toBe(false);
+});
+
+test('parallel statements of a transaction that fails end with it', async () => {
+  await using db = await open();
+  const insert = (tx: Queryable, name: string) =>
+    tx.query(sql.nothing`insert into organizations (name) values (${name})`);
+  for (let round = 0; round < 5; round++) {
+    const refused = db.inTransaction((tx) =>
+      Promise.all([tx.query(sql.nothing`select 1 / 0`), ...['a', 'b', 'c', 'd'].map((name) => insert(tx, name))]),
+    );
+    const nested = db.inTransaction((tx) =>
+      tx.transaction((inner) =>
+        Promise.all([insert(inner, 'e'), inner.query(sql.nothing`select 1 / 0`), insert(inner, 'f')]),
+      ),
+    );
+    await expect(refused).rejects.toThrow(/division by zero/);
+    await expect(nested).rejects.toThrow(/division by zero/);
+    await db.inTransaction(readPid);
+  }
+  expect(await db.exists(sql.rows(PidRow)`select 1 as pid from organizations`)).toBe(false);
+});
+
+test('a connection that is lost while nobody can log in leaves the open ones in use', async () => {
+  const role = `pool_${process.pid}`;
+  const owner = new pg.Client({ connectionString: database.ownerUrl });
+  await owner.connect();
+  await owner.query(`create role ${role} login password 'only-for-tests'`);
+  const url = Object.assign(new URL(database.ownerUrl), { username: role, password: 'only-for-tests' }).toString();
+  {
+    await using db = await open(url);
+    await db.openConnections();
+    await owner.query(`alter role ${role} nologin`);
+    await expect(db.query(sql.nothing`do $$ begin raise sqlstate 'XX000'; end $$`)).rejects.toThrow();
+    const used = new Set<number>();
+    for (let call = 0; call < 2 * poolSize; call++) used.add(await readPid(db));
+    expect(used.size).toBe(1);
+    await expect(Promise.all(Array.from({ length: poolSize }, () => readPid(db)))).rejects.toThrow();
+    expect(await readPid(db)).toBeGreaterThan(0);
+  }
+  await owner.query(`drop role ${role}`);
+  await owner.end();
 });

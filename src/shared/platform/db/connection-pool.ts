@@ -38,12 +38,15 @@ export class ConnectionPool {
 
   /** Runs `work` with a connection, which is closed if `work` throws. */
   async connect<T>(work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
-    const pool = this.#free.pop();
-    if (!pool) throw new Error('More callers than connections');
+    const pool = this.#take();
     try {
-      return await pool.connect(work);
-    } finally {
+      const result = await pool.connect(work);
       this.#free.push(pool);
+      return result;
+    } catch (error) {
+      // Its next caller has to log in.
+      this.#free.unshift(pool);
+      throw error;
     }
   }
 
@@ -62,8 +65,20 @@ export class ConnectionPool {
   }
 
   /** Runs `work` in a transaction, which its error rolls back. */
-  transaction<T>(work: (tx: DatabaseTransactionConnection) => Promise<T>): Promise<T> {
+  transaction<T>(work: Work<T>): Promise<T> {
     return this.run((connection) => connection.transaction((tx) => untilSettled(tx, work)));
+  }
+
+  /** The last free pool with an open connection: logins may fail while open ones work. */
+  #take(): DatabasePool {
+    const isOpen = (pool: DatabasePool): boolean => {
+      const { idleConnections, pendingReleaseConnections } = pool.state();
+      return idleConnections + pendingReleaseConnections > 0;
+    };
+    // -1 takes the last one.
+    const [pool] = this.#free.splice(this.#free.findLastIndex(isOpen), 1);
+    if (!pool) throw new Error('More callers than connections');
+    return pool;
   }
 
   state(): { acquired: number; idle: number } {
@@ -79,28 +94,47 @@ export class ConnectionPool {
   }
 }
 
+type Work<T> = (tx: DatabaseTransactionConnection) => Promise<T>;
+
 /**
- * Runs `work`, after which the transaction takes no more statements. Of parallel work that has failed, the rest may go on: its statements must
- * not be part of the next transaction on the connection.
+ * Runs `work`, after which the transaction takes no more statements, and waits for the ones that it has begun: of parallel work that has failed,
+ * the rest must not be part of the next transaction on the connection.
  */
-async function untilSettled<T>(
-  tx: DatabaseTransactionConnection,
-  work: (tx: DatabaseTransactionConnection) => Promise<T>,
-): Promise<T> {
+async function untilSettled<T>(tx: DatabaseTransactionConnection, work: Work<T>): Promise<T> {
   let isOpen = true;
+  const begun = new Set<Promise<unknown>>();
+  const run = (name: string | symbol, method: (...args: unknown[]) => unknown, args: readonly unknown[]): unknown => {
+    if (!isOpen) throw new Error('The transaction has ended');
+    const [nested, ...more] = args;
+    const result =
+      name === 'transaction'
+        ? method.call(
+            tx,
+            (inner: DatabaseTransactionConnection) => untilSettled(inner, nested as Work<unknown>),
+            ...more,
+          )
+        : method.apply(tx, [...args]);
+    if (result instanceof Promise) {
+      const settled: Promise<unknown> = result.then(
+        () => begun.delete(settled),
+        () => begun.delete(settled),
+      );
+      begun.add(settled);
+    }
+    return result;
+  };
   const guarded = new Proxy(tx, {
     get: (target, name) => {
       const member: unknown = Reflect.get(target, name);
-      if (typeof member !== 'function') return member;
-      return (...args: unknown[]): unknown => {
-        if (!isOpen) throw new Error('The transaction has ended');
-        return member.apply(target, args);
-      };
+      return typeof member === 'function'
+        ? (...args: unknown[]): unknown => run(name, member as (...args: unknown[]) => unknown, args)
+        : member;
     },
   });
   try {
     return await work(guarded);
   } finally {
     isOpen = false;
+    await Promise.all(begun);
   }
 }

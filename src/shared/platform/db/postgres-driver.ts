@@ -161,7 +161,11 @@ function watch(
   };
   const member: Member = { host: host.name, drop };
   events.on('acquire', () => idle.delete(member));
-  events.on('release', () => idle.add(member));
+  events.on('release', () => {
+    // A ROLLBACK may have been cancelled.
+    if (client.getTransactionStatus() === 'I') idle.add(member);
+    else drop(new Error('the connection was released within a transaction'));
+  });
   events.on('destroy', () => idle.delete(member));
   client.on('error', (error) => {
     const lost = new BackendTerminatedError(error);
