@@ -1,7 +1,7 @@
 import type { Queryable } from '../../platform/db/sql.ts';
 import { ConflictError } from '../../platform/errors/errors.ts';
 import { createCompactionRepository, type JournalFaultRow, unknownKindText } from './compaction-repository.ts';
-import type { UnknownKinds } from './replay/rules/replay.ts';
+import type { UnknownKinds } from './replay/rules/apply-entries.ts';
 
 /** Some journal entries could not be replayed into the stack's state. Blocks changes until an operator has decided what to do. */
 export class JournalFaultError extends ConflictError {

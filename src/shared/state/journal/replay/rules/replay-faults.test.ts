@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { loadRefusedMigrations } from '../../../../../../test/fixtures/journal/journal-cases.ts';
 import { replayJournal } from '../../../../../../test/support/replay-journal.ts';
 import type { JournalEntryText } from '../../journal-batch.ts';
-import { JournalReplay } from './replay.ts';
+import { JournalReplay } from './apply-entries.ts';
 import { JournalReplayError } from './replay-error.ts';
 import { ReplaySnapshotError } from './replay-snapshot.ts';
 

@@ -6,7 +6,7 @@ import {
   encodeDocument,
 } from '../../../checkpoints/document-codec.ts';
 import type { ManifestSource } from '../../../deployments/write-document.ts';
-import { JournalReplay, type UnknownKinds } from '../rules/replay.ts';
+import { JournalReplay, type UnknownKinds } from '../rules/apply-entries.ts';
 import { JournalReplayError } from '../rules/replay-error.ts';
 import { ReplaySnapshotError } from '../rules/replay-snapshot.ts';
 

@@ -11,7 +11,7 @@ import {
 } from '../../../../../../test/fixtures/journal/journal-cases.ts';
 import { replayJournal } from '../../../../../../test/support/replay-journal.ts';
 import type { JournalEntryText } from '../../journal-batch.ts';
-import { JournalReplay } from './replay.ts';
+import { JournalReplay } from './apply-entries.ts';
 
 const manifest = { time: '2026-01-01T00:00:00Z', version: '' };
 const smallCases = loadSmallCases().map(withoutByteString);
