@@ -146,3 +146,13 @@ test('a connection that is lost while nobody can log in leaves the open ones in 
   await owner.query(`drop role ${role}`);
   await owner.end();
 });
+
+test('a statement that nobody awaits fails its transaction', async () => {
+  await using db = await open();
+  const refused = db.inTransaction(async (tx) => {
+    await tx.query(sql.nothing`insert into organizations (name) values ('half')`);
+    tx.query(sql.nothing`select 1 / 0`).catch(() => {});
+  });
+  await expect(refused).rejects.toThrow(/division by zero/);
+  expect(await db.exists(sql.rows(PidRow)`select 1 as pid from organizations`)).toBe(false);
+});

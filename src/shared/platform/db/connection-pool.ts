@@ -115,11 +115,9 @@ async function untilSettled<T>(tx: DatabaseTransactionConnection, work: Work<T>)
           )
         : method.apply(tx, [...args]);
     if (result instanceof Promise) {
-      const settled: Promise<unknown> = result.then(
-        () => begun.delete(settled),
-        () => begun.delete(settled),
-      );
-      begun.add(settled);
+      const forget = (): void => void begun.delete(result);
+      begun.add(result);
+      result.then(forget, forget);
     }
     return result;
   };
@@ -131,10 +129,15 @@ async function untilSettled<T>(tx: DatabaseTransactionConnection, work: Work<T>)
         : member;
     },
   });
+  let late: readonly PromiseSettledResult<unknown>[] = [];
+  let result: T;
   try {
-    return await work(guarded);
+    result = await work(guarded);
   } finally {
     isOpen = false;
-    await Promise.all(begun);
+    late = await Promise.allSettled(begun);
   }
+  // Postgres would roll back, and answer COMMIT without an error.
+  for (const each of late) if (each.status === 'rejected') throw each.reason;
+  return result;
 }
