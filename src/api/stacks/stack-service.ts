@@ -108,8 +108,9 @@ export class StackService {
         await quotas.assertMayAddStack(tx, { id: organization.id, name: ref.organization }, limits);
         const projectId = await stacks.ensureProject(organization.id, ref.project);
         const place = { organizationId: organization.id, projectId };
-        const formerId = access && (await assertMayFollow(tx, access, place, stack));
         await stacks.insert({ id, projectId, name: ref.stack, tags: JSON.stringify(stack.tags) });
+        // Now that the deletion of a stack of that name has ended.
+        const formerId = access && (await assertMayFollow(tx, access, place, stack));
         if (formerId !== null) await createRestorableStackRepository(tx).addToGroupsOf(formerId, id);
         if (state) await recordInitialState(tx, id, state);
         const created = await stacks.lockById(id);

@@ -116,12 +116,18 @@ export function createStackRepository(db: Queryable) {
         ),
       ),
 
+    /** Keeps the project from being deleted until the end of the transaction. Waits for others only while the project itself is being created. */
     ensureProject: async (organizationId: string, name: string): Promise<string> => {
-      const row = await db.one(sql.rows(IdRow)`
-        /* projects.ensure */
-        insert into projects (organization_id, name) values (${organizationId}, ${name})
-        on conflict on constraint projects_name_key do update set name = excluded.name returning id`);
-      return row.id;
+      for (;;) {
+        const found = await db.maybeOne(sql.rows(IdRow)`
+          /* projects.keep */ select id from projects where organization_id = ${organizationId} and name = ${name} for key share`);
+        if (found) return found.id;
+        // Of two that insert it at once, the later one waits, and finds it then, unless it has been deleted meanwhile.
+        const inserted = await db.maybeOne(sql.rows(IdRow)`
+          /* projects.insert */ insert into projects (organization_id, name) values (${organizationId}, ${name})
+          on conflict on constraint projects_name_key do nothing returning id`);
+        if (inserted) return inserted.id;
+      }
     },
 
     projectExists: (organization: string, project: string) =>
