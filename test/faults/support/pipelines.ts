@@ -61,8 +61,13 @@ export abstract class Pipeline {
   }
 
   /** Returns its path. */
-  protected createStack(): Promise<string> {
-    return this.client.createStack(this.target.organization, this.project, this.name);
+  protected async createStack(stack: object = { stackName: this.name }, name = this.name): Promise<string> {
+    const path = `/api/stacks/${this.target.organization}/${this.project}`;
+    await this.client.call('POST', path, stack).catch((error: unknown) => {
+      // An earlier attempt, or another pipeline, has created it.
+      if (!(error instanceof ResponseError && error.status === 409)) throw error;
+    });
+    return `${path}/${name}`;
   }
 
   /** Resolves when the current update has ended. */

@@ -71,15 +71,8 @@ export class QueuedPipeline extends Pipeline {
     return this.stack.ledger;
   }
 
-  protected override async createStack(): Promise<string> {
-    const { organization } = this.target;
-    const path = `/api/stacks/${organization}/${this.project}`;
-    const stack = { stackName: this.stack.name, tags: { 'lock-wait': '1h' } };
-    await this.client.once('POST', path, stack).catch((error: { status?: number }) => {
-      // Another pipeline has created it.
-      if (error.status !== 409) throw error;
-    });
-    return `${path}/${this.stack.name}`;
+  protected override createStack(): Promise<string> {
+    return super.createStack({ stackName: this.stack.name, tags: { 'lock-wait': '1h' } }, this.stack.name);
   }
 
   protected override async once(): Promise<void> {
