@@ -64,7 +64,9 @@ export class DeletedStacks {
           const found = await createIdentityRepository(tx).findOrganization(organization);
           if (found) await quotas.assertMayAddStack(tx, { id: found.id, name: organization }, limits);
         },
-        record: (tx, from, to) => {
+        record: async (tx, from, to) => {
+          // Last: the restored stack's name may have to wait for others.
+          await quotas.assertMayKeepStack(tx, { id: from.organizationId, name: organization }, limits);
           const details = { stackId: from.id, deletedAt: from.deletedAt.toISOString(), to: formatStackRef(to) };
           return audit.record(tx, { organization, object: formatStackRef(from), details });
         },

@@ -105,7 +105,8 @@ export class StackService {
         } else access = await lockCreation(identity, caller, stack);
         const id = randomUUID();
         await grantToTeams(tx, caller, access, { ...stack, id, organizationId: organization.id }, audit);
-        await quotas.assertMayAddStack(tx, { id: organization.id, name: ref.organization }, limits);
+        const owner = { id: organization.id, name: ref.organization };
+        await quotas.assertMayAddStack(tx, owner, limits);
         const projectId = await stacks.ensureProject(organization.id, ref.project);
         const place = { organizationId: organization.id, projectId };
         await stacks.insert({ id, projectId, name: ref.stack, tags: JSON.stringify(stack.tags) });
@@ -115,6 +116,7 @@ export class StackService {
         if (state) await recordInitialState(tx, id, state);
         const created = await stacks.lockById(id);
         if (!created) throw stackNotFound(ref);
+        await quotas.assertMayKeepStack(tx, owner, limits);
         const details = { stackId: id, withState: state !== null };
         await audit.record(tx, { organization: ref.organization, object: formatStackRef(ref), details });
         return created;

@@ -1,7 +1,7 @@
 import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import { ciRunOf } from '../../shared/audit/audit-event.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { isLockTimeout, violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { denseSliceBytes, Slices } from '../../shared/platform/slices/slices.ts';
 import type { UnindexedStack } from '../../shared/search/due-index-repository.ts';
@@ -30,14 +30,14 @@ import { lockWaitSeconds } from './queue/lock-wait.ts';
 import { waitingRun } from './queue/superseding.ts';
 import { awaitConsumers } from './rules/consumers.ts';
 import type { PreviewCheck } from './rules/preview-check.ts';
-import { lockLimits } from './rules/rule-checks.ts';
+import { isStackTimeout, limitsBusy, lockLimits } from './rules/rule-checks.ts';
 
 /** Maximum time from creating an update to starting it, in seconds; never longer than a lease. The CLI starts it immediately. */
 const startWaitSeconds = 300;
 /** Checks outside of the transaction are repeated for a caller that waits after this time, in ms. */
 const freshMs = 1_000;
 
-/** Maximum waits for the lock of a stack while other creations of the organization wait, in ms. */
+/** Maximum waits for the locks of the organization and of a stack while creations of the organization take turns, in ms. */
 const lockWaitMs = { first: 2_000, repeated: 300 };
 
 /** An update that was just created. */
@@ -153,12 +153,13 @@ export async function prepareCreation(
   const attempt = async (tx: Queryable, audit: AuditTrail, entryId: string | null): Promise<CreatedUpdate> => {
     const { limits, unindexed } = checked;
     const access = await lockAccess(tx, ref.organization, caller);
-    await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
-    if (isCounting) await lockLimits(tx, found.organizationId);
-    // Other creations of the organization wait for this one, which can wait for its stack in the queue instead, or try again.
+    // Other creations of the organization wait for this one, which can wait for its stack in the queue instead, or try again, as they can.
     if (isCounting || limits.updates !== null) {
       const isRepeated = waitSeconds === 0 || entryId !== null;
       await createQuotaRepository(tx).limitLockWait(isRepeated ? lockWaitMs.repeated : lockWaitMs.first);
+      const organization = { id: found.organizationId, name: ref.organization };
+      await quotas.assertMayAddUpdate(tx, organization, limits).catch(limitsBusy);
+      if (isCounting) await lockLimits(tx, found.organizationId).catch(limitsBusy);
     }
     const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
     // Renamed while its caller waited, who would start the update under the former name.
@@ -178,7 +179,7 @@ export async function prepareCreation(
   };
   const run = (tx: Queryable, audit: AuditTrail, entryId: string | null = null) =>
     attempt(tx, audit, entryId).catch((error: unknown) => {
-      throw waitSeconds > 0 && isLockTimeout(error) ? new StackBusyError() : error;
+      throw waitSeconds > 0 && isStackTimeout(error) ? new StackBusyError() : error;
     });
   return {
     stackId: found.id,

@@ -22,7 +22,7 @@ import { compactSoon } from './compaction-calls.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
 import { findOutputLosses, type OutputLosses, recordOutputLosses } from './output-losses.ts';
 import { revokedLeaseError } from './revoked-lease-error.ts';
-import { LimitsChangedError } from './rules/rule-checks.ts';
+import { LimitsBusyError, LimitsChangedError } from './rules/rule-checks.ts';
 import { type CreatedUpdate, type PreparedCreation, prepareCreation } from './update-creation.ts';
 import { updateNotFound } from './update-not-found.ts';
 import { mintLease, prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
@@ -74,7 +74,9 @@ export class UpdateService {
         if (error instanceof LimitsChangedError) continue;
         if (!isLockTimeout(error)) throw error;
         if (performance.now() >= until)
-          throw new UnavailableError(`Stack '${creation.object}' is being changed; please retry`, { cause: error });
+          throw error instanceof LimitsBusyError
+            ? error
+            : new UnavailableError(`Stack '${creation.object}' is being changed; please retry`, { cause: error });
         // Ends early once its client is gone.
         await sleep(lockedRetryMs, undefined, { signal: gone }).catch(() => {});
       }

@@ -1,6 +1,7 @@
 import { createQuotaRepository } from '../../../shared/access/quotas/quota-repository.ts';
 import type { LockedAccess } from '../../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { isLockTimeout } from '../../../shared/platform/db/sqlstate.ts';
 import { cancelHint } from '../../../shared/updates/deferred.ts';
 import { FrozenError, findFreeze } from '../../../shared/updates/rules/freeze.ts';
 import type { StackWithRules } from '../../../shared/updates/rules/update-rule-repository.ts';
@@ -16,6 +17,23 @@ export interface BreakGlass {
   readonly reason: string;
   /** Ids of the rules that would have deferred or refused it. */
   readonly rules: string[];
+}
+
+/** Another transaction has counted for the organization's limits for too long. Nothing was changed. The cause is the lock timeout. */
+export class LimitsBusyError extends Error {
+  override readonly name = 'LimitsBusyError';
+}
+
+/** Throws LimitsBusyError after a lock timeout, and other errors as they are. */
+export function limitsBusy(error: unknown): never {
+  throw isLockTimeout(error)
+    ? new LimitsBusyError('The limits of the organization are locked', { cause: error })
+    : error;
+}
+
+/** Whether the lock of a stack was not available in time. */
+export function isStackTimeout(error: unknown): boolean {
+  return isLockTimeout(error) && !(error instanceof LimitsBusyError);
 }
 
 /** Limits have been set since the creation was prepared: it has to count under a lock that is taken first. Nothing was changed. */

@@ -67,8 +67,8 @@ export function createQuotaRepository(db: Queryable) {
         /* quotas.deleteOverrides */ delete from organization_quotas where organization_id = ${organizationId}`),
 
     /**
-     * Allows one transaction at a time to count and add. Take it before any lock on a stack. Foreign key checks on the
-     * organization, which others may make while they hold a stack, do not wait for it.
+     * Allows one transaction at a time to count and add. Take it before any lock on a stack that others see, or as the last lock. Foreign key
+     * checks on the organization, which others may make while they hold a stack, do not wait for it.
      */
     lockOrganization: (organizationId: string) =>
       db.query(sql.nothing`

@@ -67,20 +67,36 @@ export class Quotas {
   }
 
   /**
-   * Call in the transaction that adds a stack, before any other lock, with `limits` read before the transaction.
-   * Concurrent calls run one after the other, across all processes. Throws QuotaReachedError.
+   * Call in the transaction that adds a stack, before it does, with `limits` read before the transaction. Others may be adding stacks too:
+   * `assertMayKeepStack` decides. Throws QuotaReachedError.
    */
   async assertMayAddStack(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
     if (limits.stacks === null) return;
-    const quotas = createQuotaRepository(tx);
-    await quotas.lockOrganization(organization.id);
-    const used = await quotas.countStacks(organization.id);
-    if (used < limits.stacks) return;
-    this.refused('stacks');
-    throw tooManyStacks(organization.name, limits.stacks, used);
+    await this.#assertStacks(tx, organization, limits.stacks, 0);
   }
 
-  /** As `assertMayAddStack`, for an update. Call before its stack is locked. Throws QuotaReachedError. */
+  /**
+   * Call in the same transaction when it has added the stack, and waits for nothing more: from here to their commits, all that add stacks to the
+   * organization run one after the other, across all processes. Throws QuotaReachedError.
+   */
+  async assertMayKeepStack(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
+    if (limits.stacks === null) return;
+    await createQuotaRepository(tx).lockOrganization(organization.id);
+    await this.#assertStacks(tx, organization, limits.stacks, 1);
+  }
+
+  /** `added`: stacks that the transaction itself has added. */
+  async #assertStacks(tx: Queryable, { id, name }: Organization, limit: number, added: number): Promise<void> {
+    const used = (await createQuotaRepository(tx).countStacks(id)) - added;
+    if (used < limit) return;
+    this.refused('stacks');
+    throw tooManyStacks(name, limit, used);
+  }
+
+  /**
+   * Call in the transaction that adds an update, before its stack is locked, with `limits` read before the transaction. Concurrent calls run one
+   * after the other, across all processes. Throws QuotaReachedError.
+   */
   async assertMayAddUpdate(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
     if (limits.updates === null) return;
     const quotas = createQuotaRepository(tx);
