@@ -26,11 +26,16 @@ export interface LostEntry {
 /** Processes whose calls wait in queues, and the entries that lost theirs. All times are by the database's clock. */
 export function createUpdateQueueProcessRepository(db: Queryable) {
   return {
-    /** Extends the wait of this process's calls by `seconds`. */
+    /**
+     * Extends the wait of this process's calls by `seconds`. The commit does not wait for the disk: others see it, an entry that is added later is
+     * not on the disk before it, and the next renewal repeats what a crash of Postgres has undone.
+     */
     renewProcess: (processId: string, seconds: number) =>
       db.query(sql.nothing`
         /* updateQueue.renewProcess */
-        insert into update_queue_processes (id, alive_until) values (${processId}, clock_timestamp() + make_interval(secs => ${seconds}))
+        with quick as materialized (select set_config('synchronous_commit', 'off', true))
+        insert into update_queue_processes (id, alive_until)
+        select ${processId}::uuid, clock_timestamp() + make_interval(secs => ${seconds}) from quick
         on conflict (id) do update set alive_until = excluded.alive_until`),
 
     removeProcess: (processId: string) =>

@@ -18,6 +18,10 @@ export class ProcessRenewal {
   readonly #logger: Logger;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
+  /** Begins when `#running` has ended. */
+  #next: Promise<void> | undefined;
+  /** When the last renewal that has ended well began, as of `performance.now()`. */
+  #renewedAt = Number.NEGATIVE_INFINITY;
   #isRecorded = false;
 
   constructor(entries: UpdateQueueRepository, processId: string, logger: Logger) {
@@ -26,13 +30,23 @@ export class ProcessRenewal {
     this.#logger = logger;
   }
 
+  /**
+   * Resolves when the database knows that this process lives. All calls that are about to wait need the same row: while the timer runs, a recent
+   * renewal is enough, and a call that finds one running shares the next, because that one may have begun long ago.
+   */
   async renew(): Promise<void> {
-    this.#isRecorded = true;
-    await this.#entries.renewProcess(this.#processId, aliveSeconds);
+    if (this.#timer && performance.now() - this.#renewedAt < renewMs) return;
+    if (!this.#running) return this.#begin();
+    const begin = (): Promise<void> => {
+      this.#next = undefined;
+      return this.#running ?? this.#begin();
+    };
+    this.#next ??= this.#running.then(begin, begin);
+    return this.#next;
   }
 
   start(): void {
-    this.#timer ??= outsideCalls(() => setInterval(() => runFirst(() => this.#begin()), renewMs).unref());
+    this.#timer ??= outsideCalls(() => setInterval(() => this.#tick(), renewMs).unref());
   }
 
   stop(): void {
@@ -43,15 +57,27 @@ export class ProcessRenewal {
   /** Stops, and removes the process from the database. */
   async close(): Promise<void> {
     this.stop();
-    await this.#running;
+    while (this.#running) await this.#running.catch(() => {});
     if (this.#isRecorded) await this.#entries.removeProcess(this.#processId).catch(() => {});
   }
 
-  #begin(): void {
-    this.#running ??= this.renew()
-      .catch((error: unknown) => this.#logger.debug({ err: error }, 'update queue: the process could not be renewed'))
+  #tick(): void {
+    if (this.#running) return;
+    this.#begin().catch((error: unknown) =>
+      this.#logger.debug({ err: error }, 'update queue: the process could not be renewed'),
+    );
+  }
+
+  #begin(): Promise<void> {
+    const began = performance.now();
+    this.#isRecorded = true;
+    this.#running = outsideCalls(() => runFirst(() => this.#entries.renewProcess(this.#processId, aliveSeconds)))
+      .then(() => {
+        this.#renewedAt = began;
+      })
       .finally(() => {
         this.#running = undefined;
       });
+    return this.#running;
   }
 }
