@@ -9,6 +9,9 @@ import { createLockedUpdateRepository, type LockedUpdate } from './locked-update
 import { createUpdateRepository } from './update-repository.ts';
 import { isActive } from './update-state.ts';
 
+/** Maximum wait for each lock of an update that has expired, in ms. Others that have expired wait meanwhile. */
+const expiryLockMs = 500;
+
 /** Locks the stack, then the update (always in this order). Returns null if there is no such update. */
 export function lockUpdate(tx: Queryable, updateId: string): Promise<LockedUpdate | null> {
   return createLockedUpdateRepository(tx).lock(updateId);
@@ -75,9 +78,13 @@ export async function reclaimExpired(
   return null;
 }
 
-/** Ends the update if it has expired. Safe to run on any number of replicas. Returns the update if this call ended it. */
+/**
+ * Ends the update if it has expired. Safe to run on any number of replicas. Returns the update if this call ended it. Waits only a moment for
+ * a stack or update that others have locked, and fails then.
+ */
 export async function expireUpdate(db: Database, updateId: string): Promise<ExpiredUpdate | null> {
   return db.inTransaction(async (tx) => {
+    await createLockedUpdateRepository(tx).limitLockWait(expiryLockMs);
     const locked = await lockUpdate(tx, updateId);
     return locked?.update.expired ? endExpired(tx, locked) : null;
   });

@@ -1,7 +1,8 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createEmptyProjectRepository } from './empty-project-repository.ts';
 
-const projectsAtOnce = 500;
+/** Few: until the commit, nobody can create a stack in them. */
+const projectsAtOnce = 50;
 
 /** Deletes projects without stacks. */
 export async function deleteEmptyProjects({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {

@@ -4,26 +4,29 @@ import { JournalClaimedError } from '../../shared/state/journal/journal-compacto
 const batchSize = 100;
 /** Failed journals, which each later batch skips. */
 const maxFailed = 1_000;
-/** Journals per claim. Small, because claimed journals that a stopping process does not reach have to wait. */
-const journalsAtOnce = 10;
+/** Journals that a process compacts at once: a large one takes long. */
+const journalsAtOnce = 2;
 
 /** Compacts the journals of ended updates. Failed ones are retried with growing delays. */
 export async function compactEndedUpdates(context: AppContext, signal?: AbortSignal): Promise<void> {
+  const lanes = Array.from({ length: journalsAtOnce }, () => compactInOrder(context, signal));
+  for (const lane of await Promise.allSettled(lanes)) if (lane.status === 'rejected') throw lane.reason;
+}
+
+async function compactInOrder(context: AppContext, signal?: AbortSignal): Promise<void> {
   const { compactions, compactor, logger, metrics } = context;
-  for (;;) {
-    const claimed = await compactions.claimUncompacted(journalsAtOnce);
-    for (const updateId of claimed) {
-      if (signal?.aborted) return;
-      try {
-        await compactor.compact(updateId, false);
-      } catch (error) {
-        // Another process compacts it.
-        if (error instanceof JournalClaimedError) continue;
-        metrics.tasksPostponed.labels('compact-journals').inc();
-        logger.error({ updateId, err: error }, 'task: journal of an ended update could not be compacted');
-      }
+  while (!signal?.aborted) {
+    // One at a time: a claimed journal that is not compacted has to wait.
+    const [updateId] = await compactions.claimUncompacted(1);
+    if (updateId === undefined) return;
+    try {
+      await compactor.compact(updateId, false);
+    } catch (error) {
+      // Another process compacts it.
+      if (error instanceof JournalClaimedError) continue;
+      metrics.tasksPostponed.labels('compact-journals').inc();
+      logger.error({ updateId, err: error }, 'task: journal of an ended update could not be compacted');
     }
-    if (claimed.length < journalsAtOnce) return;
   }
 }
 

@@ -1,11 +1,12 @@
 import type { AppContext } from '../../shared/context.ts';
+import { isLockTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { expireUpdate } from '../../shared/updates/cancel-or-expire.ts';
 import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
 
 const batchSize = 100;
 
 /**
- * Ends updates whose lease or start deadline expired. An update that fails does not block the others. Safe on any number
+ * Ends updates whose lease or start deadline expired. An update that fails, or that others have locked, does not block the others. Safe on any number
  * of replicas. Returns how many updates this run ended.
  */
 export async function endExpiredUpdates(context: AppContext, signal?: AbortSignal): Promise<number> {
@@ -28,7 +29,9 @@ export async function endExpiredUpdates(context: AppContext, signal?: AbortSigna
         noteEnded(context, update);
       } catch (error) {
         metrics.tasksPostponed.labels('expire-leases').inc();
-        logger.error({ updateId, err: error }, 'task: update skipped');
+        if (isLockTimeout(error))
+          logger.info({ updateId }, 'task: update left to the next run, as others have locked it');
+        else logger.error({ updateId, err: error }, 'task: update skipped');
       }
     }
     if (expired.length < batchSize) return ended;
