@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { compactEndedUpdates } from '../../src/workers/state/compact-journals.ts';
 import { deleteEmptyProjects } from '../../src/workers/stacks/delete-projects.ts';
+import { compactEndedUpdates } from '../../src/workers/state/compact-journals.ts';
 import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { query } from '../support/database.ts';
 import { blockedBy, during } from '../support/held-transactions.ts';

@@ -36,7 +36,7 @@ export class ProcessRenewal {
    */
   async renew(): Promise<void> {
     if (this.#timer && performance.now() - this.#renewedAt < renewMs) return;
-    if (!this.#running) return this.#begin();
+    if (this.#running === undefined) return this.#begin();
     const begin = (): Promise<void> => {
       this.#next = undefined;
       return this.#running ?? this.#begin();
@@ -57,12 +57,12 @@ export class ProcessRenewal {
   /** Stops, and removes the process from the database. */
   async close(): Promise<void> {
     this.stop();
-    while (this.#running) await this.#running.catch(() => {});
+    while (this.#running !== undefined) await this.#running.catch(() => {});
     if (this.#isRecorded) await this.#entries.removeProcess(this.#processId).catch(() => {});
   }
 
   #tick(): void {
-    if (this.#running) return;
+    if (this.#running !== undefined) return;
     this.#begin().catch((error: unknown) =>
       this.#logger.debug({ err: error }, 'update queue: the process could not be renewed'),
     );
