@@ -572,7 +572,7 @@ describe('afterwards', () => {
 });
 
 /** A hasty pipeline gives calls up by itself, which a busy machine makes slow. */
-const isOwnImpatience = /: hasty-.*aborted due to timeout/;
+const isOwnImpatience = / hasty-\S+: .*aborted due to timeout/;
 
 function guardedPipelines(): GuardedPipeline[] {
   return storm.pipelines.filter((pipeline) => pipeline instanceof GuardedPipeline);
@@ -597,7 +597,7 @@ function report(lost: number): void {
       `faults (seed ${seed}): ${[...chaos.counts.values()].reduce((total, times) => total + times, 0)} (${faults})`,
       `pipelines: ${pipelines.length}, updates: ${sum(({ counts }) => counts.updates)}, repeated calls: ${sum(({ client, writer }) => client.retries + (writer === client ? 0 : writer.retries))}`,
       `runs of the CLI that succeeded: ${cliRuns('succeeded')} of ${cliRuns('begun')}`,
-      `leases that a clock ended: ${sum(({ counts }) => counts.lostLeases)}`,
+      `leases that ended: ${sum(({ counts }) => counts.lostLeases)}`,
       `a stack was free at most ${Math.round(storm.queuedStack.longestIdleMs)} ms while a call waited for it`,
       `rules: ${JSON.stringify(guardedPipelines().map(({ notified }) => notified))}`,
       `writes acknowledged with two releases side by side: ${mixedWrites}`,
