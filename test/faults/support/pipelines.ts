@@ -234,7 +234,7 @@ export async function readState(target: Pick<Target, 'url' | 'token'>, path: str
       throw new ResponseError(response.status, text);
     } catch (error) {
       const final = error instanceof ResponseError && error.status < 500;
-      if (final || attempt === 10) throw error;
+      if (final || attempt === 30) throw error;
       await sleep(500);
     }
   }
