@@ -50,7 +50,7 @@ const config: Config = {
   // Each concurrent test of a file runs several programs at once.
   maxConcurrency: Math.max(2, availableParallelism()),
   // Generous, so that tests do not fail on a busy machine.
-  testTimeout: 300_000,
+  testTimeout: 600_000,
   projects: [
     { ...base, displayName: 'unit', ...testsIn('src') },
     { ...base, ...withDatabase, displayName: 'integration', ...testsIn('test/integration') },

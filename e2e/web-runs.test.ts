@@ -97,7 +97,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
         async () => {
           await open(`~/search?q=${encodeURIComponent('provider:aws version:<6')}&by=stack`);
           const more = page.getByRole('link', { name: '4 more' });
-          return more.waitFor({ timeout: 5_000 }).then(
+          return more.waitFor({ timeout: 20_000 }).then(
             () => true,
             () => false,
           );
@@ -199,7 +199,7 @@ await suite('what pages say about runs', { ownServer: true, tools: ['chromium'] 
       await until(
         async () => {
           await open(`${pathOf(often)}/updates/6`);
-          return usual.waitFor({ timeout: 5_000 }).then(
+          return usual.waitFor({ timeout: 20_000 }).then(
             () => true,
             () => false,
           );

@@ -19,7 +19,7 @@ export interface ProcessSpec {
   stopGraceMs?: number;
 }
 
-const readyTimeoutMs = 180_000;
+const readyTimeoutMs = 400_000;
 const logTailChars = 400_000;
 
 const running = new Set<ChildProcess>();

@@ -48,7 +48,7 @@ export interface OwnHoldfastServer extends HoldfastServer {
 }
 
 const organization = 'dev-org';
-const readyTimeoutMs = 180_000;
+const readyTimeoutMs = 400_000;
 const stopGraceMs = 120_000;
 /** The same as in `npm start`. */
 const usualNodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];

@@ -61,7 +61,7 @@ export async function startPostgresPair({ isSynchronous = true } = {}): Promise<
 
 async function promote(url: string): Promise<void> {
   const isDone = await withClient(url, async (client) => {
-    const { rows } = await client.query<{ done: boolean }>('select pg_promote(true, 60) as done');
+    const { rows } = await client.query<{ done: boolean }>('select pg_promote(true, 300) as done');
     return rows[0]?.done;
   });
   if (!isDone) throw new Error('the standby was not promoted');

@@ -38,7 +38,7 @@ export interface ServerSpec {
 }
 
 const logTailChars = 100_000;
-const readyTimeoutMs = 180_000;
+const readyTimeoutMs = 400_000;
 const stopGraceMs = 5_000;
 
 const running = new Set<ChildProcess>();

@@ -54,7 +54,7 @@ await describeOnS3('versitygw', (server) => {
       HOLDFAST_S3_ENDPOINT: endpoint,
       HOLDFAST_S3_REGION: region,
     };
-    const options = { bucket: 'restored', endpoint, region, forcePathStyle: true, requestTimeoutMs: 10_000 };
+    const options = { bucket: 'restored', endpoint, region, forcePathStyle: true, requestTimeoutMs: 60_000 };
     const blobs = new S3BlobStore({ ...options, accessKeyId, secretAccessKey });
     await using database = await createEmptyDatabase();
     const restored = await runBackup(
@@ -71,14 +71,14 @@ await describeOnS3('versitygw', (server) => {
     const exported = (of: typeof app) => ok(of.call('GET', `${stack.path}/export`, { auth: stack.auth }));
     expect((await exported(copy)).text).toBe((await exported(app)).text);
     rmSync(home, { recursive: true, force: true });
-  }, 240_000);
+  });
 
   test('damaged objects in a bucket are found and named', async () => {
     const { createBucket, endpoint, ...access } = server();
     await createBucket('damaged');
     await using app = await createTestApp();
     await createStack(app);
-    const options = { endpoint, forcePathStyle: true, requestTimeoutMs: 10_000, bucket: 'damaged', ...access };
+    const options = { endpoint, forcePathStyle: true, requestTimeoutMs: 60_000, bucket: 'damaged', ...access };
     const [target, other] = ['one/', 'other/'].map((prefix) => new S3BlobStore({ ...options, prefix }));
     if (!target || !other) throw new Error('there are two');
     const { blobs } = app.context;
@@ -92,7 +92,7 @@ await describeOnS3('versitygw', (server) => {
     expect(found.length).toBeGreaterThan(20);
     await target.close();
     await other.close();
-  }, 240_000);
+  });
 
   test('a prune leaves what an object lock protects, and each backup locks the blobs that it needs', async () => {
     const { accessKeyId, endpoint, region, secretAccessKey } = server();
@@ -109,7 +109,7 @@ await describeOnS3('versitygw', (server) => {
       ...credentials,
       bucket: 'locked',
       forcePathStyle: true,
-      requestTimeoutMs: 10_000,
+      requestTimeoutMs: 60_000,
     };
     const open = (days: number) => new S3BlobStore({ ...options, lock: { mode: 'GOVERNANCE', days } });
     const [short, long] = [open(1), open(30)];
@@ -128,7 +128,7 @@ await describeOnS3('versitygw', (server) => {
     expect(await findBackups(short)).toHaveLength(3);
     for (const each of [short, long, unlocked]) await each.close();
     client.destroy();
-  }, 240_000);
+  });
 
   test('a compliance lock cannot be shortened, and protects each object also from users who may bypass governance', async () => {
     const { accessKeyId, endpoint, region, secretAccessKey } = server();
@@ -139,7 +139,7 @@ await describeOnS3('versitygw', (server) => {
     const { blobs } = app.context;
     await blobs.put('audit/some', once(Buffer.from('bytes')));
     const target = new S3BlobStore({
-      ...{ endpoint, region, ...credentials, bucket: 'compliance', forcePathStyle: true, requestTimeoutMs: 10_000 },
+      ...{ endpoint, region, ...credentials, bucket: 'compliance', forcePathStyle: true, requestTimeoutMs: 60_000 },
       lock: { mode: 'COMPLIANCE', days: 30 },
     });
     const { id } = await backUp({ source: app.context, recipients: [], target });
@@ -165,5 +165,5 @@ await describeOnS3('versitygw', (server) => {
     expect(await damageOf(target)).toEqual([]);
     await target.close();
     client.destroy();
-  }, 240_000);
+  });
 });

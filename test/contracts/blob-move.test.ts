@@ -70,7 +70,7 @@ await describeOnS3('versitygw', (server) => {
     expect(existsSync(path.join(back, 'blobs'))).toBe(true);
     await using place = await openBlobStore({ kind: 'files', directory: back }).then(closing);
     expect(await place.findAbsent(await neededBlobs(first))).toEqual([]);
-  }, 300_000);
+  });
 });
 
 /** Keys of all blobs that a state needs. */

@@ -59,6 +59,7 @@ export async function startFakeS3(answer: Answer, options: Partial<S3Options> = 
     accessKeyId: 'key',
     secretAccessKey: 'secret',
     requestTimeoutMs: 60_000,
+    connectTimeoutMs: 60_000,
     maxAttempts: 1,
     ...options,
   });

@@ -28,10 +28,15 @@ function open(
   });
 }
 
-describeDispatcher('the process itself', async (options) => {
-  const dispatcher = open(options);
-  return { dispatcher, look: async () => {}, close: () => dispatcher.close() };
-});
+describeDispatcher(
+  'the process itself',
+  async (options) => {
+    const dispatcher = open(options);
+    return { dispatcher, look: async () => {}, close: () => dispatcher.close() };
+  },
+  // Its jobs begin at once.
+  2_000,
+);
 
 test('while calls wait, only one job runs at a time that no call waits for', async () => {
   const [awaited, later] = [gate(), gate()];

@@ -42,9 +42,11 @@ import { describeOnRedis } from './redis-under-test.ts';
 
 const silent = createLogger({ level: 'silent' });
 /** A call that ends within this did not use up its wait. */
-const soonMs = 9_000;
-/** A worker's lock in tests of workers that die. A busy machine may run no timer for a second. */
-const lockMs = 2_000;
+const soonMs = longWaitMs / 3;
+/** A wait that ends during a test: longer than a busy machine needs to begin its job. */
+const shortWaitMs = 15_000;
+/** A worker's lock in tests of workers that die. A busy machine may run no timer for seconds. */
+const lockMs = 5_000;
 
 await describeOnRedis((server) => {
   let database: TestDatabase;
@@ -90,22 +92,26 @@ await describeOnRedis((server) => {
     options: Partial<Parameters<typeof openWorkerSide>[0]> = {},
   ): WorkerSide => track(openWorkerSide({ url: server().url, admissions, jobResults, work, ...options }));
 
-  describeDispatcher('worker processes', async ({ work, onEnded, waitMs = longWaitMs, concurrency = 4 }) => {
-    const side = await openApiSide({ url: server().url, admissions, jobResults, waitMs });
-    const workers = openWorkerSide({
-      url: server().url,
-      admissions,
-      jobResults,
-      work,
-      concurrency,
-      ...(onEnded === undefined ? {} : { onEnded }),
-    });
-    const close = async (): Promise<void> => {
-      await side.close();
-      await workers.close();
-    };
-    return { dispatcher: side.dispatcher, look: () => side.monitor.poll(), close };
-  });
+  describeDispatcher(
+    'worker processes',
+    async ({ work, onEnded, waitMs = longWaitMs, concurrency = 4 }) => {
+      const side = await openApiSide({ url: server().url, admissions, jobResults, waitMs });
+      const workers = openWorkerSide({
+        url: server().url,
+        admissions,
+        jobResults,
+        work,
+        concurrency,
+        ...(onEnded === undefined ? {} : { onEnded }),
+      });
+      const close = async (): Promise<void> => {
+        await side.close();
+        await workers.close();
+      };
+      return { dispatcher: side.dispatcher, look: () => side.monitor.poll(), close };
+    },
+    shortWaitMs,
+  );
 
   describe('a call whose notification is lost', () => {
     it('finds the job result when the worker cannot publish', async () => {
@@ -291,7 +297,7 @@ await describeOnRedis((server) => {
 
   describe('a job whose call gives up', () => {
     it('is withdrawn before a worker has taken it, and never runs even if Redis restores it', async () => {
-      const { dispatcher, monitor, queues } = await api({ waitMs: 6_000 });
+      const { dispatcher, monitor, queues } = await api({ waitMs: shortWaitMs });
       const calls = [0, largeBytes, 0].map((bytes) => dispatcher.run(compactionJob(), { bytes, fairnessKey: 'org' }));
       await until(async () => (await jobIds(redis)).length === 3, 'they wait');
       const [id] = (await jobIds(redis)) as [string];
@@ -313,7 +319,7 @@ await describeOnRedis((server) => {
     it('goes on if a worker took it and stalled: that worker may still be running it', async () => {
       const held = gate();
       await using proxy = await openTcpProxy(server().url);
-      const { dispatcher, queues } = await api({ waitMs: 6_000 });
+      const { dispatcher, queues } = await api({ waitMs: shortWaitMs });
       worker(held.pass, { url: proxy.url, lockMs });
       const run = dispatcher.run(compactionJob());
       run.catch(() => {});
@@ -801,7 +807,7 @@ await describeOnRedis((server) => {
     it('the wait leaves the job to the worker, and its caller to the next call', async () => {
       const held = gate();
       const before = await countJobResults(db);
-      const { dispatcher } = await api({ waitMs: 6_000 });
+      const { dispatcher } = await api({ waitMs: shortWaitMs });
       worker(held.pass);
       const run = dispatcher.run(compactionJob());
       run.catch(() => {});

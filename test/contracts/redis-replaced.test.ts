@@ -54,7 +54,7 @@ await describeWithTools('an address of one Redis that leads to another one', ['r
     api = await openApiSide({ ...options, waitMs: 10_000 });
     worker = openWorkerSide({ ...options, work: async () => {} });
     payloads = new RedisPayloadStore(api.producer, { writes: 8 * mib, imports: 8 * mib });
-    await write();
+    await untilWritten();
   });
   afterEach(async () => {
     await admin.replicaof('NO', 'ONE');

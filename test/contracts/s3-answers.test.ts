@@ -7,6 +7,9 @@ import { S3Folder } from '../../src/shared/platform/blobs/s3-folder.ts';
 import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
 import { type Answer, type FakeS3, type Operation, sendError, sendPutAnswer, startFakeS3 } from './fake-s3.ts';
 
+/** A time limit that a test waits for: a busy machine may run nothing for seconds. */
+const timelyMs = 8_000;
+
 let fake: FakeS3 | undefined;
 /** Of a page after which there is none. */
 const last = '<IsTruncated>false</IsTruncated>';
@@ -163,7 +166,7 @@ describe('listings that would not end, or would end too early', () => {
       response.end(body);
     });
     const folder = new S3Folder({
-      ...{ endpoint: url, bucket: 'blobs', region: 'us-east-1', forcePathStyle: true, requestTimeoutMs: 5_000 },
+      ...{ endpoint: url, bucket: 'blobs', region: 'us-east-1', forcePathStyle: true, requestTimeoutMs: 60_000 },
       ...{ accessKeyId: 'key', secretAccessKey: 'secret', maxAttempts: 1 },
     });
     const listing = async (): Promise<void> => {
@@ -295,7 +298,7 @@ describe('invalid S3 responses', () => {
   it('retries when there is no response', async () => {
     let asked = 0;
     const { store } = await start((response) => void (++asked > 1 && response.end('found')), {
-      requestTimeoutMs: 2_000,
+      requestTimeoutMs: timelyMs,
       maxAttempts: 2,
     });
     expect((await readAll(await store.open('some/key'))).toString()).toBe('found');
@@ -314,7 +317,7 @@ describe('reading S3 bodies', () => {
 
   it.each<[string, string, Answer, number]>([
     ['is cut', 'unreachable', cutAfterHalf, 60_000],
-    ['stops', 'timeout', half, 2_000],
+    ['stops', 'timeout', half, timelyMs],
   ])('a body that %s is an error, not an end', async (_label, fault, answer, requestTimeoutMs) => {
     const { store } = await start(answer, { requestTimeoutMs });
     const body = await store.open('some/key');
@@ -334,11 +337,11 @@ describe('reading S3 bodies', () => {
         response.writeHead(200, { 'content-length': '24' });
         for (const letter of 'abcdefghijklmnopqrstuvwx') {
           response.write(letter);
-          await sleep(75);
+          await sleep(timelyMs / 20);
         }
         response.end();
       },
-      { requestTimeoutMs: 1_500, attemptTimeoutMs: 1_600 },
+      { requestTimeoutMs: timelyMs, attemptTimeoutMs: timelyMs + 100 },
     );
     expect((await readAll(await store.open('some/key'))).toString()).toBe('abcdefghijklmnopqrstuvwx');
   });
@@ -346,11 +349,11 @@ describe('reading S3 bodies', () => {
   it('a slow reader loses nothing', async () => {
     const bytes = Buffer.alloc(8 * mib, 7);
     const { store } = await start((response) => void response.end(bytes), {
-      requestTimeoutMs: 2_000,
+      requestTimeoutMs: timelyMs,
     });
     let found = 0;
     for await (const chunk of await store.open('some/key')) {
-      if (found === 0) await sleep(3_000);
+      if (found === 0) await sleep(timelyMs + 1_000);
       found += chunk.length;
     }
     expect(found).toBe(bytes.length);
@@ -430,7 +433,7 @@ describe('failing S3 puts', () => {
     const { store } = await start(
       (response, operation, request, body) =>
         operation === 'GiveUp' ? answer(response, operation, request, body) : sendPutAnswer(response, operation),
-      { requestTimeoutMs: 2_000 },
+      { requestTimeoutMs: timelyMs },
     );
     const error = new Error('the client went away');
     await expect(store.put('some/key', failingBody(Buffer.alloc(6 * mib), error))).rejects.toBe(error);

@@ -14,6 +14,7 @@ export async function startS3Store(server: S3Server): Promise<StoreUnderTest> {
     bucket: 'blobs',
     prefix: 'tests/',
     requestTimeoutMs: 60_000,
+    connectTimeoutMs: 60_000,
   };
   const store = new S3BlobStore(options);
   const smallPages = new S3BlobStore({ ...options, pageSize: 10 });

@@ -40,11 +40,14 @@ async function openFrozenProxy(endpoint: string) {
 await describeOnS3('versitygw', (server) => {
   it('stores a put that timed out, after a delete that was acknowledged', async () => {
     const { endpoint, region, accessKeyId, secretAccessKey } = server();
-    const where = { region, accessKeyId, secretAccessKey, bucket: 'late', forcePathStyle: true };
+    const where = {
+      ...{ region, accessKeyId, secretAccessKey, bucket: 'late', forcePathStyle: true },
+      connectTimeoutMs: 60_000,
+    };
     const direct = new S3BlobStore({ ...where, endpoint, requestTimeoutMs: 60_000 });
     await direct.createBucketIfMissing();
     const proxy = await openFrozenProxy(endpoint);
-    const behind = new S3BlobStore({ ...where, endpoint: proxy.url, requestTimeoutMs: 2_000, maxAttempts: 2 });
+    const behind = new S3BlobStore({ ...where, endpoint: proxy.url, requestTimeoutMs: 5_000, maxAttempts: 2 });
     try {
       const bytes = Buffer.from('late');
       await expect(behind.put('key', chunksOf(bytes))).rejects.toMatchObject({ fault: 'timeout' });

@@ -9,7 +9,13 @@ import { describeOnS3 } from './s3-under-test.ts';
 await describeOnS3('versitygw', (server) => {
   async function open() {
     const { createBucket, endpoint, ...access } = server();
-    const options = { ...access, forcePathStyle: true, requestTimeoutMs: 2_000, bucket: 'near' };
+    const options = {
+      ...access,
+      forcePathStyle: true,
+      bucket: 'near',
+      requestTimeoutMs: 60_000,
+      connectTimeoutMs: 60_000,
+    };
     const noted: string[] = [];
     const queue = {
       add: async (key: string) => noted.push(key),

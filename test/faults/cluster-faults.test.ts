@@ -13,11 +13,12 @@ import { countArchivedEvents, findLostWrites, inspectBlobs, query, reconcileBlob
 import { documentOf, sha256 } from './support/documents.ts';
 import { GuardedPipeline } from './support/guarded-pipeline.ts';
 import { NextRelease } from './support/next-release.ts';
+import { PatientClient } from './support/patient-client.ts';
 import { readState } from './support/pipelines.ts';
 import { documentWrites, lockStack, runAgain, stackIdOf, writeJournal } from './support/points.ts';
 import { QueuedPipeline } from './support/queued-pipelines.ts';
 import type { Held, S3Gate } from './support/s3-gate.ts';
-import { type Storm, startStorm } from './support/storm.ts';
+import { longLimits, type Storm, startStorm, withLongLimits } from './support/storm.ts';
 
 // A cluster under the load of many pipelines, whose parts are broken at random and at chosen points.
 // HOLDFAST_TEST_FAULT_SECONDS makes the storm longer, HOLDFAST_TEST_FAULT_SEED repeats its choices,
@@ -32,7 +33,7 @@ const documentBytes = 60_000;
 const startMs = 600_000;
 
 /** Every process is restarted once, one after another and under load. */
-const rolloutMs = 600_000;
+const rolloutMs = 1_200_000;
 
 let starting: Promise<Storm> | undefined;
 let storm: Storm;
@@ -48,7 +49,7 @@ afterAll(async () => {
 }, startMs);
 
 /** A client of the replica that passes nearly everything to the workers. */
-const queueing = (): RawClient => new RawClient(storm.cluster.apiUrls[0] as string, storm.cluster.token);
+const queueing = (): RawClient => new PatientClient(storm.cluster.apiUrls[0] as string, storm.cluster.token);
 
 const newStack = (client: RawClient): Promise<string> =>
   client.createStack(storm.cluster.organization, 'points', `s-${randomUUID().slice(0, 8)}`);
@@ -127,7 +128,7 @@ describe('at chosen points', () => {
     const replicas = { queued: 0, direct: 2 };
     const checks = Object.entries(replicas).flatMap(([way, replica]) =>
       Object.entries({ ...documentWrites, journal: writeJournal }).map(async ([name, begin]) => {
-        const client = new RawClient(storm.cluster.apiUrls[replica] as string, storm.cluster.token);
+        const client = new PatientClient(storm.cluster.apiUrls[replica] as string, storm.cluster.token);
         const path = await newStack(client);
         const prepared = await begin(client, path, documentOf(documentBytes, `waits ${way} ${path}`));
         await using lock = await lockStack(storm.cluster, path);
@@ -153,7 +154,7 @@ describe('at chosen points', () => {
   });
 
   test('a frozen replica does not overwrite what was repeated elsewhere', async () => {
-    const elsewhere = new RawClient(storm.cluster.apiUrls[1] as string, storm.cluster.token);
+    const elsewhere = new PatientClient(storm.cluster.apiUrls[1] as string, storm.cluster.token);
     const checks = Object.entries({ queued: 0, direct: 2 }).map(async ([way, replica]) => {
       const [url, api] = [storm.cluster.apiUrls[replica] as string, storm.cluster.apis[replica]];
       const impatient = new RawClient(url, storm.cluster.token, { timeoutMs: 700 });
@@ -163,25 +164,25 @@ describe('at chosen points', () => {
           const update = await elsewhere.startUpdate(path);
           // Some of it is still in the socket when the head is read.
           const [old, newer] = [1, 2].map((at) => documentOf(150_000, `frozen ${way} ${kind} ${at} ${path}`));
-          const sendOnce = (client: RawClient, document: Buffer, at: number): Promise<string> => {
+          const send = (how: 'once' | 'call', client: RawClient, document: Buffer, at: number): Promise<string> => {
             const body = kind === 'checkpointverbatim' ? verbatimBody(document, at) : document;
-            return client.once('PATCH', `${update.path}/${kind}`, body, { auth: update.lease });
+            return client[how]('PATCH', `${update.path}/${kind}`, body, { auth: update.lease });
           };
-          return { path, update, old: old as Buffer, newer: newer as Buffer, sendOnce };
+          return { path, update, old: old as Buffer, newer: newer as Buffer, send };
         }),
       );
       api?.pause();
       try {
-        const givenUp = begun.map(({ old, sendOnce }) =>
-          sendOnce(impatient, old, 1).then(
+        const givenUp = begun.map(({ old, send }) =>
+          send('once', impatient, old, 1).then(
             () => 'answered',
             () => 'given up',
           ),
         );
         expect(await Promise.all(givenUp)).toEqual(['given up', 'given up']);
-        for (const { old, newer, sendOnce } of begun) {
-          await sendOnce(elsewhere, old, 1);
-          await sendOnce(elsewhere, newer, 2);
+        for (const { old, newer, send } of begun) {
+          await send('call', elsewhere, old, 1);
+          await send('call', elsewhere, newer, 2);
         }
       } finally {
         api?.resume();
@@ -200,7 +201,7 @@ describe('at chosen points', () => {
   test('while the disk of the blob store is full, writes are rejected and nothing is stored partially', async () => {
     const { disk } = storm;
     if (!disk) return;
-    const client = new RawClient(storm.cluster.apiUrls[2] as string, storm.cluster.token);
+    const client = new PatientClient(storm.cluster.apiUrls[2] as string, storm.cluster.token);
     const path = await newStack(client);
     const update = await client.startUpdate(path);
     let [kept, next, sequence] = [
@@ -301,7 +302,9 @@ describe('in a storm', () => {
       const { chaos, pipelines } = storm;
       const before = pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
       for (const fault of chaos.faults) {
-        await until(() => chaos.inject(fault), `a part that ${fault} needs is whole again`, { everyMs: 100 });
+        await until(() => chaos.inject(fault), `a part that ${fault} needs is whole again`, {
+          ...{ timeoutMs: 300_000, everyMs: 100 },
+        });
         await sleep(400);
       }
       await chaos.rage(Date.now() + stormSeconds * 1_000);
@@ -310,33 +313,43 @@ describe('in a storm', () => {
       expect([...chaos.counts.keys()].sort()).toEqual([...chaos.faults].sort());
       expect(after).toBeGreaterThan(before);
     },
-    (stormSeconds + 300) * 1_000,
+    (stormSeconds + 1_200) * 1_000,
   );
 });
 
 describe('processes that come and go under load', () => {
   const acknowledged = (): number => storm.pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
-  const failedCalls = (): string[] => storm.pipelines.flatMap(({ counts }) => counts.failedCalls);
+  const failedCalls = (): string[] =>
+    storm.pipelines.flatMap(({ counts }) => counts.failedCalls).filter((call) => !isOwnImpatience.test(call));
   let next: NextRelease;
   /** Names of the processes that warned of a migration that they do not know. */
   const warned = new Set<string>();
 
-  /** A connection that the storm has silenced fails one more call, at the deadline of its statement (10 s and 3 s for the login). */
+  /** Ends all processes, and what the storm has silenced with them. */
+  const startAfresh = async (): Promise<void> => {
+    const { apis, workers } = storm.cluster;
+    // While there is no worker, a replica that stops waits for its jobs.
+    for (const processes of [apis, workers]) await Promise.all(processes.map((each) => each.stop()));
+    await Promise.all([...workers, ...apis].map((each) => each.start(withLongLimits)));
+    await untilCalm();
+  };
+
+  /** No client waits before it repeats a call for longer than this. */
   const untilCalm = async (): Promise<void> => {
     let [seen, since] = [-1, 0];
     const isCalm = (): boolean => {
       const repeated = storm.pipelines.reduce((sum, { client }) => sum + client.retries, failedCalls().length);
       if (repeated !== seen) [seen, since] = [repeated, performance.now()];
-      return performance.now() - since > 14_000;
+      return performance.now() - since > 10_000;
     };
-    await until(isCalm, 'no call is repeated any more', { timeoutMs: 300_000, everyMs: 100 });
+    await until(isCalm, 'no call is repeated any more', { timeoutMs: 600_000, everyMs: 100 });
   };
   beforeAll(async () => {
     const creating = NextRelease.create().then((created) => {
       next = created;
     });
-    await Promise.all([creating, untilCalm()]);
-  }, 400_000);
+    await Promise.all([creating, startAfresh()]);
+  }, 1_200_000);
   afterAll(() => next?.[Symbol.dispose]());
 
   /** Restarts the parts cleanly, one after another, with this program or with this checkout's. */
@@ -344,7 +357,7 @@ describe('processes that come and go under load', () => {
     for (const part of parts) {
       if (program === null) storm.programs.delete(part.name);
       else storm.programs.set(part.name, program);
-      await part.restart();
+      await part.restart(withLongLimits);
       // At once: a busy process soon pushes the lines of its start out of the kept end of its log.
       if (program === null && part.log.includes(next.migration)) warned.add(part.name);
       // The next one must not stop before the proxy has noticed that this one is back.
@@ -430,7 +443,7 @@ describe('processes that come and go under load', () => {
       const failedBefore = failedUpdates();
       const { spareApis } = storm.cluster;
       await failingNoCall(async () => {
-        await Promise.all(spareApis.map(({ api }) => api.start()));
+        await Promise.all(spareApis.map(({ api }) => api.start(withLongLimits)));
         for (const { api, managementUrl } of spareApis) await untilUsed(api, managementUrl);
         const from = acknowledged();
         await until(async () => acknowledged() > from + 100, 'the pipelines continue');
@@ -449,23 +462,23 @@ describe('afterwards', () => {
     const haveAllHadSlices = () => queuedPipelines().every(({ counts }) => counts.updates > 0);
     const haveAllBeenRefused = () => guardedPipelines().every(({ notified }) => isComplete(notified));
     await until(() => haveAllHadSlices() && haveAllBeenRefused(), 'everything has occurred', {
-      timeoutMs: 240_000,
+      timeoutMs: 600_000,
     });
     await Promise.all([...storm.pipelines, ...storm.cliPipelines].map((pipeline) => pipeline.stop()));
     expect(storm.pipelines.flatMap(({ counts }) => counts.wrongAnswers)).toEqual([]);
     expect(storm.crashes).toEqual([]);
     // A crash of a single session restarts the others without an end of the server.
     expect(storm.cluster.postgres?.log ?? '').not.toContain('was terminated by signal');
-  }, 480_000);
+  }, 1_200_000);
 
   test('every acknowledged write is there', async () => {
     const lost = await findLostWrites(storm.cluster, storm.pipelines, storm.cliPipelines);
     report(lost.length);
     expect(lost).toEqual([]);
     await until(async () => (await countArchivedEvents(storm.cluster)) > 0, 'archived events', {
-      timeoutMs: 120_000,
+      timeoutMs: 300_000,
     });
-  });
+  }, 900_000);
 
   test('waiting calls got the stack soon after it was free', async () => {
     await storm.queuedStack.stopWatching();
@@ -480,11 +493,12 @@ describe('afterwards', () => {
   });
 
   test('no stack is locked for longer than a lease', async () => {
-    const client = new RawClient(storm.cluster.url, storm.cluster.token);
+    const client = new PatientClient(storm.cluster.url, storm.cluster.token);
     const stuck = await query(storm.cluster, 'select name from stacks where active_update_id is not null');
     const [free, ...others] = storm.pipelines.map(({ stackPath }) => stackPath);
     const abandoned = await client.startUpdate(free as string);
-    await expect(client.startUpdate(free as string)).rejects.toThrow(ResponseError);
+    const impatient = new RawClient(storm.cluster.url, storm.cluster.token);
+    await expect(impatient.startUpdate(free as string)).rejects.toThrow(ResponseError);
     await query(
       storm.cluster,
       `update updates set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
@@ -503,8 +517,7 @@ describe('afterwards', () => {
         worker.restart({
           ...tuned({
             ...{ sweepSeconds: 1, eventArchiveDelaySeconds: 2 },
-            statementTimeoutMs: 20_000,
-            s3TimeoutMs: 20_000,
+            ...longLimits,
           }),
           HOLDFAST_BLOB_RETENTION_SECONDS: '1',
         }),
@@ -528,7 +541,7 @@ describe('afterwards', () => {
     expect(await stateOf(path)).toBe(sha256(document));
     // Deletions that failed in the storm are retried after a minute.
     await query(cluster, 'update blobs set delete_at = now() where delete_at > now()');
-    const deadline = Date.now() + 180_000;
+    const deadline = Date.now() + 300_000;
     let adopted = (await reconcileBlobs(cluster)).adopted;
     let report = await inspect();
     while (
@@ -542,7 +555,7 @@ describe('afterwards', () => {
     }
     process.stderr.write(`objects whose row was swept before they arrived: ${adopted}\n`);
     expect(report).toEqual({ missing: [], orphans: [], released: [], idleRows: 0, unfinishedUploads: 0 });
-  }, 480_000);
+  }, 1_200_000);
 
   test('every document, journal and archive has its bytes and its hash', async () => {
     const { bucket, endpoint, region, accessKeyId, secretAccessKey } = storm.cluster.s3Access;
@@ -557,6 +570,9 @@ describe('afterwards', () => {
     expect(JSON.parse(printed)).toMatchObject({ findings: [] });
   });
 });
+
+/** A hasty pipeline gives calls up by itself, which a busy machine makes slow. */
+const isOwnImpatience = / hasty-\S+: .*aborted due to timeout/;
 
 function guardedPipelines(): GuardedPipeline[] {
   return storm.pipelines.filter((pipeline) => pipeline instanceof GuardedPipeline);
@@ -581,7 +597,7 @@ function report(lost: number): void {
       `faults (seed ${seed}): ${[...chaos.counts.values()].reduce((total, times) => total + times, 0)} (${faults})`,
       `pipelines: ${pipelines.length}, updates: ${sum(({ counts }) => counts.updates)}, repeated calls: ${sum(({ client, writer }) => client.retries + (writer === client ? 0 : writer.retries))}`,
       `runs of the CLI that succeeded: ${cliRuns('succeeded')} of ${cliRuns('begun')}`,
-      `leases that a clock ended: ${sum(({ counts }) => counts.lostLeases)}`,
+      `leases that ended: ${sum(({ counts }) => counts.lostLeases)}`,
       `a stack was free at most ${Math.round(storm.queuedStack.longestIdleMs)} ms while a call waited for it`,
       `rules: ${JSON.stringify(guardedPipelines().map(({ notified }) => notified))}`,
       `writes acknowledged with two releases side by side: ${mixedWrites}`,

@@ -5,6 +5,7 @@ import { deploymentOf, RawClient, type Update } from '../../bench/support/raw-cl
 import { type Cluster, startCluster } from '../../testkit/cluster.ts';
 import { until } from '../../testkit/until.ts';
 import { firingAlerts, panelsOf, runbookOf, type Scrape, scrape } from './support/incident-metrics.ts';
+import { PatientClient } from './support/patient-client.ts';
 import { S3Gate } from './support/s3-gate.ts';
 import { openWayToPostgres, type WayToPostgres } from './support/way-to-postgres.ts';
 
@@ -38,7 +39,7 @@ beforeAll(async () => {
   });
   urls = [...cluster.apiManagementUrls, ...cluster.workerUrls];
   redis = new Redis(cluster.redisUrl);
-}, 240_000);
+}, 600_000);
 afterAll(async () => {
   redis?.disconnect();
   await cluster?.stop();
@@ -53,7 +54,7 @@ interface Save {
 
 /** Starts updates with a small and a large state. */
 async function startUpdates(name: string): Promise<Save[]> {
-  const client = new RawClient(cluster.url, cluster.token);
+  const client = new PatientClient(cluster.url, cluster.token);
   return Promise.all(
     [2_000, 100_000].map(async (size) => {
       const stack = await client.createStack(cluster.organization, 'incidents', `${name}-${size}`);
@@ -155,7 +156,7 @@ async function rehearse({ begin, end, isSeen, name }: Pick<Incident, 'name'> & P
         return isSeen?.(after, before) ?? true;
       },
       'the incident is in the metrics',
-      { timeoutMs: 180_000 },
+      { timeoutMs: 300_000 },
     );
     return await firingAlerts(before, after, performance.now() - begun);
   } finally {
@@ -165,7 +166,7 @@ async function rehearse({ begin, end, isSeen, name }: Pick<Incident, 'name'> & P
 
 test('no alert fires while nothing is wrong', async () => {
   expect([...(await rehearse({ name: 'calm' })).keys()]).toEqual([]);
-}, 300_000);
+}, 600_000);
 
 test.each(incidents)(
   '$alert tells of it, $panel shows it, and the runbook says what to do: $name',
@@ -177,5 +178,5 @@ test.each(incidents)(
     expect(panelsOf(incident.alert)).toContain(incident.panel);
     expect(runbookOf(incident.alert)).toMatch(incident.advice);
   },
-  300_000,
+  600_000,
 );

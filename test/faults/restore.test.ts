@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { RawClient, ResponseError } from '../../bench/support/raw-client.ts';
+import { ResponseError } from '../../bench/support/raw-client.ts';
 import { runAdmin } from '../../testkit/admin-command.ts';
 import type { Cluster } from '../../testkit/cluster.ts';
 import { describePostgres, type PostgresSpec } from '../../testkit/cluster-postgres.ts';
@@ -16,6 +16,7 @@ import { until } from '../../testkit/until.ts';
 import { query, reconcileBlobs } from './support/audit.ts';
 import { documentOf } from './support/documents.ts';
 import { reportLoss } from './support/loss-audit.ts';
+import { PatientClient } from './support/patient-client.ts';
 import { readState } from './support/pipelines.ts';
 import { goOn, startSmallCluster } from './support/small-cluster.ts';
 import { type AnyWatched, watchedMix } from './support/watched-pipelines.ts';
@@ -92,7 +93,7 @@ async function inQuiet(...statements: string[]): Promise<void> {
 async function restoreBeneath(way: Way): Promise<void> {
   const before = (await losses()).length;
   await way.putBack();
-  await until(async () => (await losses()).length > before, 'the restore is noticed', { timeoutMs: 180_000 });
+  await until(async () => (await losses()).length > before, 'the restore is noticed', { timeoutMs: 300_000 });
 }
 
 /** As docs/backup.md says. */
@@ -131,15 +132,15 @@ test.each(ways)(
     expect(report.lost).toBeGreaterThan(20);
     expect(report.reported).toBeGreaterThan(0);
     expect(crashes).toEqual([]);
-    const client = new RawClient(cluster.url, cluster.token);
+    const client = new PatientClient(cluster.url, cluster.token);
     for (const { stackPath } of pipelines) await client.complete(await client.startUpdate(stackPath));
     expect(await query(cluster, 'select name from stacks where active_update_id is not null')).toEqual([]);
   },
-  480_000,
+  900_000,
 );
 
 test('a state whose blob did not come back is reported, and the others are read', async () => {
-  const client = new RawClient(cluster.url, cluster.token);
+  const client = new PatientClient(cluster.url, cluster.token);
   const stacks = await Promise.all(
     ['here', 'gone'].map((name) => client.createStack(cluster.organization, 'blobs', name)),
   );

@@ -78,7 +78,7 @@ function startSite(databaseUrl: string, settings: Record<string, string>): Promi
       ...{
         HOLDFAST_INLINE_BYTES: '4096',
         HOLDFAST_DIRECT_BYTES: '16384',
-        ...tuned({ sweepSeconds: 2, eventArchiveDelaySeconds: 4 }),
+        ...tuned({ sweepSeconds: 2, eventArchiveDelaySeconds: 4, databaseConnectMs: 30_000 }),
       },
       HOLDFAST_MASTER_KEYS: masterKeys,
       ...settings,
@@ -120,7 +120,7 @@ test('the promoted site has every acknowledged write, and pipelines go on there'
   process.stderr.write(
     `second site: ${countAcknowledged(pipelines)} acknowledged writes, none lost; it served after ${seconds} s\n`,
   );
-}, 480_000);
+}, 900_000);
 
 test('the lost site comes back, and refuses writes', async () => {
   await pair.primary.start();
@@ -136,7 +136,7 @@ test('the lost site comes back, and refuses writes', async () => {
   const write = writer.once('POST', `/api/stacks/${first.organization}/points`, { stackName: 'late' });
   await expect(write).rejects.toMatchObject({ status: 503, message: expect.stringContaining('another site') });
   const [{ stackPath }] = pipelines as [Pipeline];
-  expect(JSON.parse(await writer.once('GET', stackPath))).toMatchObject({ stackName: expect.any(String) });
+  expect(JSON.parse(await writer.call('GET', stackPath))).toMatchObject({ stackName: expect.any(String) });
   // An export would have to be recorded.
   const exported = writer.once('GET', `${stackPath}/export`);
   await expect(exported).rejects.toMatchObject({ status: 503, message: expect.stringContaining('another site') });

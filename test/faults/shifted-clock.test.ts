@@ -28,7 +28,7 @@ beforeAll(async () => {
   client = new pg.Client({ connectionString: spec.url });
   client.on('error', () => {});
   await client.connect();
-}, 120_000);
+}, 600_000);
 afterAll(async () => {
   await client?.end();
   await server?.kill();
@@ -49,7 +49,7 @@ test('the clock of Postgres is set ahead and back while it runs', async () => {
 // A library that allocates memory for each reading of the clock corrupts the heap here: Postgres reads it in the handler.
 test('alarms that interrupt the allocation of memory do not crash a session', async () => {
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
-  await client.query("set statement_timeout = '60s'");
+  await client.query("set statement_timeout = '200s'");
   const until = performance.now() + alarmMs;
   const alarms = async (): Promise<void> => {
     for (let next = performance.now(); next < until; next += 0.2) {
@@ -63,4 +63,4 @@ test('alarms that interrupt the allocation of memory do not crash a session', as
   };
   await Promise.all([alarms(), allocations()]);
   expect(server.log).not.toContain('was terminated by signal');
-}, 60_000);
+});

@@ -52,4 +52,4 @@ test('a site with a streaming standby is demoted, and the standby promoted once 
   expect([phase, location]).toEqual(['settled', join(folder, 'data', 'blobs')]);
   await pair.primary.start();
   expect(await site(primaryUrl, 'status')).toMatchObject({ role: 'replaced', term: 0 });
-}, 240_000);
+}, 600_000);

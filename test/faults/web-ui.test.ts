@@ -4,6 +4,7 @@ import type { Locator, Page } from 'playwright-core';
 import { withHelpers } from '../../testkit/holdfast-server.ts';
 import { Scenario, unattended } from '../../testkit/scenario.ts';
 import { thingProgram } from '../../testkit/stash-program.ts';
+import { tuned } from '../../testkit/tuned.ts';
 import { until } from '../../testkit/until.ts';
 import { findFlaws, runCommand } from '../../testkit/web-session.ts';
 import { creation } from '../support/journal-entries.ts';
@@ -13,12 +14,14 @@ import { startWebCluster, type WebCluster } from './support/web-cluster.ts';
 // The web UI of a cluster: its container behind the proxy, three replicas, of which one dies under open pages, and workers.
 
 const startMs = 600_000;
+/** A busy machine may run nothing for seconds. */
+const patience = tuned({ databaseConnectMs: 60_000, databaseAcquireMs: 60_000 });
 /** Longer than a test: operations end when the test lets them. */
 const longMs = 600_000;
 let web: WebCluster;
 beforeAll(async () => {
   // Every state is in S3, so that workers need it.
-  web = await startWebCluster({ workers: 2, settings: { HOLDFAST_INLINE_BYTES: '1' } });
+  web = await startWebCluster({ workers: 2, settings: { HOLDFAST_INLINE_BYTES: '1', ...patience } });
 }, startMs);
 afterAll(async () => {
   await web?.[Symbol.asyncDispose]();

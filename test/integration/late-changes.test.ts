@@ -243,12 +243,26 @@ describe('an import as run by a worker', () => {
     await expectState(stack, 0, 0);
   });
 
-  test('is rejected after its deadline, by the clock of the database', async () => {
+  /** Runs an import that is held before its deadline, which is later if the machine is busy. */
+  async function runHeld(seconds: number) {
     const stack = await createStack(app);
-    const { change, run } = await admitted(stack, 4);
+    const { change, run } = await admitted(stack, seconds);
     puts.hold(1);
-    const late = run().catch((error: unknown) => error);
-    await until(() => puts.held.length === 1, 'it is held');
+    let isOver = false;
+    const late = run()
+      .catch((error: unknown) => error)
+      .finally(() => {
+        isOver = true;
+      });
+    await until(() => puts.held.length === 1 || isOver, 'it is held');
+    if (puts.held.length === 1) return { change, late, stack };
+    expect(await late).toMatchObject({ code: 'given-up' });
+    puts.reset();
+    return await runHeld(4 * seconds);
+  }
+
+  test('is rejected after its deadline, by the clock of the database', async () => {
+    const { change, late, stack } = await runHeld(4);
     const over = 'select 1 where clock_timestamp() > $1::timestamptz';
     await until(async () => (await query(app, over, [change.admission.deadline])).length > 0, 'the deadline is over');
     puts.reset();

@@ -139,8 +139,8 @@ test('an import with an unknown outcome is reported as such, and its deadline en
   const settings = {
     HOLDFAST_DIRECT_BYTES: '1',
     HOLDFAST_INLINE_BYTES: '1',
-    // Long enough for the job to begin.
-    jobWaitSeconds: 8,
+    // Long enough for the job to begin, on a busy machine too.
+    jobWaitSeconds: 20,
   };
   const hasty = await createTestApp({ settings, database: { ...database, url: proxy.url }, overrides: { blobs } });
   try {

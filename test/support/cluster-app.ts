@@ -127,7 +127,7 @@ async function assertNothingDenied({ adminUrl }: RedisServer): Promise<void> {
 
 function openS3({ endpoint, region, accessKeyId, secretAccessKey }: S3Server, bucket: string): S3BlobStore {
   const where = { endpoint, region, accessKeyId, secretAccessKey, bucket, forcePathStyle: true };
-  return new S3BlobStore({ ...where, requestTimeoutMs: 60_000 });
+  return new S3BlobStore({ ...where, requestTimeoutMs: 60_000, connectTimeoutMs: 60_000 });
 }
 
 /** Runs the tests of another file in a cluster; skips them where its servers are not available. */

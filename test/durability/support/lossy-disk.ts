@@ -64,9 +64,7 @@ export class LossyDisk implements AsyncDisposable {
    * Restores what the power cut left. Call after every process on the disk has ended, as it would have without power.
    */
   async restore(): Promise<void> {
-    await until(() => killProcessesIn(this.directory) === 0, 'the processes on the disk end', {
-      timeoutMs: 60_000,
-    });
+    await until(() => killProcessesIn(this.directory) === 0, 'the processes on the disk end');
     await this.#command('restore');
   }
 

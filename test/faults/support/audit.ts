@@ -149,10 +149,13 @@ export async function inspectBlobs(cluster: Cluster): Promise<BlobReport> {
   }
 }
 
+/** A busy machine may run nothing for seconds. */
+const patientLimits = { ...parseConfig({}).database, connectTimeoutMs: 60_000, acquireTimeoutMs: 60_000 };
+
 /** Runs a whole reconciling round, as `holdfast admin reconcile` does. */
 export async function reconcileBlobs(cluster: Cluster): Promise<ReconcileCounts> {
   const store = await openStore(cluster);
-  const db = await openDatabase({ ...parseConfig({}).database, url: cluster.databaseUrl, poolSize: 2 });
+  const db = await openDatabase({ ...patientLimits, url: cluster.databaseUrl, poolSize: 2 });
   try {
     const parts = { blobs: store, blobRows: createBlobRepository(db), logger: createLogger({ level: 'silent' }) };
     const begun = await beginReconcile(parts, { adoptAll: true });

@@ -242,7 +242,7 @@ export class Chaos {
 
 /** A part that starts while another one is down ends at once; its supervisor starts it again. */
 async function startAgain(part: ClusterProcess): Promise<void> {
-  const deadline = Date.now() + 60_000;
+  const deadline = Date.now() + 300_000;
   for (;;) {
     try {
       return await part.start();

@@ -9,13 +9,16 @@ export type Scrape = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
 const root = path.join(import.meta.dirname, '../../..');
 const alertFile = path.join(root, 'deploy/monitoring/alerts.yml');
-const scrapeMs = 3_000;
+const scrapeMs = 20_000;
 const minutes = [1, 2, 3, 4, 6, 8, 11, 16, 21];
 /** So that an alert that waits for some minutes cannot fire at once. */
 const calmMinutes = 20;
 const growing = /_(total|count|sum|bucket)$/;
 
-/** Reads `/metrics` of these processes, as Prometheus does: one that does not answer in time has none. */
+/**
+ * Reads `/metrics` of these processes, as Prometheus does: one that does not answer in time has none. That is later than there, because a process of a
+ * busy machine is not dead.
+ */
 export async function scrape(urls: readonly string[]): Promise<Scrape> {
   const found = new Map<string, ReadonlyMap<string, number>>();
   for (const url of urls) {

@@ -19,13 +19,16 @@ export interface Target {
 export interface PipelineStatistics {
   updates: number;
   acknowledged: number;
-  /** Updates that ended because of a clock change or a failover. */
+  /** Updates that ended because of a clock change or a failover, or that took longer than their lease on a busy machine. */
   lostLeases: number;
   /** Calls that failed although they were repeated as the CLI would. */
   failedCalls: string[];
   /** Responses that no fault explains. */
   wrongAnswers: string[];
 }
+
+/** A bit less than a lease, which pipelines do not renew. */
+const sureLeaseMs = 280_000;
 
 /** One CI pipeline that speaks the protocol: it runs update after update on one stack until it is stopped. */
 export abstract class Pipeline {
@@ -119,7 +122,8 @@ export abstract class Pipeline {
     const text =
       error instanceof Error ? `${error.message} ${(error.cause as Error | undefined)?.message ?? ''}` : String(error);
     const line = `${new Date().toISOString()} ${this.name}: ${text.trim()}`;
-    if (error instanceof ResponseError && error.status === 403 && this.#begunAt < (this.target.clockSetAt?.() ?? 0)) {
+    const isLeaseOver = this.#begunAt < (this.target.clockSetAt?.() ?? 0) || Date.now() - this.#begunAt > sureLeaseMs;
+    if (error instanceof ResponseError && error.status === 403 && isLeaseOver) {
       this.counts.lostLeases++;
       return;
     }
@@ -230,7 +234,7 @@ export async function readState(target: Pick<Target, 'url' | 'token'>, path: str
       throw new ResponseError(response.status, text);
     } catch (error) {
       const final = error instanceof ResponseError && error.status < 500;
-      if (final || attempt === 10) throw error;
+      if (final || attempt === 30) throw error;
       await sleep(500);
     }
   }

@@ -28,7 +28,7 @@ export const documentWrites: Readonly<Record<string, Begin>> = {
     return { write: () => client.checkpoint(update, document), end: () => client.complete(update) };
   },
   import: async (client, path, document) => ({
-    write: () => client.once('POST', `${path}/import`, document, { gzip: true }),
+    write: () => client.call('POST', `${path}/import`, document, { gzip: true }),
     end: async () => '',
   }),
 };

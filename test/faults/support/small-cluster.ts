@@ -16,7 +16,7 @@ export async function startSmallCluster(
     settings: {
       HOLDFAST_INLINE_BYTES: '4096',
       HOLDFAST_DIRECT_BYTES: '16384',
-      ...tuned({ sweepSeconds: 2, eventArchiveDelaySeconds: 4 }),
+      ...tuned({ sweepSeconds: 2, eventArchiveDelaySeconds: 4, databaseConnectMs: 30_000 }),
     },
     onCrash: (part) => crashes.push(`${part.name}:\n${part.log.slice(-2_000)}`),
   });
@@ -39,5 +39,5 @@ export function countAcknowledged(pipelines: readonly Counted[]): number {
 /** Waits until the pipelines have written for some time. */
 export async function goOn(pipelines: readonly Counted[]): Promise<void> {
   const from = countAcknowledged(pipelines);
-  await until(() => countAcknowledged(pipelines) > from + 100, 'the pipelines continue', { timeoutMs: 180_000 });
+  await until(() => countAcknowledged(pipelines) > from + 100, 'the pipelines continue', { timeoutMs: 300_000 });
 }

@@ -43,6 +43,19 @@ export interface Storm extends AsyncDisposable {
  */
 const directBytes = ['256', '16384', '262144'];
 
+/** Background work that occurs during the test. */
+const frequentTasks = { sweepSeconds: 2, eventArchiveDelaySeconds: 4 };
+
+/** Short, so that what a fault has silenced is noticed during the test. A busy machine exceeds them, too: calls are repeated then. */
+const shortLimits = { statementTimeoutMs: 10_000, databaseConnectMs: 3_500, s3TimeoutMs: 10_000 };
+
+/** For processes of which no call may fail: longer than a busy machine takes. */
+export const longLimits = {
+  ...{ statementTimeoutMs: 60_000, databaseConnectMs: 60_000, databaseAcquireMs: 60_000 },
+  s3TimeoutMs: 120_000,
+};
+export const withLongLimits = tuned({ ...frequentTasks, ...longLimits });
+
 /** Pipelines that wait for the same stack. */
 const queuedPipelines = 4;
 
@@ -74,13 +87,10 @@ export async function startStorm(seed: number): Promise<Storm> {
     workers: workerGates.length,
     settings: {
       HOLDFAST_INLINE_BYTES: '4096',
-      ...tuned({
-        ...{ sweepSeconds: 2, eventArchiveDelaySeconds: 4 },
-        ...{ statementTimeoutMs: 10_000, databaseConnectMs: 3_500, s3TimeoutMs: 10_000 },
-      }),
+      ...tuned({ ...frequentTasks, ...shortLimits }),
       HOLDFAST_BLOB_RETENTION_SECONDS: '60',
       // Longer than a busy proxy takes to ask whether a replica is ready.
-      HOLDFAST_DRAIN_SECONDS: '5',
+      HOLDFAST_DRAIN_SECONDS: '10',
       HOLDFAST_LONG_POLL_SECONDS: '10',
       HOLDFAST_BACKGROUND_BYTES_PER_SECOND: '25000000',
     },

@@ -20,7 +20,7 @@ export interface WatchedUpdate {
 }
 
 /** Longer than a database is away in these tests, in ms. */
-const patienceMs = 150_000;
+const patienceMs = 400_000;
 
 /** A pipeline whose client learns every outcome: it repeats each call of a running update until it gets a response. */
 export abstract class WatchedPipeline extends Pipeline {
