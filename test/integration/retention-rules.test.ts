@@ -397,9 +397,9 @@ describe('a transaction, for which others wait,', () => {
     await query(
       app,
       `insert into checkpoint_chunks (checkpoint_id, place, chunk_id)
-       select checkpoint_id, 1000 + n, chunk_id from checkpoint_chunks c, generate_series(1, 150) n
-       where place = 0 and checkpoint_id in (
-         select checkpoint_id from updates where stack_id = $1 and stack_version between 1 and 5)`,
+       select checkpoint_id, 1000 + n, min(chunk_id) from checkpoint_chunks, generate_series(1, 150) n
+       where checkpoint_id in (select checkpoint_id from updates where stack_id = $1 and stack_version between 1 and 5)
+       group by checkpoint_id, n`,
       [await idOf(stack)],
     );
     await setRule(app, stack, keepNewest(3));
