@@ -573,6 +573,42 @@ test('verification finds nothing if retention drops a month meanwhile', async ()
   expect(await problems()).toMatchObject([{ kind: 'changed' }]);
 });
 
+test('events do not wait while retention cannot drop a month that a backup reads', async () => {
+  const { config } = app.context;
+  const context = { ...app.context, config: { ...config, audit: { ...config.audit, retentionDays: 45 } } };
+  await query(
+    app,
+    `select add_audit_partition((date_trunc('month', now() at time zone 'UTC') - interval '5 months')::date)`,
+  );
+  await chain();
+  const [backup, writer] = [0, 1].map(() => new pg.Client({ connectionString: app.database.ownerUrl })) as [
+    pg.Client,
+    pg.Client,
+  ];
+  await Promise.all([backup.connect(), writer.connect()]);
+  try {
+    await backup.query('begin');
+    await backup.query('select count(*) from audit_events');
+    const dropping = dropOldAudit(context);
+    const isTrying = `select 1 from pg_stat_activity where datname = current_database() and wait_event in ('relation', 'PgSleep')
+      and query like '%drop_audit_months%' and pid <> pg_backend_pid()`;
+    await until(async () => (await query(app, isTrying)).length > 0, 'the month is to be dropped');
+    // It would wait for the retention that waits for the backup.
+    await writer.query(`set lock_timeout = '1ms'`);
+    await writer.query(
+      `insert into audit_events (organization_id, organization, action, outcome, actor, login, token_name, sign_in, role, granted_by,
+         address, user_agent, ci_run, object, request_id, details)
+       values ($1, $2, 'stack.tags', 'done', 'server', '', '', '', '', '', '', '', '', 'meanwhile', '', '{}')`,
+      [organizationId, organization],
+    );
+    await backup.query('rollback');
+    // On a very busy machine, it has given up meanwhile.
+    expect(await dropping.catch(() => dropOldAudit(context))).toBe(1);
+  } finally {
+    await Promise.all([backup.end(), writer.end()]);
+  }
+});
+
 test('while retention deletes dropped batches, events can be added, and the chain is verifiable', async () => {
   const { config } = app.context;
   const context = { ...app.context, config: { ...config, audit: { ...config.audit, retentionDays: 45 } } };

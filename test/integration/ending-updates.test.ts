@@ -47,11 +47,11 @@ test('a journaled update ends with few statements', async () => {
   });
   expect(names.toSorted()).toEqual(
     [
-      'updates.findInStack',
+      ...['updates.findInStack', 'checkpoints.findBytesOfUpdate'],
       ...['journals.claim', 'checkpoints.find', 'journalEntries.readPage', 'checkpoints.commitCompaction'],
       'updates.complete',
       // In the background.
-      ...['journals.claim', 'checkpoints.find', 'journals.markCompacted'],
+      ...['checkpoints.findBytesOfUpdate', 'journals.claim', 'checkpoints.find', 'journals.markCompacted'],
     ].toSorted(),
   );
   expect(await exportedNames(app, stack)).toEqual(['new', 'r0', 'r1']);

@@ -182,7 +182,11 @@ describe('the tokens of CI runs that have ended are not read', () => {
     ],
     ['by a page of a user', 4 * 40, (db) => createTokenRepository(db).listPage({ userId: user }, page)],
     ['by the revocation of the tokens of an issuer', 400, (db) => createIssuerRepository(db).revokeAllTokens(issuer)],
-    ['by the revocation of the tokens of policies', 400, (db) => createIssuerRepository(db).revokeTokensOf([policy])],
+    [
+      'by the revocation of the tokens of policies',
+      400,
+      (db) => createIssuerRepository(db).revokeTokens({ policyIds: [policy], ids: [] }),
+    ],
     ['by the removal of policies', 400, (db) => createIssuerRepository(db).removePolicies([policy])],
     [
       'by the tokens that a limit would shorten',

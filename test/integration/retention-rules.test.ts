@@ -94,6 +94,27 @@ function dyingAt(parts: Parts, statement: number): Parts {
   return { ...parts, logger: { ...parts.logger, error: () => {} } as Parts['logger'], db: guarded(parts.db) };
 }
 
+/** Ended previews and updates of the stack with archived events, one a day, the oldest first. */
+async function addUpdates(stack: TestStack, kind: 'preview' | 'update', days: readonly number[]): Promise<string[]> {
+  const ids: string[] = [];
+  for (const ago of days) {
+    const id = await insertEndedUpdate(
+      app,
+      await idOf(stack),
+      [1, 2, 3].map((sequence) => sampleEvent(sequence)),
+    );
+    await query(
+      app,
+      `update updates set kind = $2, dry_run = $2 = 'preview', exclusive = $2 <> 'preview',
+         started_at = now() - make_interval(days => $3), ended_at = now() - make_interval(days => $3) where id = $1`,
+      [id, kind, ago],
+    );
+    ids.push(id);
+  }
+  await archiveEvents(app.context);
+  return ids;
+}
+
 const keepNewest = (newest: number) => ({ kind: 'keep-versions', settings: { newest } });
 
 describe('versions', () => {
@@ -294,27 +315,6 @@ describe('versions', () => {
 });
 
 describe('events and previews', () => {
-  /** Ended previews and updates of the stack with archived events, one a day, the oldest first. */
-  async function addUpdates(stack: TestStack, kind: 'preview' | 'update', days: readonly number[]): Promise<string[]> {
-    const ids: string[] = [];
-    for (const ago of days) {
-      const id = await insertEndedUpdate(
-        app,
-        await idOf(stack),
-        [1, 2, 3].map((sequence) => sampleEvent(sequence)),
-      );
-      await query(
-        app,
-        `update updates set kind = $2, dry_run = $2 = 'preview', exclusive = $2 <> 'preview',
-           started_at = now() - make_interval(days => $3), ended_at = now() - make_interval(days => $3) where id = $1`,
-        [id, kind, ago],
-      );
-      ids.push(id);
-    }
-    await archiveEvents(app.context);
-    return ids;
-  }
-
   const events = (stack: TestStack, id: string) =>
     app.call('GET', `${stack.path}/update/${id}/events`, { auth: stack.auth });
 
@@ -362,6 +362,69 @@ describe('events and previews', () => {
     expect(await query(app, 'select id from updates where id = any ($1)', [[first, last, failed]])).toEqual([
       { id: last },
     ]);
+  });
+});
+
+/** Notes the transaction of each row that is deleted while `work` runs. Returns how many rows of the table each transaction deleted. */
+async function countDeleted(table: string, work: () => Promise<unknown>): Promise<readonly number[]> {
+  await query(app, 'create table deleted_rows (at xid8 not null)');
+  await query(
+    app,
+    `create function note_deleted_row() returns trigger language plpgsql as
+     $$ begin insert into deleted_rows values (pg_current_xact_id()); return null; end $$`,
+  );
+  await query(app, `create trigger noted after delete on ${table} for each row execute function note_deleted_row()`);
+  try {
+    await work();
+    const counts = await query<{ rows: number }>(app, 'select count(*)::integer as rows from deleted_rows group by at');
+    return counts.map(({ rows }) => rows);
+  } finally {
+    await query(app, `drop trigger noted on ${table}`);
+    await query(app, 'drop function note_deleted_row');
+    await query(app, 'drop table deleted_rows');
+  }
+}
+
+const sumOf = (counts: readonly number[]) => counts.reduce((sum, count) => sum + count, 0);
+
+describe('a transaction, for which others wait,', () => {
+  test('releases few chunks of states', async () => {
+    const stack = await createStack(app);
+    await importVersions(app, stack, 8);
+    await encodeAll(app);
+    await age(stack, 1);
+    // As of larger states.
+    await query(
+      app,
+      `insert into checkpoint_chunks (checkpoint_id, place, chunk_id)
+       select checkpoint_id, 1000 + n, min(chunk_id) from checkpoint_chunks, generate_series(1, 150) n
+       where checkpoint_id in (select checkpoint_id from updates where stack_id = $1 and stack_version between 1 and 5)
+       group by checkpoint_id, n`,
+      [await idOf(stack)],
+    );
+    await setRule(app, stack, keepNewest(3));
+    const counts = await countDeleted('checkpoint_chunks', async () => expect(await sweep()).toBe(5));
+    expect(sumOf(counts)).toBeGreaterThan(5 * 150);
+    expect(Math.max(...counts)).toBeLessThanOrEqual(400);
+    expect(await readable(stack, 8)).toEqual([6, 7, 8]);
+  });
+
+  test.each([
+    ['updates', 'update', 'keep-events'],
+    ['previews', 'preview', 'keep-previews'],
+  ] as const)('deletes few segments of events of %s', async (_what, kind, rule) => {
+    const stack = await createStack(app);
+    const ids = await addUpdates(stack, kind, [44, 43, 42, 41, 40]);
+    await query(
+      app,
+      `insert into event_segments (update_id, first_sequence, last_sequence, event_count, frames, sha256, size_bytes, stored_bytes, codec, inline_bytes)
+       select id, 1000 + n, 1000 + n, 1, '[]', '', 1, 1, 'zstd', '' from unnest($1::uuid[]) id, generate_series(1, 150) n`,
+      [ids],
+    );
+    await setRule(app, stack, { kind: rule, settings: { days: 30 } });
+    const counts = await countDeleted('event_segments', async () => expect(await sweep()).toBe(5));
+    expect(sumOf(counts)).toBeGreaterThan(5 * 150);
+    expect(Math.max(...counts)).toBeLessThanOrEqual(400);
   });
 });
 

@@ -75,6 +75,21 @@ export function createIssuerRepository(db: Queryable) {
     i.modified_at as "modifiedAt"`;
   const behind = (author: IssuerAuthor | null) =>
     sql.fragment`people_behind(${author?.tokenId ?? null}::uuid, ${author?.userId ?? null}::uuid)`;
+  const ofIssuer = (issuerId: string) =>
+    sql.fragment`t.policy_id in (select p.id from trust_policies p where p.issuer_id = ${issuerId})`;
+  /**
+   * Revokes the valid tokens that `are` selects. Each takes the lock of its owner, in no order: all are taken before, in the order of calls, which
+   * is members, then the organization.
+   */
+  const revoke = async (are: ReturnType<typeof sql.fragment>): Promise<void> => {
+    const found = sql.fragment`${are} and t.revoked_at is null and t.expires_at > now()`;
+    await db.query(sql.nothing`
+      /* issuers.lockOwners */
+      select lock_exclusive(k.key) from (
+        select distinct coalesce(place_of_user(t.user_id), t.organization_id) as key, t.user_id is null as is_last
+        from api_tokens t where ${found} order by 2, 1 offset 0) k`);
+    await db.query(sql.nothing`/* issuers.revokeTokens */ update api_tokens t set revoked_at = now() where ${found}`);
+  };
   return {
     /** Violates a constraint that ends in `_name_key` or `_url_key` if there is one with that name or URL. */
     insert: (issuer: NewIssuer) =>
@@ -149,8 +164,11 @@ export function createIssuerRepository(db: Queryable) {
             when ${change.jwks ?? null}::text is not null then ${behind(changedBy)} end
         where i.id = ${id} returning ${columns}`),
 
-    /** Deletes the issuer with its policies, and so revokes the tokens issued under them. */
-    remove: (id: string) => db.query(sql.nothing`/* issuers.remove */ delete from trusted_issuers where id = ${id}`),
+    /** Deletes the issuer with its policies, and revokes the tokens issued under them. */
+    remove: async (id: string): Promise<void> => {
+      await revoke(ofIssuer(id));
+      await db.query(sql.nothing`/* issuers.remove */ delete from trusted_issuers where id = ${id}`);
+    },
 
     listPolicies: (issuerId: string) =>
       db.any(sql.rows(PolicyRow)`
@@ -178,6 +196,7 @@ export function createIssuerRepository(db: Queryable) {
       db.query(sql.nothing`
         /* issuers.movePolicy */ update trust_policies set position = ${position} where id = ${id} and position <> ${position}`),
 
+    /** Their tokens are revoked before, with others: see `revokeTokens`. */
     removePolicies: (ids: readonly string[]) =>
       db.query(sql.nothing`
         /* issuers.removePolicies */ delete from trust_policies where id = any (${sql.array(ids, 'uuid')})`),
@@ -213,21 +232,12 @@ export function createIssuerRepository(db: Queryable) {
     closeTokens: () => db.query(sql.nothing`/* issuers.closeTokens */ close tokens_of_policies`),
 
     /** Revokes all tokens that were issued under the issuer's policies. */
-    revokeAllTokens: (issuerId: string) =>
-      db.query(sql.nothing`
-        /* issuers.revokeAllTokens */
-        update api_tokens t set revoked_at = now() from trust_policies p
-        where t.policy_id = p.id and p.issuer_id = ${issuerId} and t.revoked_at is null and t.expires_at > now()`),
+    revokeAllTokens: (issuerId: string) => revoke(ofIssuer(issuerId)),
 
-    revokeTokensOf: (policyIds: readonly string[]) =>
-      db.query(sql.nothing`
-        /* issuers.revokeTokensOf */
-        update api_tokens set revoked_at = now()
-        where policy_id = any (${sql.array(policyIds, 'uuid')}) and revoked_at is null and expires_at > now()`),
-
-    revokeTokens: (ids: readonly string[]) =>
-      db.query(sql.nothing`
-        /* issuers.revokeTokens */
-        update api_tokens set revoked_at = now() where id = any (${sql.array(ids, 'uuid')}) and revoked_at is null`),
+    /** Revokes the tokens that were issued under these policies, and these tokens. In one step, for the order of the locks. */
+    revokeTokens: ({ policyIds, ids }: { readonly policyIds: readonly string[]; readonly ids: readonly string[] }) =>
+      revoke(
+        sql.fragment`(t.policy_id = any (${sql.array([...policyIds], 'uuid')}) or t.id = any (${sql.array([...ids], 'uuid')}))`,
+      ),
   };
 }

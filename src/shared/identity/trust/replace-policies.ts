@@ -34,15 +34,18 @@ export async function replacePolicies(
     const at = left.findIndex((row) => isSame(row, policy));
     return at < 0 ? null : (left.splice(at, 1)[0] as PolicyRow).id;
   });
-  await issuers.removePolicies(left.map(({ id }) => id));
+  const removed = left.map(({ id }) => id);
   for (const [position, policy] of wanted.entries()) {
     const id = kept[position];
     if (id) await issuers.movePolicy(id, position);
     else await issuers.insertPolicy(issuer.id, position, await withOwner(tx, issuer, policy, maker), maker.userId);
   }
   await issuers.countPolicyChange(issuer.id);
-  const rows = await issuers.listPolicies(issuer.id);
-  await revokeDenied(tx, rows, compareMs);
+  const rows = (await issuers.listPolicies(issuer.id)).filter(({ id }) => !removed.includes(id));
+  const denied = await findDenied(tx, rows, compareMs);
+  // All at once, and only now: others wait for the locks that this takes.
+  await issuers.revokeTokens({ policyIds: [...removed, ...denied.policyIds], ids: denied.ids });
+  await issuers.removePolicies(removed);
   return rows;
 }
 
@@ -77,31 +80,35 @@ async function withOwner(
   return { ...policy, ...nobody, userId: user.id };
 }
 
-async function revokeDenied(tx: Queryable, policies: readonly PolicyRow[], compareMs: number): Promise<void> {
+/** The tokens that a policy denies; if the comparison takes too long, the policies that a denial is about. */
+async function findDenied(
+  tx: Queryable,
+  policies: readonly PolicyRow[],
+  compareMs: number,
+): Promise<{ readonly policyIds: readonly string[]; readonly ids: readonly string[] }> {
   const issuers = createIssuerRepository(tx);
   const denialsOf = findDenials(policies);
-  const ids = [...denialsOf.keys()];
-  if (ids.length === 0) return;
+  const policyIds = [...denialsOf.keys()];
+  const ids: string[] = [];
+  if (policyIds.length === 0) return { policyIds: [], ids };
   const slices = new TimeSlices();
   let comparedMs = 0;
-  await issuers.openTokens(ids);
+  await issuers.openTokens(policyIds);
   for (let tokens = await issuers.listTokens(); tokens.length > 0; tokens = await issuers.listTokens()) {
-    const denied: string[] = [];
     for (const { claims, id, policyId } of tokens) {
       await slices.pause();
       if (comparedMs > compareMs) {
         await issuers.closeTokens();
-        await issuers.revokeTokensOf(ids);
-        return;
+        return { policyIds, ids: [] };
       }
       // Without the statements: a slow database says nothing about the patterns.
       const began = performance.now();
-      if (denialsOf.get(policyId)?.some((denial) => isMatching(denial, claims))) denied.push(id);
+      if (denialsOf.get(policyId)?.some((denial) => isMatching(denial, claims))) ids.push(id);
       comparedMs += performance.now() - began;
     }
-    await issuers.revokeTokens(denied);
   }
   await issuers.closeTokens();
+  return { policyIds: [], ids };
 }
 
 /** The denials of what a policy gives, by its id, if there are any. */

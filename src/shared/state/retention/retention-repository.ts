@@ -36,6 +36,7 @@ const UpdateRow = Type.Object({
 });
 export type OldUpdate = Row<typeof UpdateRow>;
 
+const RowsRow = Type.Object({ id: Type.String(), rows: Type.Integer() });
 const DeletedRow = Type.Object({ checkpointId: Type.String() });
 
 /** Stacks are looked at again after this time, and when a rule was set. */
@@ -140,6 +141,24 @@ export function createRetentionRepository(db: Queryable) {
         select c.id from unnest(${sql.array([...checkpointIds], 'uuid')}) as c (id)
         where not exists (select 1 from in_use n where n.id = c.id)`);
       return rows.map(({ id }) => id);
+    },
+
+    /** How many chunks these checkpoints have. Without those that have none. */
+    countChunks: async (checkpointIds: readonly string[]): Promise<ReadonlyMap<string, number>> => {
+      const counts = await db.any(sql.prepared('retention_count_chunks', RowsRow)`
+        /* retention.countChunks */
+        select checkpoint_id as id, count(*)::integer as rows from checkpoint_chunks
+        where checkpoint_id = any (${sql.array([...checkpointIds], 'uuid')}) group by checkpoint_id`);
+      return new Map(counts.map(({ id, rows }) => [id, rows]));
+    },
+
+    /** The same for the archived events of these updates. */
+    countSegments: async (updateIds: readonly string[]): Promise<ReadonlyMap<string, number>> => {
+      const counts = await db.any(sql.prepared('retention_count_segments', RowsRow)`
+        /* retention.countSegments */
+        select update_id as id, count(*)::integer as rows from event_segments
+        where update_id = any (${sql.array([...updateIds], 'uuid')}) group by update_id`);
+      return new Map(counts.map(({ id, rows }) => [id, rows]));
     },
 
     /** Makes previews forget these states: at most `limit` of them, and at least one if any is left. Returns how many did. */

@@ -17,6 +17,8 @@ import type { ApplicableRule } from '../../../shared/updates/rules/update-rules.
 
 /** Updates of one transaction. */
 const updatesAtOnce = 20;
+/** Chunks of states, or segments of events, of one transaction. A state, and the events of an update, are never deleted in parts. */
+const partsAtOnce = 400;
 /** Rows that one statement deletes or changes because of them. */
 const rowsAtOnce = 200;
 const segmentsAtOnce = 50;
@@ -69,14 +71,15 @@ export class StackRetention {
       const events = rules.first('keep-events');
       if (events) {
         for await (const page of listOldUpdates(this.#rows, id, eventsUntil, events.settings.days, now)) {
-          for (const ids of slices(page.due)) deleted.events += await deleteEvents(stack, events, ids);
+          for await (const ids of this.#slices(page.due)) deleted.events += await deleteEvents(stack, events, ids);
           eventsUntil = page.until;
         }
       }
       const previews = rules.first('keep-previews');
       if (previews) {
         for await (const page of listOldPreviews(this.#rows, id, previews.settings.days, now))
-          for (const ids of slices(page.due)) deleted.previews += await deletePreviews(stack, previews, ids);
+          for await (const ids of this.#slices(page.due))
+            deleted.previews += await deletePreviews(stack, previews, ids);
       }
     } catch (error) {
       if (error instanceof StackSkipped) return false;
@@ -104,14 +107,28 @@ export class StackRetention {
     // There may be any number of them: the statement that deletes a state must not find them all.
     const detach = (rows: RetentionRepository) => rows.detachPreviews(checkpointIds, rowsAtOnce);
     while ((await stack.change(rule, detach)) > 0);
-    const updateIds = doomed.flatMap((state) => state.updateIds);
-    return stack.change(rule, async (rows) => {
-      const marked = await rows.markStates(stack.id, updateIds);
-      const unused = await rows.listUnused(stack.id, marked.checkpointIds, updateIds);
-      while ((await rows.releaseChunks(unused, rowsAtOnce)) === rowsAtOnce);
-      await rows.deleteCheckpoints(unused);
-      return marked.count;
-    });
+    const chunks = await this.#rows.countChunks(checkpointIds);
+    let count = 0;
+    for (const states of boundedBy(doomed, ({ checkpointId }) => chunks.get(checkpointId) ?? 0)) {
+      const updateIds = states.flatMap((state) => state.updateIds);
+      count += await stack.change(rule, async (rows) => {
+        const marked = await rows.markStates(stack.id, updateIds);
+        const unused = await rows.listUnused(stack.id, marked.checkpointIds, updateIds);
+        while ((await rows.releaseChunks(unused, rowsAtOnce)) === rowsAtOnce);
+        await rows.deleteCheckpoints(unused);
+        return marked.count;
+      });
+    }
+    return count;
+  }
+
+  /** Ids of updates for one transaction each. */
+  async *#slices(updates: readonly { readonly id: string }[]): AsyncGenerator<readonly string[]> {
+    for (let at = 0; at < updates.length; at += updatesAtOnce) {
+      const ids = updates.slice(at, at + updatesAtOnce).map(({ id }) => id);
+      const segments = await this.#rows.countSegments(ids);
+      yield* boundedBy(ids, (id) => segments.get(id) ?? 0);
+    }
   }
 }
 
@@ -193,7 +210,19 @@ async function* inBatches(states: AsyncIterable<DoomedState>): AsyncGenerator<re
   if (batch.length > 0) yield batch;
 }
 
-function* slices(updates: readonly { readonly id: string }[]): Generator<readonly string[]> {
-  for (let at = 0; at < updates.length; at += updatesAtOnce)
-    yield updates.slice(at, at + updatesAtOnce).map(({ id }) => id);
+/** Splits what one transaction would otherwise do; what is too large alone is one part. */
+function* boundedBy<T>(items: readonly T[], partsOf: (item: T) => number): Generator<readonly T[]> {
+  let group: T[] = [];
+  let count = 0;
+  for (const item of items) {
+    const parts = partsOf(item);
+    if (group.length > 0 && count + parts > partsAtOnce) {
+      yield group;
+      group = [];
+      count = 0;
+    }
+    group.push(item);
+    count += parts;
+  }
+  if (group.length > 0) yield group;
 }
