@@ -18,7 +18,7 @@ import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../platform/http/request.ts';
-import { compactSoon } from './compaction-calls.ts';
+import { compactRunning, compactSoon } from './compaction-calls.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
 import { findOutputLosses, type OutputLosses, recordOutputLosses } from './output-losses.ts';
 import { revokedLeaseError } from './revoked-lease-error.ts';
@@ -183,11 +183,12 @@ export class UpdateService {
     { organization, status }: { readonly organization: string; readonly status: EndStatus },
     audit: AuditTrail,
   ): Promise<CompletedUpdate> {
-    const { awaitCompaction, metrics } = this.#context;
-    let { hasPendingEntries = true } = lease;
+    const { metrics } = this.#context;
+    // A cached lease does not say.
+    let hasPendingEntries = lease.hasPendingEntries ?? lease.journalVersion > 0;
     let losses: OutputLosses | null | undefined;
     for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
-      if (hasPendingEntries) await awaitCompaction(lease.updateId, organization);
+      if (hasPendingEntries) await compactRunning(this.#context, lease.updateId, organization);
       const completion = await this.#completeOnce(lease, status, losses, audit);
       // More entries were accepted since the compaction: compact again, or they would be missing from the version.
       hasPendingEntries = completion.outcome === 'pending-entries';
@@ -205,11 +206,18 @@ export class UpdateService {
         case 'ended':
         case 'repeated':
           if (completion.outcome === 'ended') metrics.updatesEnded.labels(completion.kind, status).inc();
+          else await this.#assertEndedBy(lease);
           if (lease.journalVersion > 0) compactSoon(this.#context, lease.updateId);
           return { missingEntries: completion.missingEntries };
       }
     }
     throw new ConflictError('Entries keep arriving while the update is being completed');
+  }
+
+  /** Throws LeaseLostError if the update was ended without this lease, which may come from the cache. */
+  async #assertEndedBy(lease: Lease): Promise<void> {
+    const update = await this.#context.updates.find(lease.updateId);
+    if (!update?.leaseHash || isLeaseLoss(update.endReason)) throw await this.#leaseLost(lease);
   }
 
   /** `losses`: the removed outputs; undefined: not checked. */
