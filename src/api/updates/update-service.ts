@@ -9,7 +9,7 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import { JournalGapError } from '../../shared/state/journal/journal-fault.ts';
 import { type ReclaimOptions, reclaimStack } from '../../shared/state/reclaim-stack.ts';
 import { cancelUpdate, lockUpdate } from '../../shared/updates/cancel-or-expire.ts';
-import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease-loss.ts';
+import { describeUnknown, isLeaseLoss, LeaseLostError } from '../../shared/updates/lease-loss.ts';
 import { type Completion, createLockedUpdateRepository } from '../../shared/updates/locked-update-repository.ts';
 import { checkForRollback } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
 import { type EndStatus, permissionOfUpdate } from '../../shared/updates/update-state.ts';
@@ -82,14 +82,7 @@ export class UpdateService {
   }
 
   #create(creation: PreparedCreation, audit: AuditTrail, entryId?: string): Promise<CreatedUpdate> {
-    return this.#context.db.inTransaction(async (tx) => {
-      const created = await creation.run(tx, audit, entryId);
-      const { updateId } = created;
-      const { kind, object, organization, preview, stackId } = creation;
-      const details = { stackId, kind, dryRun: preview };
-      await audit.record(tx, { organization, object, updateId, details });
-      return created;
-    });
+    return this.#context.db.inTransaction((tx) => creation.run(tx, audit, entryId));
   }
 
   /**
@@ -274,10 +267,12 @@ export class UpdateService {
     await reclaimStack(this.#context, stackId, config.leaseSeconds, compact, options);
   }
 
-  /** The error for a lease that was valid when the call began. */
-  async #leaseLost(lease: Lease): Promise<LeaseLostError> {
-    const update = await this.#context.updates.find(lease.updateId);
-    if (!update || !isLeaseLoss(update.endReason)) return new LeaseLostError();
+  /** The error for a lease that was valid when the call began, or that came from the cache. */
+  async #leaseLost({ hasPendingEntries, updateId }: Lease): Promise<LeaseLostError> {
+    const { rollbackState, updates } = this.#context;
+    const update = await updates.find(updateId);
+    const lostAt = hasPendingEntries === undefined ? rollbackState.lostAt : null;
+    if (!update || !isLeaseLoss(update.endReason)) return new LeaseLostError(describeUnknown(lostAt));
     return revokedLeaseError(this.#context, update, update.endReason);
   }
 

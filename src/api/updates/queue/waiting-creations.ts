@@ -49,6 +49,8 @@ export interface WaitingRequest {
   readonly hop: number;
   /** Aborted when its client disconnects. */
   readonly gone: AbortSignal;
+  /** No update is created before this has succeeded. */
+  readonly informed: Promise<unknown>;
   /** When the call should have a response, by `performance.now()`. The last one waits for as long as it may. */
   readonly until: number;
 }
@@ -105,7 +107,11 @@ export class WaitingCreations {
     audit: AuditTrail,
     waiting: WaitingRequest,
   ): Promise<QueuedUpdate> {
-    const creation = await this.#updates.prepare(ref, caller, dialect, request, waiting.entryId);
+    const preparing = this.#updates.prepare(ref, caller, dialect, request, waiting.entryId);
+    // Both, so that nothing goes on after an error, which is that of `informed` if both fail.
+    await Promise.allSettled([waiting.informed, preparing]);
+    await waiting.informed;
+    const creation = await preparing;
     const wait: Wait = { since: null };
     try {
       return await this.#createPrepared(creation, { ref, caller, dialect, audit, waiting }, wait);
