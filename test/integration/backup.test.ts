@@ -387,6 +387,16 @@ test('a restore of an older backup loads it before the migrations that it lacks,
   });
 }, 240_000);
 
+test('a load in which a statement has failed does not end well', async () => {
+  await withClient(app.database.url, async (client) => {
+    const copies = createTableCopyRepository(client);
+    await copies.begin();
+    await expect(copies.setSequence({ name: 'missing', value: 1 })).rejects.toThrow();
+    await expect(copies.end()).rejects.toThrow('The transaction was rolled back');
+    await copies.rollback();
+  });
+});
+
 test('the next backup copies only new blobs, and pruning leaves what the newest needs', async () => {
   const other = path.join(home, 'pruned');
   const create = async () => {

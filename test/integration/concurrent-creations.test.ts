@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import pg from 'pg';
 import { query } from '../support/database.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
@@ -65,31 +65,45 @@ test('many stacks are created at once in a new project', async () => {
   expect(await query(app, `select 1 from projects where name = 'fresh'`)).toHaveLength(1);
 });
 
-test('a stack that is created while its namesake is being deleted takes over the policy groups', async () => {
-  const stack = await createStack(app);
-  const id = await idOf(stack);
-  await query(
-    app,
-    `with g as (insert into policy_groups (organization_id, name) select organization_id, 'strict' from projects
+test.each(['created', 'renamed'])(
+  'a stack that is %s while its namesake is being deleted takes over the policy groups',
+  async (how) => {
+    const stack = await createStack(app);
+    const id = await idOf(stack);
+    await ok(create(stack, 'proj', 'other'));
+    await query(
+      app,
+      `with g as (insert into policy_groups (organization_id, name) select organization_id, 'strict' from projects
        where id = (select project_id from stacks where id = $1) returning id)
      insert into policy_group_stacks (group_id, stack_id) select id, $1 from g`,
-    [id],
-  );
-  const deletion: [string, ...unknown[]] = [
-    `update stacks set deleted_at = now(), restorable_until = now() + interval '1 day' where id = $1`,
-    id,
-  ];
-  await during(deletion, async (session, end) => {
-    const waiting = create(stack, 'proj', stack.stack);
-    await blockedBy(session);
-    await end('commit');
-    await ok(waiting);
-  });
-  const members = await query(
-    app,
-    `select s.deleted_at is null as "isLive" from policy_group_stacks m join stacks s on s.id = m.stack_id
+      [id],
+    );
+    const deletion: [string, ...unknown[]] = [
+      `update stacks set deleted_at = now(), restorable_until = now() + interval '1 day' where id = $1`,
+      id,
+    ];
+    await during(deletion, async (session, end) => {
+      // As if the namesake were created only now.
+      const find = app.context.stacks.find;
+      const spy = jest
+        .spyOn(app.context.stacks, 'find')
+        .mockImplementation(async (ref) => (ref.stack === stack.stack ? null : find(ref)));
+      const { auth, organization } = stack;
+      const waiting =
+        how === 'created'
+          ? create(stack, 'proj', stack.stack)
+          : app.call('POST', `/api/stacks/${organization}/proj/other/rename`, { auth, body: { newName: stack.stack } });
+      await blockedBy(session);
+      spy.mockRestore();
+      await end('commit');
+      await ok(waiting);
+    });
+    const members = await query(
+      app,
+      `select s.deleted_at is null as "isLive" from policy_group_stacks m join stacks s on s.id = m.stack_id
      where s.name = $1 and s.project_id = (select project_id from stacks where id = $2)`,
-    [stack.stack, id],
-  );
-  expect(members).toContainEqual({ isLive: true });
-});
+      [stack.stack, id],
+    );
+    expect(members).toContainEqual({ isLive: true });
+  },
+);

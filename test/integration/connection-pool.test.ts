@@ -4,6 +4,7 @@ import { Type } from 'typebox';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { openDatabase } from '../../src/shared/platform/db/database.ts';
 import { type Queryable, sql } from '../../src/shared/platform/db/sql.ts';
+import { isOutage } from '../../src/shared/platform/db/sqlstate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 
 const poolSize = 4;
@@ -155,4 +156,85 @@ test('a statement that nobody awaits fails its transaction', async () => {
   });
   await expect(refused).rejects.toThrow(/division by zero/);
   expect(await db.exists(sql.rows(PidRow)`select 1 as pid from organizations`)).toBe(false);
+});
+
+describe('a transaction whose work conceals that a statement failed', () => {
+  const insert = (on: Queryable) => on.query(sql.nothing`insert into organizations (name) values ('half')`);
+  const divide = (on: Queryable) => on.query(sql.nothing`select 1 / 0`);
+  const conceal = async (statement: Promise<unknown>) => void (await statement.catch(() => {}));
+
+  test.each([
+    [
+      'the last one',
+      async (tx: Queryable) => {
+        await insert(tx);
+        await conceal(divide(tx));
+      },
+    ],
+    [
+      'all that follow, too',
+      async (tx: Queryable) => {
+        await conceal(divide(tx));
+        await conceal(insert(tx));
+      },
+    ],
+    [
+      'one before others',
+      async (tx: Queryable) => {
+        await conceal(divide(tx));
+        await insert(tx);
+      },
+    ],
+    [
+      'one after a savepoint',
+      async (tx: Queryable) => {
+        await insert(tx);
+        await tx.transaction((nested) => conceal(divide(nested)));
+      },
+    ],
+    [
+      'one after a savepoint, before others',
+      async (tx: Queryable) => {
+        await tx.transaction((nested) => conceal(divide(nested)));
+        await tx.transaction(insert);
+      },
+    ],
+  ])('fails, and its connection stays open: %s', async (_, work) => {
+    await using db = await open();
+    const pid = await readPid(db);
+    // An error outside of the transaction is not its cause.
+    await expect(db.query(sql.nothing`select nothing`)).rejects.toThrow();
+    const error = { name: 'RolledBackError', cause: { message: 'division by zero' } };
+    await expect(db.inTransaction(work)).rejects.toMatchObject(error);
+    await expect(db.transaction(work)).rejects.toMatchObject(error);
+    expect(await db.inTransaction(readPid)).toBe(pid);
+    await expect(db.onConnection((connection) => connection.transaction(work))).rejects.toMatchObject(error);
+    expect(await db.exists(sql.rows(PidRow)`select 1 as pid from organizations`)).toBe(false);
+  });
+
+  test('is not repeated, but its caller may do so, if the statement failed for a conflict', async () => {
+    await using db = await open();
+    let runs = 0;
+    const failed = db.inTransaction(async (tx) => {
+      runs++;
+      await conceal(tx.query(sql.nothing`do $$ begin raise sqlstate '40001'; end $$`));
+    });
+    const error = await failed.then(
+      () => null,
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toMatchObject({ name: 'RolledBackError' });
+    expect(isOutage(error)).toBe(true);
+    expect(runs).toBe(1);
+  });
+
+  test('commits the rest, if a savepoint was before the statement', async () => {
+    await using db = await open();
+    await db.inTransaction(async (tx) => {
+      await tx.query(sql.nothing`insert into organizations (name) values ('whole')`);
+      await conceal(tx.transaction(divide));
+    });
+    const NameRow = Type.Object({ name: Type.String() });
+    expect(await db.any(sql.rows(NameRow)`delete from organizations returning name`)).toEqual([{ name: 'whole' }]);
+  });
 });

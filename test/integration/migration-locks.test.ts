@@ -135,6 +135,30 @@ end $$;
   expect(await run()).toEqual(['9820_stuck']);
 });
 
+test('a migration whose commit gets no lock is applied again as a whole', async () => {
+  await using other = await connect('other');
+  await other.query('create sequence commits');
+  await folder.put(
+    '9822_commit',
+    `
+create table committed (at integer);
+create function refuse_first_commit() returns trigger language plpgsql as $$
+begin
+  if nextval('commits') = 1 then
+    raise exception 'busy' using errcode = 'lock_not_available';
+  end if;
+  return null;
+end $$;
+create constraint trigger first_commit after insert on committed deferrable initially deferred
+  for each row execute function refuse_first_commit();
+insert into committed values (1);
+`,
+  );
+  await folder.put('9823_next', 'select 1;\n');
+  expect((await run()).slice(-2)).toEqual(['9822_commit', '9823_next']);
+  expect((await other.query('select at from committed')).rows).toEqual([{ at: 1 }]);
+});
+
 test('limits of the database for statements and idle transactions are none for migrations', async () => {
   await using other = await connect('other');
   for (const setting of ['statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout'])

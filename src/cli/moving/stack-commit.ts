@@ -155,11 +155,11 @@ async function create(
 ): Promise<StackRow | null> {
   const stacks = createStackRepository(tx);
   if (await stacks.find(ref)) throw changedMeanwhile(ref, 'created');
-  const restorable = createRestorableStackRepository(tx);
-  const former = await restorable.findFormer(projectId, ref.stack);
   const id = await stacks.insert({ projectId, name: ref.stack, tags }).catch((error: unknown) => {
     throw violatedConstraint(error) === 'stacks_name_key' ? changedMeanwhile(ref, 'created') : error;
   });
+  const restorable = createRestorableStackRepository(tx);
+  const former = await restorable.findFormer(projectId, ref.stack);
   if (former) await restorable.addToGroupsOf(former.id, id);
   await createAuditRepository(tx).insert(operatorSource(operator()), {
     ...{ action: 'stack.create', organization: ref.organization, object: formatStackRef(ref) },

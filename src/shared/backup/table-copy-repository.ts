@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { isOurs } from '../platform/db/app-role.ts';
 import { liftLimits } from '../platform/db/postgres-connector.ts';
+import { assertCommitted } from '../platform/db/rolled-back-error.ts';
 import { isHiddenFunction } from '../platform/db/sqlstate.ts';
 import { assertOneOwner } from '../platform/db/table-owners.ts';
 import { isReferenced } from '../state/checkpoints/blob-repository.ts';
@@ -30,8 +31,11 @@ const locationsTable = 'blob_places';
 
 /** Copies of the tables, on a connection of its own. Names in results are quoted where SQL needs it. */
 export function createTableCopyRepository(client: pg.Client) {
-  const run = async <T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> =>
-    (await client.query<T>(text, values)).rows;
+  const run = async <T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> => {
+    const result = await client.query<T>(text, values);
+    assertCommitted(text, result);
+    return result.rows;
+  };
   return {
     /** From now on, all reads see the database as it is now, until `end`. */
     beginSnapshot: async () => {

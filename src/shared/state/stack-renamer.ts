@@ -62,12 +62,14 @@ export class StackRenamer {
         // Null: an operator.
         if (request.tokenId !== null) await assertNotConsumedSince(tx, stack);
         const projectId = await createStackRepository(tx).ensureProject(stack.organizationId, project);
-        // As a new stack of that name: deleting a stack and renaming another must not bypass its rules and policy groups.
+        await commit(tx, stack, request, { projectId, state: renamed });
+        // As a new stack of that name, whose deletion has ended by now: deleting a stack and renaming another must not bypass its rules
+        // and policy groups.
         const restorable = createRestorableStackRepository(tx);
         const former = await restorable.findFormer(projectId, name);
-        if (former) await assertMayBecome(next, { project, stack: name, tags: readTags(former.tags) });
-        await commit(tx, stack, request, { projectId, state: renamed });
-        if (former) await restorable.addToGroupsOf(former.id, stack.id);
+        if (!former) return;
+        await assertMayBecome(next, { project, stack: name, tags: readTags(former.tags) });
+        await restorable.addToGroupsOf(former.id, stack.id);
       });
     } catch (error) {
       throw violatedConstraint(error) === 'stacks_name_key' ? stackExists(request.to) : error;

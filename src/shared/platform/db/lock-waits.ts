@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
+import { assertCommitted } from './rolled-back-error.ts';
 
 /** How a migration waits for tables that are in use by other sessions. All in ms. */
 export interface LockPatience {
@@ -129,10 +130,16 @@ export class LockWaits {
 
   async #query(query: string | pg.QueryConfig, values?: unknown[]): Promise<pg.QueryResult> {
     const text = typeof query === 'string' ? query : query.text;
-    const run = (): Promise<pg.QueryResult> => this.#client.query(query as string, values);
+    const run = async (): Promise<pg.QueryResult> => {
+      const result = await this.#client.query(query as string, values);
+      assertCommitted(text, result);
+      return result;
+    };
     if (/^\s*begin\b/i.test(text)) this.#inTransaction = true;
-    if (/^\s*(?:commit|rollback)\b/i.test(text)) this.#inTransaction = false;
-    if (this.#inTransaction) return run();
+    // Repeated alone, a commit that got no lock would succeed, without the transaction.
+    const isEnd = /^\s*(?:commit|rollback)\b/i.test(text);
+    if (isEnd) this.#inTransaction = false;
+    if (isEnd || this.#inTransaction) return run();
     if (!/\bindex\s+concurrently\b/i.test(text)) return this.#repeatBatches(run);
     await limit(this.#client, 0);
     const index = newIndex.exec(text)?.[1];

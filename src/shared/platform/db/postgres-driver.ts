@@ -7,6 +7,7 @@ import { withTimeout } from '../timeout/with-timeout.ts';
 import { currentSpan, inSpan } from '../tracing/tracing.ts';
 import { type PostgresConnection, type PostgresConnector, readOnlyState } from './postgres-connector.ts';
 import { type RaisedMessage, watchRaised } from './raised-messages.ts';
+import { assertCommitted, RolledBackError } from './rolled-back-error.ts';
 
 /** Postgres did not respond to a statement in time. Whether it took effect is unknown. */
 class QueryDeadlineError extends Error {
@@ -42,6 +43,9 @@ interface Member {
 /** Postgres closes the connection after these: shutdown, crash, startup, dropped database, idle session or transaction. */
 const fatalStates = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04']);
 
+/** Of a statement in a transaction that has failed before. */
+const failedTransactionState = '25P02';
+
 /** No prepared statement of this name, or already one. */
 const staleStatementStates = new Set(['26000', '42P05']);
 
@@ -49,7 +53,7 @@ const staleStatementStates = new Set(['26000', '42P05']);
  * Creates a slonik driver for connections opened by `connector`. A statement without a response within `queryMs`, a
  * lost connection, a prepared statement that cannot run any more or a server that accepts no writes closes this
  * connection and all idle ones to the same server. `onRaised` gets what statements have raised, after their
- * transactions.
+ * transactions. The end of a transaction in which a statement has failed throws RolledBackError.
  */
 export function createPostgresDriver(
   connector: PostgresConnector,
@@ -67,6 +71,8 @@ export function createPostgresDriver(
   return createDriverFactory(async () => ({
     createPoolClient: async ({ clientEventEmitter }) => {
       let open: PostgresConnection | undefined;
+      /** The first error since the transaction, or a return to a savepoint, began. */
+      let failure: unknown;
       const connection = (): PostgresConnection => {
         if (!open) throw new Error('the connection is not open');
         return open;
@@ -101,6 +107,8 @@ export function createPostgresDriver(
                 () => new BackendTerminatedError(new QueryDeadlineError(limitMs)),
               ),
             );
+            assertCommitted(text, { command }, failure);
+            if (command === 'START' || command === 'ROLLBACK') failure = undefined;
             return {
               command: command as 'SELECT',
               fields: fields.map(({ dataTypeID, name }) => ({ dataTypeId: dataTypeID, name })),
@@ -116,6 +124,8 @@ export function createPostgresDriver(
               throw error;
             }
             const { code } = error as { code?: unknown };
+            if (code === failedTransactionState) throw new RolledBackError(failure);
+            failure ??= error;
             if (name !== undefined && hasStaleStatement(error)) {
               // It would fail for as long as the connection lives, and other statements may fail as well.
               const stale = new BackendTerminatedError(new StaleStatementError(error));

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { BackendTerminatedError } from 'slonik';
-import { isHiddenFunction, isOutage } from './sqlstate.ts';
+import { AcquireTimeoutError } from './connection-gate.ts';
+import { isHiddenFunction, isOutage, mapDatabaseError } from './sqlstate.ts';
 
 test.each([
   ['not permitted', '42501', 'permission denied for function pg_current_wal_lsn', true],
@@ -18,4 +19,20 @@ test.each([
   ['a refused login', Object.assign(new Error('password authentication failed'), { code: '28P01' }), false],
 ])('%s is an outage, or not', (_, error, expected) => {
   expect(isOutage(error)).toBe(expected);
+});
+
+test.each([
+  ['statement timeout', '57014', /^The database took too long/],
+  ['lock timeout', '55P03', /^The database took too long/],
+  ['deadlock', '40P01', /^Too many calls change the same at once/],
+  ['full disk', '53100', /^The database has no disk space/],
+  ['shutdown', '57P01', /^The database is not available/],
+])('after a %s, a caller learns whether the database is unreachable, busy or full', (_, code, expected) => {
+  const cause = Object.assign(new Error('from Postgres'), { code });
+  expect((mapDatabaseError(new Error('Query failed', { cause })) as Error).message).toMatch(expected);
+});
+
+test('a caller without a connection learns that others wait, too', () => {
+  const { message } = mapDatabaseError(new AcquireTimeoutError(10)) as Error;
+  expect(message).toBe('Too many calls wait for the database; please retry');
 });

@@ -131,10 +131,17 @@ export function mapDatabaseError(error: unknown): unknown {
     });
   }
   if (!isPassingState(state) && !isLost(error)) return error;
-  return new UnavailableError('The database is not available at the moment; please retry', {
-    cause: error,
-    retryAfterSeconds: 1,
-  });
+  return new UnavailableError(`${outageOf(error, state)}; please retry`, { cause: error, retryAfterSeconds: 1 });
+}
+
+/** What a caller is told, who may look for the cause: a busy database is not an unreachable one. */
+function outageOf(error: unknown, state: string | null): string {
+  if (isStatementTimeout(error) || isLockTimeout(error))
+    return 'The database took too long, because it is busy or another call holds a lock';
+  if (state?.startsWith('40')) return 'Too many calls change the same at once';
+  if (state?.startsWith('53')) return 'The database has no disk space, memory or connections left at the moment';
+  const isBusy = [...faultChain(error)].some(({ name }) => name === 'AcquireTimeoutError');
+  return isBusy ? 'Too many calls wait for the database' : 'The database is not available at the moment';
 }
 
 /** Whether the database failed temporarily: the same statements may succeed later. Not if the error already is one for the caller. */
