@@ -17,6 +17,7 @@ import { notifyOfFreeze, notifyOfRefusal } from '../notify-of-freeze.ts';
 import { LimitError } from '../rules/concurrency-limit.ts';
 import type { CreatedUpdate, PreparedCreation } from '../update-creation.ts';
 import type { UpdateService } from '../update-service.ts';
+import { refusalReason } from './refusal-reason.ts';
 import { runView } from './run-view.ts';
 import { SupersededError } from './superseding.ts';
 import type { UpdateQueue } from './update-queue.ts';
@@ -300,11 +301,4 @@ export class WaitingCreations {
 
 function isReasonToWait(error: unknown): error is StackBusyError | DeferredError {
   return error instanceof StackBusyError || (error instanceof DeferredError && error.mayWait);
-}
-
-/** Why the update was refused, for metrics; null if it was for another reason. */
-function refusalReason(error: unknown): string | null {
-  if (error instanceof DeferredError) return error.reason;
-  if (error instanceof SupersededError) return 'superseded';
-  return error instanceof StackBusyError ? 'busy' : null;
 }
