@@ -91,6 +91,8 @@ async function serve(context: AppContext, startJobs: () => JobDispatcher, isEmbe
   const isFirst = isEmbedded && !config.bootstrapFile;
   const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
   await startWatches(context);
+  // The first callers would log in. The server serves without it, too.
+  context.db.openConnections().catch((err: unknown) => context.logger.debug({ err }, 'connections not opened'));
   startHeartbeat(context, 'server');
   // Only now, because jobs that wait in Redis start at once: they would write to a database that was set back, or at a site that was replaced.
   const dispatcher = startJobs();

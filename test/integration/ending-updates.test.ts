@@ -5,15 +5,16 @@ import { Type } from 'typebox';
 import { serverSource } from '../../src/shared/audit/audit-event.ts';
 import { isFirst } from '../../src/shared/platform/db/connection-gate.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
+import { expireUpdate } from '../../src/shared/updates/cancel-or-expire.ts';
 import { createLockedUpdateRepository } from '../../src/shared/updates/locked-update-repository.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { sentStatements } from '../support/sent-statements.ts';
 import { exportedNames } from '../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-import { append, complete } from '../support/update-calls.ts';
+import { append, cancel, complete } from '../support/update-calls.ts';
 import { head, WireServer } from '../support/wire.ts';
 
 let app: TestApp;
@@ -47,14 +48,101 @@ test('a journaled update ends with few statements', async () => {
   });
   expect(names.toSorted()).toEqual(
     [
-      ...['updates.findInStack', 'checkpoints.findBytesOfUpdate'],
-      ...['journals.claim', 'checkpoints.find', 'journalEntries.readPage', 'checkpoints.commitCompaction'],
-      'updates.complete',
+      ...['journals.claim', 'checkpoints.commitCompaction', 'updates.complete'],
       // In the background.
-      ...['checkpoints.findBytesOfUpdate', 'journals.claim', 'checkpoints.find', 'journals.markCompacted'],
+      ...['journals.claim', 'journals.markCompacted'],
     ].toSorted(),
   );
   expect(await exportedNames(app, stack)).toEqual(['new', 'r0', 'r1']);
+});
+
+test('entries of a batch that is committed while the journal is claimed are part of the state', async () => {
+  const update = await journaledUpdate();
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
+  await client.connect();
+  try {
+    await client.query('begin');
+    for (const [at, entry] of creation(3, 'late', stack).entries())
+      await client.query('insert into journal_entries values ($1, $2, $3)', [update.id, 3 + at, JSON.stringify(entry)]);
+    await client.query('update journals set entry_count = entry_count + 2 where update_id = $1', [update.id]);
+    const names = await sentStatements(async () => {
+      const ending = complete(app, update);
+      const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+      await until(async () => (await query(app, waiting, [])).length > 0, 'the claim waits');
+      await client.query('commit');
+      await ok(ending);
+    }, /^(journals\.claim|journalEntries|checkpoints\.commit)/);
+    expect(names.slice(0, 3)).toEqual(['journals.claim', 'journalEntries.readPage', 'checkpoints.commitCompaction']);
+  } finally {
+    await client.end();
+  }
+  expect(await exportedNames(app, stack)).toEqual(['new', 'late', 'r0', 'r1']);
+});
+
+describe('a call with a lease that this process knows and that has ended', () => {
+  const lost = { code: 403, message: expect.stringMatching(/^The lease of this update is no longer valid/) };
+  const invalid = { code: 400, message: expect.anything() };
+  const bodies = { 'no valid body': { status: 'unknown' }, 'an empty body': '', 'no JSON': '{' };
+
+  test.each(Object.entries(bodies))('is told so although it has %s', async (_, body) => {
+    const update = await journaledUpdate();
+    const send = () => app.call('POST', `${update.path}/complete`, { auth: update.lease, body });
+    expect((await send()).json).toMatchObject(invalid);
+    await query(app, `update updates set expires_at = now() where id = $1`, [update.id]);
+    expect((await send()).json).toEqual(lost);
+  });
+
+  /** A known lease does not say that there is nothing to compact any more. */
+  const withoutCompactions = async (call: () => Promise<TestResponse>): Promise<TestResponse> => {
+    const { compactor } = app.context;
+    const compact = compactor.compact.bind(compactor);
+    compactor.compact = () => Promise.reject(new Error('The base is damaged'));
+    try {
+      return await call();
+    } finally {
+      compactor.compact = compact;
+    }
+  };
+
+  test.each(['succeeded', 'failed', 'cancelled'])(
+    'is told so when it ends as %s what was cancelled',
+    async (status) => {
+      const update = await journaledUpdate();
+      await ok(cancel(app, stack, update));
+      expect((await withoutCompactions(() => complete(app, update, status))).json).toEqual(lost);
+    },
+  );
+
+  test.each(['succeeded', 'cancelled'])('is told why when it ends as %s what was revoked', async (status) => {
+    const update = await journaledUpdate();
+    await query(
+      app,
+      'update api_tokens set revoked_at = now() where id = (select token_id from updates where id = $1)',
+      [update.id],
+    );
+    await expireUpdate(app.context.db, update.id);
+    const { json } = await withoutCompactions(() => complete(app, update, status));
+    expect(json).toMatchObject({
+      code: 403,
+      message: expect.stringMatching(/^This update was cancelled: the API token/),
+    });
+  });
+
+  test('succeeds if it repeats one that another process has answered', async () => {
+    const update = await journaledUpdate();
+    await app.context.compactor.compact(update.id);
+    await query(app, `select complete_update($1, 1, 'succeeded', null, null, false)`, [update.id]);
+    expect((await withoutCompactions(() => complete(app, update))).status).toBe(204);
+    expect((await withoutCompactions(() => complete(app, update, 'failed'))).json).toEqual(lost);
+  });
+
+  test('is repeated without a compaction', async () => {
+    const update = await journaledUpdate();
+    await ok(complete(app, update));
+    await readBack(update.id);
+    const names = await sentStatements(() => ok(complete(app, update)));
+    expect(names.slice(0, 2)).toEqual(['updates.findInStack', 'updates.complete']);
+  });
 });
 
 test('the statements in functions and triggers of an update are planned once, all others as usual', async () => {

@@ -8,8 +8,7 @@ export async function sentStatements(work: () => Promise<unknown>, pattern = ofU
   const { prototype } = pg.Client;
   const original = prototype.query as (...args: unknown[]) => unknown;
   const noting = function (this: pg.Client, ...args: unknown[]): unknown {
-    const { text = '' } = args[0] as { text?: string };
-    const name = /\/\* (\S+) \*\//.exec(text)?.[1] ?? text;
+    const name = nameOf(args[0]);
     if (pattern.test(name)) names.push(name);
     return original.apply(this, args);
   };
@@ -20,4 +19,34 @@ export async function sentStatements(work: () => Promise<unknown>, pattern = ofU
     prototype.query = original as typeof prototype.query;
   }
   return names;
+}
+
+/** Names of the statements that are sent to Postgres while `work` runs, those together that do not wait for each other. */
+export async function roundTrips(work: () => Promise<unknown>, pattern: RegExp): Promise<string[][]> {
+  const trips: string[][] = [];
+  let underWay = 0;
+  const { prototype } = pg.Client;
+  const original = prototype.query as (...args: unknown[]) => unknown;
+  const noting = function (this: pg.Client, ...args: unknown[]): unknown {
+    const name = nameOf(args[0]);
+    const result = original.apply(this, args);
+    if (!pattern.test(name)) return result;
+    if (underWay++ === 0) trips.push([]);
+    trips.at(-1)?.push(name);
+    const answered = (): void => void underWay--;
+    Promise.resolve(result).then(answered, answered);
+    return result;
+  };
+  prototype.query = noting as typeof prototype.query;
+  try {
+    await work();
+  } finally {
+    prototype.query = original as typeof prototype.query;
+  }
+  return trips;
+}
+
+function nameOf(query: unknown): string {
+  const { text = '' } = query as { text?: string };
+  return /\/\* (\S+) \*\//.exec(text)?.[1] ?? text;
 }

@@ -149,7 +149,10 @@ export class StackService {
 
   /** Throws NotFoundError. */
   async view(ref: StackRef): Promise<StackView> {
-    return readStackView(this.#context.db, await this.get(ref));
+    const { db, stacks } = this.#context;
+    const stack = await stacks.findWithFaults(ref);
+    if (!stack) throw stackNotFound(ref);
+    return readStackView(db, stack);
   }
 
   /** Yields a page of the stacks in the caller's organizations that the caller may read, in chunks. Returns the next page's token, or null. */

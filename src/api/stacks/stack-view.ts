@@ -1,5 +1,5 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
+import { createStackRepository, type StackRow, type StackWithFaults } from '../../shared/stacks/stack-repository.ts';
 import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
 import type { JournalFault } from '../../shared/state/journal/journal-fault.ts';
 
@@ -13,8 +13,8 @@ export interface StackView {
 }
 
 /** Reads the current operation and the faults of a stack. */
-export async function readStackView(db: Queryable, stack: StackRow): Promise<StackView> {
-  const faults = await createCompactionRepository(db).findFaults(stack.id);
+export async function readStackView(db: Queryable, { hasFaults, ...stack }: StackWithFaults): Promise<StackView> {
+  const faults = hasFaults ? await createCompactionRepository(db).findFaults(stack.id) : [];
   const operation =
     stack.activeUpdateId === null ? null : await createStackRepository(db).findCurrentOperation(stack.id);
   return { stack, operation, faults };

@@ -6,6 +6,7 @@ import { JobPendingError } from '../../shared/platform/errors/outcome.ts';
 import { ByteBudget } from '../../shared/platform/payloads/byte-budget.ts';
 import { QueueUnavailableError } from '../../shared/platform/redis/queue-unavailable.ts';
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
+import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 
 /**
@@ -23,6 +24,18 @@ export function compactSoon({ dispatcher, logger }: ApiContext, updateId: string
   runInOrder(() => dispatcher.enqueue(compactJournal.create({ updateId }))).catch((error: unknown) =>
     logger.warn({ updateId, err: error }, 'journal left to the background task'),
   );
+}
+
+/** Compacts the journal of a running update. For one that has ended meanwhile, what prevents that is no error of the caller. */
+export async function compactRunning(
+  { awaitCompaction, updates }: ApiContext,
+  updateId: string,
+  organization: string,
+): Promise<void> {
+  await awaitCompaction(updateId, organization).catch(async (error: unknown) => {
+    const update = await updates.find(updateId);
+    if (!update || isActive(update.status)) throw error;
+  });
 }
 
 interface Compaction {

@@ -3,7 +3,6 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { UnindexedStack } from '../../shared/search/due-index-repository.ts';
 import { assertImported } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import { commitOf, headOf } from '../../shared/updates/commit.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import type { UpdateRules } from '../../shared/updates/rules/update-rules.ts';
@@ -81,7 +80,6 @@ const checks: readonly (readonly [keyof typeof of, Check])[] = [
   ['all', checkTurn],
   ['changes', checkLimits],
   ['all', endWaiting],
-  ['changes', checkFaults],
 ];
 
 /** Throws the error of the first check that fails. */
@@ -181,9 +179,4 @@ async function endWaiting(candidate: Candidate, findings: Findings): Promise<Fou
 /** Whether waiting calls take precedence. An emergency goes ahead of all of them. */
 function isQueued({ mayWait, entryId }: Candidate, { breakGlass }: Findings): boolean {
   return mayWait && (breakGlass === null || entryId !== null);
-}
-
-/** Throws JournalFaultError. */
-async function checkFaults({ stack, tx }: Candidate): Promise<undefined> {
-  await assertNoFault(tx, stack.id);
 }

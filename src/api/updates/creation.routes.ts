@@ -151,9 +151,9 @@ async function create(
     requiredPolicies: dialect === 'contract' ? [] : await policyPacks.listRequired(params),
     warnings: request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller, until) : [],
   });
-  // First, because a client without a response would not know of a created update.
-  const before = await inform();
-  const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone, until };
+  // Before the update is created, because a client without a response would not know of it.
+  const informed = inform();
+  const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone, informed, until };
   const created = await waitingCreations.create({ ref: params, caller, dialect, request }, audit, waiting);
   if ('entryId' in created) {
     audit.settle();
@@ -164,7 +164,7 @@ async function create(
   const { hasWaited, messages, updateId } = created;
   // Policies may have changed while it waited, and the addresses of their packs have expired. The client does not know the update yet.
   const now = !hasWaited
-    ? before
+    ? await informed
     : await throughOutage(inform, outageMs).catch(async (error: unknown) => {
         await updates.withdrawUnanswered(updateId, null, 'not-started', audit);
         throw error;

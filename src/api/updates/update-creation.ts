@@ -1,7 +1,5 @@
 import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
-import { ciRunOf } from '../../shared/audit/audit-event.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { denseSliceBytes, Slices } from '../../shared/platform/slices/slices.ts';
 import type { UnindexedStack } from '../../shared/search/due-index-repository.ts';
@@ -15,7 +13,6 @@ import { cliConfig, cliEnvironment } from '../../shared/updates/cli-texts.ts';
 import { createUpdateRuleRepository, type StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import { StackBusyError } from '../../shared/updates/update-errors.ts';
 import { createUpdateQueueRepository, type WaitingRun } from '../../shared/updates/update-queue-repository.ts';
-import { createUpdateRepository, type NewUpdate } from '../../shared/updates/update-repository.ts';
 import { lockAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -25,6 +22,7 @@ import type { Caller, Dialect } from '../platform/http/request.ts';
 import { limitUpdate } from './approvals/set-change-limits.ts';
 import { breakGlassReason, isUrgent } from './break-glass.ts';
 import { type Candidate, checkCandidate, type Findings, isLimited, previewOf } from './creation-checks.ts';
+import { insertUpdate, type Stored } from './insert-update.ts';
 import { dropStored, type NewUpdateRequest } from './new-update-request.ts';
 import { lockWaitSeconds } from './queue/lock-wait.ts';
 import { waitingRun } from './queue/superseding.ts';
@@ -103,8 +101,6 @@ interface Texts {
   readonly cliConfig: string | null;
   readonly program: string;
 }
-
-type Stored = Texts & Pick<NewUpdate, 'tagsAtArrival' | 'waitSeconds'>;
 
 /** Does all checks that are possible before an update is created. Drops what it stores from the request. No update exists if it throws. */
 export async function prepareCreation(
@@ -244,7 +240,7 @@ async function findUnindexed(
   return request.kind === 'update' ? awaitConsumers(db, stack, { preview, until }) : [];
 }
 
-/** Creates an update that has passed all checks, with its change limits, and records bypassed rules. Throws StackBusyError. */
+/** Creates an update that has passed all checks, with its change limits, and records bypassed rules. Throws what `insertUpdate` throws. */
 async function createChecked(
   candidate: Candidate,
   findings: Findings,
@@ -254,7 +250,7 @@ async function createChecked(
   const { caller, isPreview, request, stack, tx } = candidate;
   const { environment, kind } = request;
   const { breakGlass, previewed, removal } = findings;
-  const updateId = await insertUpdate(candidate, findings, stored);
+  const updateId = await insertUpdate(candidate, findings, stored, audit);
   const details = { ...breakGlass };
   const event = {
     action: 'update.break-glass',
@@ -267,27 +263,6 @@ async function createChecked(
   if (!isPreview) await limitUpdate(tx, updateId, { stack, kind, environment, caller, preview });
   const messages = await previewMessages(tx, previewed, stack.id, kind);
   return { updateId, messages: removal === null ? messages : [...messages, removal] };
-}
-
-/** Returns the id of the update. Throws StackBusyError. */
-function insertUpdate(
-  { caller, isExclusive, isPreview, request, stack, tx }: Candidate,
-  { waitedMs }: Findings,
-  stored: Stored,
-): Promise<string> {
-  return createUpdateRepository(tx)
-    .insert({
-      ...{ ...stored, waitedMs, stackId: stack.id, baseStackVersion: stack.stackVersion },
-      kind: request.kind,
-      dryRun: isPreview,
-      exclusive: isExclusive,
-      ciRun: ciRunOf(request.environment),
-      requestedBy: caller.userId,
-      tokenId: caller.tokenId,
-    })
-    .catch((error: unknown) => {
-      throw violatedConstraint(error) === 'updates_one_active_per_stack' ? new StackBusyError() : error;
-    });
 }
 
 /**

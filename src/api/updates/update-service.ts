@@ -9,7 +9,7 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import { JournalGapError } from '../../shared/state/journal/journal-fault.ts';
 import { type ReclaimOptions, reclaimStack } from '../../shared/state/reclaim-stack.ts';
 import { cancelUpdate, lockUpdate } from '../../shared/updates/cancel-or-expire.ts';
-import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease-loss.ts';
+import { describeUnknown, isLeaseLoss, LeaseLostError } from '../../shared/updates/lease-loss.ts';
 import { type Completion, createLockedUpdateRepository } from '../../shared/updates/locked-update-repository.ts';
 import { checkForRollback } from '../../shared/updates/rollback-detection/rollback-monitor.ts';
 import { type EndStatus, permissionOfUpdate } from '../../shared/updates/update-state.ts';
@@ -18,7 +18,7 @@ import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../platform/http/request.ts';
-import { compactSoon } from './compaction-calls.ts';
+import { compactRunning, compactSoon } from './compaction-calls.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
 import { findOutputLosses, type OutputLosses, recordOutputLosses } from './output-losses.ts';
 import { revokedLeaseError } from './revoked-lease-error.ts';
@@ -84,14 +84,7 @@ export class UpdateService {
   }
 
   #create(creation: PreparedCreation, audit: AuditTrail, entryId?: string): Promise<CreatedUpdate> {
-    return this.#context.db.inTransaction(async (tx) => {
-      const created = await creation.run(tx, audit, entryId);
-      const { updateId } = created;
-      const { kind, object, organization, preview, stackId } = creation;
-      const details = { stackId, kind, dryRun: preview };
-      await audit.record(tx, { organization, object, updateId, details });
-      return created;
-    });
+    return this.#context.db.inTransaction((tx) => creation.run(tx, audit, entryId));
   }
 
   /**
@@ -185,11 +178,12 @@ export class UpdateService {
     { organization, status }: { readonly organization: string; readonly status: EndStatus },
     audit: AuditTrail,
   ): Promise<CompletedUpdate> {
-    const { awaitCompaction, metrics } = this.#context;
-    let { hasPendingEntries = true } = lease;
+    const { metrics } = this.#context;
+    // A cached lease does not say.
+    let hasPendingEntries = lease.hasPendingEntries ?? lease.journalVersion > 0;
     let losses: OutputLosses | null | undefined;
     for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
-      if (hasPendingEntries) await awaitCompaction(lease.updateId, organization);
+      if (hasPendingEntries) await compactRunning(this.#context, lease.updateId, organization);
       const completion = await this.#completeOnce(lease, status, losses, audit);
       // More entries were accepted since the compaction: compact again, or they would be missing from the version.
       hasPendingEntries = completion.outcome === 'pending-entries';
@@ -207,11 +201,18 @@ export class UpdateService {
         case 'ended':
         case 'repeated':
           if (completion.outcome === 'ended') metrics.updatesEnded.labels(completion.kind, status).inc();
+          else await this.#assertEndedBy(lease);
           if (lease.journalVersion > 0) compactSoon(this.#context, lease.updateId);
           return { missingEntries: completion.missingEntries };
       }
     }
     throw new ConflictError('Entries keep arriving while the update is being completed');
+  }
+
+  /** Throws LeaseLostError if the update was ended without this lease, which may come from the cache. */
+  async #assertEndedBy(lease: Lease): Promise<void> {
+    const update = await this.#context.updates.find(lease.updateId);
+    if (!update?.leaseHash || isLeaseLoss(update.endReason)) throw await this.#leaseLost(lease);
   }
 
   /** `losses`: the removed outputs; undefined: not checked. */
@@ -268,10 +269,12 @@ export class UpdateService {
     await reclaimStack(this.#context, stackId, config.leaseSeconds, compact, options);
   }
 
-  /** The error for a lease that was valid when the call began. */
-  async #leaseLost(lease: Lease): Promise<LeaseLostError> {
-    const update = await this.#context.updates.find(lease.updateId);
-    if (!update || !isLeaseLoss(update.endReason)) return new LeaseLostError();
+  /** The error for a lease that was valid when the call began, or that came from the cache. */
+  async #leaseLost({ hasPendingEntries, updateId }: Lease): Promise<LeaseLostError> {
+    const { rollbackState, updates } = this.#context;
+    const update = await updates.find(updateId);
+    const lostAt = hasPendingEntries === undefined ? rollbackState.lostAt : null;
+    if (!update || !isLeaseLoss(update.endReason)) return new LeaseLostError(describeUnknown(lostAt));
     return revokedLeaseError(this.#context, update, update.endReason);
   }
 

@@ -162,7 +162,7 @@ function completeUpdate(app: RouteScope, { updates }: Services): void {
     `${updatePath}/complete`,
     {
       config: {
-        access: { kind: 'lease', ended: true },
+        access: { kind: 'lease', ended: true, fenced: true },
         rate: 'never',
         audit: 'update.end',
         goesFirst: true,

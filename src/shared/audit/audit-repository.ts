@@ -14,13 +14,15 @@ const columns = sql.fragment`
   address, user_agent, ci_run, object, update_id, request_id, details`;
 
 /** The parts that differ between events, as SQL. */
-interface EventValues {
+export interface EventValues {
   readonly action: AuditAction;
   readonly organization: SqlFragment;
   readonly object: SqlFragment;
   readonly outcome: NonNullable<AuditEvent['outcome']>;
   readonly updateId: SqlFragment;
   readonly details: SqlFragment;
+  /** For an update that the same statement inserts, which does not find it in its table. */
+  readonly ciRun?: SqlFragment;
 }
 
 /**
@@ -44,6 +46,8 @@ export function objectText(object: SqlFragment, optional: readonly string[] = []
 export function auditInsertion(source: AuditSource, event: EventValues, from: SqlFragment): SqlFragment {
   const { action, details, object, organization, outcome, updateId } = event;
   const isLease = source.signIn === 'lease';
+  const { ciRun = sql.fragment`u.ci_run` } = event;
+  const id = event.ciRun ? updateId : sql.fragment`u.id`;
   return sql.fragment`
         insert into audit_events (${columns})
         select coalesce(o.id, ${serverId}::uuid), coalesce(${organization}, ''), ${action}, ${outcome}, ${source.actor},
@@ -54,8 +58,8 @@ export function auditInsertion(source: AuditSource, event: EventValues, from: Sq
           coalesce(${source.grantedBy}::text, case when ${isLease} and t.policy_id is not null then 'policy:' || t.policy_id
             when not ${isLease} or t.kind = 'personal' then null
             when t.kind = 'team' then 'team:' || e.name else 'token' end, ''),
-          coalesce(${source.address}::text, ''), coalesce(${source.userAgent}::text, ''), coalesce(u.ci_run, ''), ${object},
-          u.id, coalesce(${source.requestId}::text, ''), ${details}
+          coalesce(${source.address}::text, ''), coalesce(${source.userAgent}::text, ''), coalesce(${ciRun}, ''), ${object},
+          ${id}, coalesce(${source.requestId}::text, ''), ${details}
         from ${from}
         left join organizations o on o.name = ${organization}
         left join updates u on u.id = ${updateId}

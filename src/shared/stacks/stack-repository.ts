@@ -25,6 +25,9 @@ const HeadRow = Type.Object({
   hasFaults: Type.Boolean(),
 });
 
+const StackWithFaultsRow = Type.Object({ ...StackRow.properties, hasFaults: Type.Boolean() });
+export type StackWithFaults = Row<typeof StackWithFaultsRow>;
+
 const OperationRow = Type.Object({ kind: Type.String(), author: Type.String(), startedAt: Timestamp });
 
 const IdRow = Type.Object({ id: Type.String() });
@@ -43,6 +46,12 @@ export const stackJoins = sql.fragment`stacks s join projects p on p.id = s.proj
 export const stackNamed = (ref: StackRef) => sql.fragment`
   o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
 
+/** Whether a stack `s` has journals with faults that no operator has accepted. */
+const hasFaults = sql.fragment`exists (
+  select 1 from journals j
+  where j.stack_id = s.id and j.accepted_at is null and (j.compaction_error is not null or j.compaction_warning is not null)
+) as "hasFaults"`;
+
 /**
  * Locks a stack by id with a statement that joins its project. One that waits while the stack moves to another project finds none: that one is not
  * of the row it has. It is sent again then, with the lock in hand.
@@ -56,6 +65,10 @@ export function createStackRepository(db: Queryable) {
       db.maybeOne(sql.prepared('stacks_find', StackRow)`
         /* stacks.find */ select ${stackColumns} from ${stackJoins}
         where ${stackNamed(ref)}`),
+
+    findWithFaults: (ref: StackRef) =>
+      db.maybeOne(sql.prepared('stacks_find_with_faults', StackWithFaultsRow)`
+        /* stacks.findWithFaults */ select ${stackColumns}, ${hasFaults} from ${stackJoins} where ${stackNamed(ref)}`),
 
     /**
      * Whether an update, previews included, of a stack that has or had this name is active. Reads the active updates of the organization.
@@ -86,10 +99,7 @@ export function createStackRepository(db: Queryable) {
           (select u.id from journals j join updates u on u.id = j.update_id
            where j.stack_id = s.id and j.compacted_at is null and j.entry_count > j.compacted_entries and j.compaction_error is null
            order by u.stack_version desc limit 1) as "pendingUpdateId",
-          exists (
-            select 1 from journals j
-            where j.stack_id = s.id and j.accepted_at is null and (j.compaction_error is not null or j.compaction_warning is not null)
-          ) as "hasFaults"
+          ${hasFaults}
         from ${stackJoins}
         where ${stackNamed(ref)}`),
 

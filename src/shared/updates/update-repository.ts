@@ -63,29 +63,6 @@ const TagsRow = Type.Object({ tags: Nullable(Type.String()) });
 const EnvironmentRow = Type.Object({ environment: Nullable(Type.String()) });
 const ExpiryRow = Type.Object({ expiresAt: Timestamp });
 
-export interface NewUpdate {
-  readonly stackId: string;
-  readonly kind: UpdateKind;
-  readonly dryRun: boolean;
-  readonly exclusive: boolean;
-  readonly baseStackVersion: number;
-  readonly message: string;
-  readonly environment: string;
-  readonly ciRun: string | null;
-  readonly config: string;
-  /** See cli-texts.ts. */
-  readonly cliEnvironment: string | null;
-  readonly cliConfig: string | null;
-  readonly program: string;
-  readonly requestedBy: string | null;
-  readonly tokenId: string;
-  readonly waitSeconds: number;
-  /** How long its caller has waited for the stack, in ms; null if it has not. */
-  readonly waitedMs: number | null;
-  /** The tags of its stack when the call arrived, as JSON text, if they were changed while it waited. */
-  readonly tagsAtArrival: string | null;
-}
-
 /** The environment of an update `u`, unless it exceeds 1 MiB. */
 export const environmentColumn = sql.fragment`
   case when octet_length(u.environment) <= ${timeSliceBytes} then u.environment end as environment`;
@@ -157,29 +134,7 @@ export function createUpdateRepository(db: Queryable) {
         where j.stack_id = ${stackId} and j.compacted_at is null and j.entry_count > j.compacted_entries and j.compaction_error is null
         order by u.stack_version desc limit 1`),
 
-    /**
-     * Inserts an update that waits for its start, and lets it hold its stack if it is exclusive. Violates `updates_one_active_per_stack`
-     * when another exclusive update is active.
-     */
-    insert: async (update: NewUpdate): Promise<string> => {
-      const row = await db.one(sql.prepared('updates_insert', IdRow)`
-        /* updates.insert */
-        with created as (
-          insert into updates (stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config,
-                               cli_environment, cli_config, program, requested_by, token_id, ci_run, waited_ms, tags_at_arrival, expires_at)
-          values (${update.stackId}, ${update.kind}, ${update.dryRun}, ${update.exclusive}, 'not started',
-                  ${update.baseStackVersion}, ${update.message}, ${update.environment}, ${update.config},
-                  ${update.cliEnvironment}::text, ${update.cliConfig}::text, ${update.program},
-                  ${update.requestedBy}, ${update.tokenId}, ${update.ciRun}::text, ${update.waitedMs}::integer, ${update.tagsAtArrival}::text,
-                  clock_timestamp() + make_interval(secs => ${update.waitSeconds}))
-          returning id, stack_id, exclusive),
-        holder as (
-          update stacks s set active_update_id = created.id from created where s.id = created.stack_id and created.exclusive)
-        select id from created`);
-      return row.id;
-    },
-
-    /** See NewUpdate. */
+    /** See NewUpdate in new-update-repository.ts. */
     findTagsAtArrival: async (id: string): Promise<string | null> => {
       const row = await db.one(sql.rows(TagsRow)`
         /* updates.findTagsAtArrival */ select tags_at_arrival as tags from updates where id = ${id}`);

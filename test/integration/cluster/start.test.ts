@@ -104,6 +104,22 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
   });
 
   test.each([
+    ['an api', startApi],
+    ['a server', startServer],
+  ])('%s opens its connections to Postgres before calls need them', async (_role, start) => {
+    redis = await startRedisServer();
+    const config = configFor(redis.url);
+    const { context } = await start(config, createLogger({ level: 'silent' }));
+    try {
+      const { poolSize } = config.database;
+      const isOpen = ({ acquired, idle }: { acquired: number; idle: number }): boolean => acquired + idle === poolSize;
+      await until(() => isOpen(context.db.poolState()), 'all are open');
+    } finally {
+      await context.lifecycle.close();
+    }
+  });
+
+  test.each([
     ['api', 'blobs', startApi],
     ['worker', 'blobs', startWorker],
     ['api', 'queue metrics', startApi],

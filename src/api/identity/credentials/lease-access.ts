@@ -74,24 +74,35 @@ export class LeaseAccess {
   }
 
   /**
-   * Wraps the handler of a fenced route: if it fails, a dead lease and its reason are reported before anything else that is
-   * wrong with the call.
+   * Changes a fenced route: if its call fails, a dead lease and its reason are reported before anything else that is wrong with the call. After a
+   * success that ends the update, its lease is looked up again.
    */
   explainLosses(route: RouteOptions): void {
     const access = route.config?.access;
     if (access?.kind !== 'lease' || !access.fenced) return;
+    const { fenced: _, ...lookedUp } = access;
     const { handler } = route;
     const admit = this.admit.bind(this);
+    const known = this.#known;
     const assumed = this.#assumed;
     route.handler = async function (request, reply) {
       try {
-        return await handler.call(this, request, reply);
+        const result = await handler.call(this, request, reply);
+        if (access.ended) known.forget(request.lease.updateId);
+        return result;
       } catch (error) {
         // Compared by code, because the error may come from a worker.
         const isLost = error instanceof AppError && error.code === leaseLostCode;
-        if (assumed.delete(request) || isLost) await admit(request, { kind: 'lease' });
+        const isAssumed = assumed.delete(request);
+        // Writes do not know why a lease is lost; a call that ends an update does.
+        if (isLost ? !access.ended : isAssumed) await admit(request, lookedUp);
         throw error;
       }
+    };
+    // For what is found wrong before the handler. The error that it throws goes to the handler of the app.
+    route.errorHandler = async (error, request) => {
+      if (assumed.delete(request)) await admit(request, lookedUp);
+      throw error;
     };
   }
 

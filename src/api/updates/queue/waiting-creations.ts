@@ -17,6 +17,7 @@ import { notifyOfFreeze, notifyOfRefusal } from '../notify-of-freeze.ts';
 import { LimitError } from '../rules/concurrency-limit.ts';
 import type { CreatedUpdate, PreparedCreation } from '../update-creation.ts';
 import type { UpdateService } from '../update-service.ts';
+import { refusalReason } from './refusal-reason.ts';
 import { runView } from './run-view.ts';
 import { SupersededError } from './superseding.ts';
 import type { UpdateQueue } from './update-queue.ts';
@@ -49,6 +50,8 @@ export interface WaitingRequest {
   readonly hop: number;
   /** Aborted when its client disconnects. */
   readonly gone: AbortSignal;
+  /** No update is created before this has succeeded. */
+  readonly informed: Promise<unknown>;
   /** When the call should have a response, by `performance.now()`. The last one waits for as long as it may. */
   readonly until: number;
 }
@@ -105,7 +108,11 @@ export class WaitingCreations {
     audit: AuditTrail,
     waiting: WaitingRequest,
   ): Promise<QueuedUpdate> {
-    const creation = await this.#updates.prepare(ref, caller, dialect, request, waiting.entryId);
+    const preparing = this.#updates.prepare(ref, caller, dialect, request, waiting.entryId);
+    // Both, so that nothing goes on after an error, which is that of `informed` if both fail.
+    await Promise.allSettled([waiting.informed, preparing]);
+    await waiting.informed;
+    const creation = await preparing;
     const wait: Wait = { since: null };
     try {
       return await this.#createPrepared(creation, { ref, caller, dialect, audit, waiting }, wait);
@@ -294,11 +301,4 @@ export class WaitingCreations {
 
 function isReasonToWait(error: unknown): error is StackBusyError | DeferredError {
   return error instanceof StackBusyError || (error instanceof DeferredError && error.mayWait);
-}
-
-/** Why the update was refused, for metrics; null if it was for another reason. */
-function refusalReason(error: unknown): string | null {
-  if (error instanceof DeferredError) return error.reason;
-  if (error instanceof SupersededError) return 'superseded';
-  return error instanceof StackBusyError ? 'busy' : null;
 }

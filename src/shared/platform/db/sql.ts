@@ -39,6 +39,7 @@ export const sql = {
   nothing: tag.type(nothing),
   fragment: tag.fragment,
   binary: tag.binary,
+  identifier: tag.identifier,
   array: tag.array,
   join: tag.join,
   unnest: tag.unnest,

@@ -6,7 +6,7 @@ import { fenceHolds, type LeaseFence } from '../../updates/fence.ts';
 import { isNoPreview } from '../../updates/preview-fragments.ts';
 import type { StoredDocument } from './document-store.ts';
 
-const CheckpointRow = Type.Object({
+export const CheckpointRow = Type.Object({
   id: Type.String(),
   updateId: Nullable(Type.String()),
   sha256: Bytes,
@@ -22,6 +22,12 @@ const CheckpointRow = Type.Object({
   checkedJustNow: Type.Boolean(),
 });
 export type CheckpointRow = Row<typeof CheckpointRow>;
+
+/** The fields of `CheckpointRow`, of the table `checkpoints`. */
+export const checkpointColumns = sql.fragment`
+  id, update_id as "updateId", sha256, size_bytes as "sizeBytes", stored_bytes as "storedBytes", codec,
+  resource_count as "resourceCount", inline_bytes as "inlineBytes", blob_key as "blobKey",
+  damaged_at is not null as damaged, checked_at > now() - interval '1 minute' as "checkedJustNow"`;
 
 const IdRow = Type.Object({ id: Type.String() });
 const BytesRow = Type.Object({ bytes: Type.Integer() });
@@ -64,11 +70,6 @@ export type CheckpointRepository = ReturnType<typeof createCheckpointRepository>
  * results of checks change in a row (`DocumentCheckRepository`).
  */
 export function createCheckpointRepository(db: Queryable) {
-  const columns = sql.fragment`
-    id, update_id as "updateId", sha256, size_bytes as "sizeBytes", stored_bytes as "storedBytes", codec,
-    resource_count as "resourceCount", inline_bytes as "inlineBytes", blob_key as "blobKey",
-    damaged_at is not null as damaged, checked_at > now() - interval '1 minute' as "checkedJustNow"`;
-
   const values = ({ document, resourceCount }: NewCheckpoint) => sql.fragment`
     ${sql.binary(document.sha256)}, ${document.sizeBytes}::bigint, ${document.storedBytes}::bigint, ${document.codec}::text,
     ${resourceCount}::integer, ${document.inlineBytes ? sql.binary(document.inlineBytes) : null}::bytea, ${document.blobKey}::text`;
@@ -95,7 +96,7 @@ export function createCheckpointRepository(db: Queryable) {
   return {
     find: (id: string) =>
       db.maybeOne(sql.prepared('checkpoints_find', CheckpointRow)`
-        /* checkpoints.find */ select ${columns} from checkpoints where id = ${id}`),
+        /* checkpoints.find */ select ${checkpointColumns} from checkpoints where id = ${id}`),
 
     /** Compressed size of the largest state that a compaction of the update's journal reads. */
     findBytesOfUpdate: async (updateId: string): Promise<number> => {

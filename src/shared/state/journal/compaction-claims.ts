@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../platform/logger/logger.ts';
 import type { ReadOnlyMode } from '../../platform/read-only/read-only-mode.ts';
-import type { ClaimedRow, CompactionRepository } from './compaction-repository.ts';
+import type { ClaimedUpdate, CompactionRepository } from './compaction-repository.ts';
 
 /** How long a claim is valid unless renewed, so the longest time that a killed process blocks others. */
 const claimSeconds = 15;
@@ -25,17 +25,17 @@ export class CompactionClaims {
   /**
    * Runs `work` with the update while holding the exclusive claim on its journal. Returns false without running it if another
    * process holds the claim, or there is nothing to claim. `work` returns whether it committed something that ended the claim.
-   * `deletedToo`: also for a deleted stack that can be restored. Throws ReadOnlyError once another site has taken over, as reads can ask for
+   * `deletedToo`: also for a deleted stack that can be restored. `withPage`: see CompactionRepository. Throws ReadOnlyError once another site has taken over, as reads can ask for
    * a compaction.
    */
   async run(
     updateId: string,
-    work: (claimed: ClaimedRow) => Promise<boolean>,
-    { deletedToo = false }: { readonly deletedToo?: boolean } = {},
+    work: (claimed: ClaimedUpdate) => Promise<boolean>,
+    { deletedToo = false, withPage = false }: { readonly deletedToo?: boolean; readonly withPage?: boolean } = {},
   ): Promise<boolean> {
     this.#readOnly.assertNotFenced();
     const claim = randomUUID();
-    const claimed = await this.#compactions.claim(updateId, claim, { seconds: claimSeconds, deletedToo });
+    const claimed = await this.#compactions.claim(updateId, claim, { seconds: claimSeconds, deletedToo, withPage });
     if (!claimed) return false;
     const renewal = setInterval(() => {
       // Losing the claim is harmless: a compaction done without it either fails to commit or has the same result.

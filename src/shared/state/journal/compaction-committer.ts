@@ -2,7 +2,7 @@ import type { Logger } from '../../platform/logger/logger.ts';
 import { clientVersionOf, type UpdateRow } from '../../updates/update-repository.ts';
 import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
 import type { DocumentStore } from '../checkpoints/document-store.ts';
-import type { ClaimedRow, CompactionRepository } from './compaction-repository.ts';
+import type { ClaimedUpdate, CompactionRepository } from './compaction-repository.ts';
 import { describeUnknownKinds } from './journal-fault.ts';
 import type { JournalReplayer, LongestPrefix, ReplayResult } from './replay/journal-replayer.ts';
 import type { ReplayProgress } from './replay/runner/replay-work.ts';
@@ -30,7 +30,7 @@ export class CompactionCommitter {
   }
 
   /** Commits all entries of a running update. Returns whether the commit succeeded. Throws InvalidJournalError. */
-  async commitAll(update: ClaimedRow): Promise<boolean> {
+  async commitAll(update: ClaimedUpdate): Promise<boolean> {
     const manifest = { time: new Date().toISOString(), version: clientVersionOf(update.environment) };
     const commit = async ({ replay, progress, fault }: ReplayResult): Promise<string | null> => {
       if (fault) throw fault;
@@ -40,7 +40,8 @@ export class CompactionCommitter {
         { document: await this.#documents.saveEncoded(document), resourceCount },
       );
     };
-    const checkpointId = await this.#replayer.catchUp(update, commit, { hasSnapshot: update.hasSnapshot });
+    const { document, hasSnapshot, page } = update;
+    const checkpointId = await this.#replayer.catchUp(update, commit, { hasSnapshot, found: { base: document, page } });
     return checkpointId !== null;
   }
 

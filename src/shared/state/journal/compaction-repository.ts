@@ -3,17 +3,54 @@ import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import { onLockedStack } from '../../stacks/stack-repository.ts';
 import { environmentColumn, UpdateRow, updateColumns } from '../../updates/update-repository.ts';
+import { CheckpointRow, checkpointColumns } from '../checkpoints/checkpoint-repository.ts';
+import { pageEntries, pageOf, type ReadPage, toPage } from './journal-repository.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** An update whose journal was just claimed. */
 const ClaimedRow = Type.Object({
   ...UpdateRow.properties,
   environment: Nullable(Type.String()),
-  /** Whether the journal has a snapshot. */
   hasSnapshot: Type.Boolean(),
+  index: Nullable(Type.String()),
+  text: Nullable(Type.String()),
+  /** As in `CheckpointRow`, under names with a prefix: null if there is none. */
+  ...Object.fromEntries(
+    Object.entries(CheckpointRow.properties).map(([name, type]) => [`document ${name}`, Nullable(type)]),
+  ),
 });
-export type ClaimedRow = Row<typeof ClaimedRow>;
+
+/** An update whose journal was just claimed, with what its compaction reads first. */
+export interface ClaimedUpdate extends UpdateRow {
+  readonly environment: string | null;
+  /** Whether the journal has a snapshot. */
+  readonly hasSnapshot: boolean;
+  /** The base of a running update, or the checkpoint of an ended one; null also if the compaction does not need it. */
+  readonly document: CheckpointRow | null;
+  /** All entries of a running update; null if they have to be read in another way. */
+  readonly page: ReadPage | null;
+}
+
+const documentColumns = sql.join(
+  Object.keys(CheckpointRow.properties).map(
+    (name) => sql.fragment`d.${sql.identifier([name])} as ${sql.identifier([`document ${name}`])}`,
+  ),
+  sql.fragment`, `,
+);
+
+function toClaimed({ index, text, ...row }: Row<typeof ClaimedRow>): ClaimedUpdate {
+  const values = row as Record<string, unknown>;
+  const document =
+    values['document id'] === null
+      ? null
+      : (Object.fromEntries(
+          Object.keys(CheckpointRow.properties).map((name) => [name, values[`document ${name}`]]),
+        ) as CheckpointRow);
+  const page = toPage({ index, text });
+  // A claim that waited for an append may know of entries that its page lacks.
+  const isWhole = page.lengths.length === row.entryCount;
+  return { ...row, document, page: isWhole ? { ...page, isLast: true } : null };
+}
 
 /** In the warning of a compaction that skipped entries of an unknown kind; the warning of missing entries is another text. */
 export const unknownKindText = 'this release does not know the kind of';
@@ -54,17 +91,23 @@ export function createCompactionRepository(db: Queryable) {
      * stack was deleted: for good, with `deletedToo` or if it only has to be read back.
      * A claim that expires later than `seconds` from now was made before the database's clock was set back, and is ignored.
      * If it waited for another statement, the row may have the update's checkpoint from before that: a commit over it fails.
+     * `withPage`: also reads the entries of a running update, unless it has a snapshot or many of them.
      * The commit does not wait for the disk: a claim only saves work, and one that a crash of Postgres has undone is claimed again. Call it outside
      * of a transaction, which would not wait either.
      */
-    claim: (
+    claim: async (
       updateId: string,
       claim: string,
-      { deletedToo, seconds }: { readonly seconds: number; readonly deletedToo: boolean },
-    ): Promise<ClaimedRow | null> =>
-      db.maybeOne(sql.prepared('journals_claim_update', ClaimedRow)`
+      {
+        deletedToo,
+        seconds,
+        withPage,
+      }: { readonly seconds: number; readonly deletedToo: boolean; readonly withPage: boolean },
+    ): Promise<ClaimedUpdate | null> => {
+      const row = await db.maybeOne(sql.prepared('journals_claim_update', ClaimedRow)`
         /* journals.claim */
-        with quick as materialized (select set_config('synchronous_commit', 'off', true))
+        with quick as materialized (select set_config('synchronous_commit', 'off', true)),
+        claimed as (
         update journals j set compaction_claim = ${claim}, compaction_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
         from quick, updates u
           join stacks s on s.id = u.stack_id
@@ -73,7 +116,20 @@ export function createCompactionRepository(db: Queryable) {
           and (j.compaction_claimed_until is null or j.compaction_claimed_until <= clock_timestamp()
           or j.compaction_claimed_until > clock_timestamp() + make_interval(secs => ${seconds}))
         returning ${updateColumns}, ${environmentColumn},
-          exists (select 1 from journal_snapshots p where p.update_id = j.update_id) as "hasSnapshot"`),
+          exists (select 1 from journal_snapshots p where p.update_id = j.update_id) as "hasSnapshot"
+        )
+        select c.*, ${documentColumns}, p.index, p.text
+        from claimed c
+          left join lateral (
+            select ${checkpointColumns} from checkpoints
+            where id = case when c.status = 'running' and c."hasPendingEntries" then c."baseCheckpointId"
+              when c.status not in ('not started', 'running') and not c."hasPendingEntries" then c."checkpointId" end
+          ) d on true
+          cross join lateral (${pageOf(sql.fragment`
+            ${withPage}::boolean and c.status = 'running' and c."hasPendingEntries" and not c."hasSnapshot" and c."entryCount" <= ${pageEntries}
+            and update_id = c.id and sequence_id > 0`)}) p`);
+      return row && toClaimed(row);
+    },
 
     renewClaim: (updateId: string, claim: string, seconds: number) =>
       db.query(sql.nothing`

@@ -10,7 +10,7 @@ import type { DocumentReader } from '../checkpoints/document-reader.ts';
 import type { DocumentStore } from '../checkpoints/document-store.ts';
 import { CompactionClaims } from './compaction-claims.ts';
 import { CompactionCommitter, warningOf } from './compaction-committer.ts';
-import type { ClaimedRow, CompactionRepository } from './compaction-repository.ts';
+import type { ClaimedUpdate, CompactionRepository } from './compaction-repository.ts';
 import type { OpenReplays } from './incremental/open-replays.ts';
 import type { JournalRepository } from './journal-repository.ts';
 import type { JournalSnapshots } from './journal-snapshots.ts';
@@ -100,12 +100,13 @@ export class JournalCompactor {
     for (let attempt = 1; attempt <= attempts && performance.now() < deadline; ) {
       let isDone = false;
       // First, because the claim returns the update, and usually no other process has it.
-      const isClaimed = await this.#claims.run(updateId, async (claimed) => {
+      const work = async (claimed: ClaimedUpdate): Promise<boolean> => {
         goal ??= claimed.entryCount;
         const outcome = await this.#compactClaimed(claimed, goal, attempt);
         isDone = outcome === 'done' || outcome === 'needless';
         return outcome === 'done' || outcome === 'committed';
-      });
+      };
+      const isClaimed = await this.#claims.run(updateId, work, { withPage: !this.#replayer.isOpen(updateId) });
       if (isDone) return;
       if (isClaimed) {
         attempt++;
@@ -198,7 +199,7 @@ export class JournalCompactor {
    */
   async rebuild(updateId: string, damagedId: string | null): Promise<boolean> {
     let rebuilt = false;
-    const work = async (claimed: ClaimedRow): Promise<boolean> => {
+    const work = async (claimed: ClaimedUpdate): Promise<boolean> => {
       rebuilt = claimed.checkpointId === damagedId && (await this.#rebuilder.rebuild(claimed));
       return false;
     };
@@ -208,7 +209,7 @@ export class JournalCompactor {
 
   /** `done`: committed, and there is nothing more to do for now. `needless`: there was nothing to do at all. */
   async #compactClaimed(
-    update: ClaimedRow,
+    update: ClaimedUpdate,
     goal: number,
     attempt: number,
   ): Promise<'done' | 'needless' | 'committed' | 'not committed'> {

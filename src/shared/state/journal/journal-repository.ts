@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { type Queryable, type Row, type SqlFragment, sql } from '../../platform/db/sql.ts';
 import { inBatches, packTexts } from '../../platform/db/text-chunks.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import { FenceError, fenceHolds, type LeaseFence, whileFenceHolds } from '../../updates/fence.ts';
@@ -7,10 +7,39 @@ import { type BatchEntry, isLimitable } from './journal-batch.ts';
 import type { JournalPage } from './replay/runner/replay-work.ts';
 
 /** Limits of a page, which is decoded in one event loop tick. */
-const pageEntries = 1_000;
+export const pageEntries = 1_000;
 const pageBytes = 2 * 1024 * 1024;
 
 const PageRow = Type.Object({ index: Nullable(Type.String()), text: Nullable(Type.String()) });
+
+export type ReadPage = JournalPage & { readonly isLast: boolean };
+
+/**
+ * The first of these entries, in order, as one row, because decoding a thousand rows takes several times as long. `where`: in terms of
+ * `journal_entries`.
+ */
+export const pageOf = (where: SqlFragment): SqlFragment => sql.fragment`
+  with next as (
+    select sequence_id, entry from journal_entries where ${where} order by sequence_id limit ${pageEntries}
+  ),
+  measured as (
+    select sequence_id, entry, sum(octet_length(entry)) over (order by sequence_id) - octet_length(entry) as bytes_before from next
+  )
+  select string_agg(sequence_id || ' ' || octet_length(convert_to(entry, 'UTF8')), ' ' order by sequence_id) as index,
+    string_agg(entry, '' order by sequence_id) as text
+  from measured where bytes_before < ${pageBytes}`;
+
+/** The page in a row of `pageOf`. */
+export function toPage(row: Row<typeof PageRow>): ReadPage {
+  const index = row.index?.split(' ').map(Number) ?? [];
+  // Not from Buffer's pool, so that the memory can be transferred to another thread.
+  const text = Buffer.allocUnsafeSlow(Buffer.byteLength(row.text ?? ''));
+  text.write(row.text ?? '');
+  const lengths = index.filter((_, at) => at % 2 === 1);
+  const isLast = lengths.length < pageEntries && text.length < pageBytes;
+  return { sequenceIds: index.filter((_, at) => at % 2 === 0), lengths, text, isLast };
+}
+
 const AppendedRow = Type.Object({
   entryCount: Type.Integer(),
   added: Type.Integer(),
@@ -78,34 +107,12 @@ export function createJournalRepository(db: Queryable) {
       });
     },
 
-    /**
-     * Reads the next entries with a sequenceID above `after`, in order; none at the end. The query returns them as one row, because
-     * decoding a thousand rows takes several times as long.
-     */
-    readPage: async (updateId: string, after: number): Promise<JournalPage & { readonly isLast: boolean }> => {
-      const row = await db.one(sql.prepared('journal_read_page', PageRow)`
-        /* journalEntries.readPage */
-        with next as (
-          select sequence_id, entry from journal_entries where update_id = ${updateId} and sequence_id > ${after}
-          order by sequence_id limit ${pageEntries}
-        ),
-        measured as (
-          select sequence_id, entry, sum(octet_length(entry)) over (order by sequence_id) - octet_length(entry) as bytes_before from next
-        )
-        select string_agg(sequence_id || ' ' || octet_length(convert_to(entry, 'UTF8')), ' ' order by sequence_id) as index,
-          string_agg(entry, '' order by sequence_id) as text
-        from measured where bytes_before < ${pageBytes}`);
-      const index = row.index?.split(' ').map(Number) ?? [];
-      // Not from Buffer's pool, so that the memory can be transferred to another thread.
-      const text = Buffer.allocUnsafeSlow(Buffer.byteLength(row.text ?? ''));
-      text.write(row.text ?? '');
-      const page = {
-        sequenceIds: index.filter((_, at) => at % 2 === 0),
-        lengths: index.filter((_, at) => at % 2 === 1),
-        text,
-      };
-      return { ...page, isLast: page.lengths.length < pageEntries && text.length < pageBytes };
-    },
+    /** Reads the next entries with a sequenceID above `after`, in order; none at the end. */
+    readPage: async (updateId: string, after: number): Promise<ReadPage> =>
+      toPage(
+        await db.one(sql.prepared('journal_read_page', PageRow)`
+          /* journalEntries.readPage */ ${pageOf(sql.fragment`update_id = ${updateId} and sequence_id > ${after}`)}`),
+      ),
 
     /** Yields the entries' texts in order. Holds one page in memory at a time. */
     async *readTexts(updateId: string): AsyncGenerator<string> {

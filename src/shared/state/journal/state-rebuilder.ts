@@ -4,7 +4,7 @@ import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.
 import type { DocumentCopies } from '../checkpoints/document-copies.ts';
 import { findDamage } from '../checkpoints/document-damage.ts';
 import type { DocumentStore } from '../checkpoints/document-store.ts';
-import type { CompactionRepository } from './compaction-repository.ts';
+import type { ClaimedUpdate, CompactionRepository } from './compaction-repository.ts';
 import type { JournalReplayer } from './replay/journal-replayer.ts';
 
 /**
@@ -43,7 +43,7 @@ export class StateRebuilder {
    * not, rebuilds the checkpoint, which the next attempt reads back.
    * Returns whether it was intact and is still the state. Throws an Error if it is still damaged on the third attempt.
    */
-  async readBack(update: UpdateRow, attempt: number): Promise<boolean> {
+  async readBack(update: ClaimedUpdate, attempt: number): Promise<boolean> {
     const hasOwnCheckpoint = update.compactedEntries > 0;
     if (hasOwnCheckpoint && !(await this.#isIntact(update))) {
       if (attempt > 2) {
@@ -82,8 +82,7 @@ export class StateRebuilder {
     return rebuilt !== null;
   }
 
-  async #isIntact({ checkpointId }: UpdateRow): Promise<boolean> {
-    const checkpoint = checkpointId === null ? null : await this.#checkpoints.find(checkpointId);
+  async #isIntact({ document: checkpoint }: ClaimedUpdate): Promise<boolean> {
     if (!checkpoint || !(await findDamage(this.#documents, checkpoint))) return true;
     const proof = await this.#copies.prove(async (documents) => {
       for await (const _ of documents.open(checkpoint));

@@ -5,7 +5,7 @@ import { DocumentMissingError } from '../../checkpoints/document-store.ts';
 import type { ManifestSource } from '../../deployments/write-document.ts';
 import type { OpenReplays, WarmReplay } from '../incremental/open-replays.ts';
 import type { JournalSnapshots } from '../journal-snapshots.ts';
-import { type Applied, type ReplayParts, ReplaySteps } from './replay-steps.ts';
+import { type Applied, type FoundParts, type ReplayParts, ReplaySteps } from './replay-steps.ts';
 import { InvalidJournalError, type OpenReplay, ReplayEndedError } from './runner/replay-runner.ts';
 import { DamagedStartError, type ReplayedDocument, type ReplayProgress } from './runner/replay-work.ts';
 
@@ -24,6 +24,8 @@ export interface ReplayBounds {
   readonly fromBase?: boolean;
   /** False if the journal is known to have no snapshot. */
   readonly hasSnapshot?: boolean;
+  /** What the caller has read already. */
+  readonly found?: FoundParts | undefined;
 }
 
 /** The longest prefix of a journal that yields a valid deployment. */
@@ -52,6 +54,11 @@ export class JournalReplayer {
     this.#snapshots = parts.journalSnapshots;
     this.#steps = new ReplaySteps(parts);
     this.#open = parts.openReplays;
+  }
+
+  /** Whether a replay of the update is kept, or is being made. */
+  isOpen(updateId: string): boolean {
+    return this.#open.has(updateId);
   }
 
   async manifest(updateId: string): Promise<ManifestSource> {
@@ -157,6 +164,7 @@ export class JournalReplayer {
         if (!(error instanceof DamagedStartError) || attempt === attempts) throw error;
         const repaired = await this.#repairStart(update, error);
         if (repaired === 'gone') return null;
+        left = { ...left, found: undefined };
         if (repaired === 'no snapshot') left = { ...left, hasSnapshot: false };
       }
     }
@@ -177,10 +185,10 @@ export class JournalReplayer {
   async #catchUp<T>(
     update: UpdateRow,
     work: (caughtUp: ReplayResult) => Promise<T>,
-    { entries: limit = Number.POSITIVE_INFINITY, fromBase = false, hasSnapshot = true }: ReplayBounds,
+    { entries: limit = Number.POSITIVE_INFINITY, fromBase = false, hasSnapshot = true, found }: ReplayBounds,
   ): Promise<T | null> {
     const usesSnapshot = hasSnapshot && !fromBase;
-    const started = await this.#steps.start(update, { limit, usesSnapshot });
+    const started = await this.#steps.start(update, { limit, usesSnapshot, found });
     if (!started) return null;
     const { replay, page } = started;
     try {

@@ -1,9 +1,9 @@
 import type { UpdateRow } from '../../../updates/update-repository.ts';
-import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
+import type { CheckpointRepository, CheckpointRow } from '../../checkpoints/checkpoint-repository.ts';
 import { isDamage } from '../../checkpoints/document-damage.ts';
 import type { DocumentReader } from '../../checkpoints/document-reader.ts';
 import type { OpenReplays, WarmReplay } from '../incremental/open-replays.ts';
-import type { JournalRepository } from '../journal-repository.ts';
+import type { JournalRepository, ReadPage } from '../journal-repository.ts';
 import type { JournalSnapshotRow } from '../journal-snapshot-repository.ts';
 import type { JournalSnapshots } from '../journal-snapshots.ts';
 import {
@@ -23,7 +23,13 @@ export interface StartedReplay {
   readonly bytes: number;
 }
 
-export type ReadPage = JournalPage & { readonly isLast: boolean };
+/** Parts of a replay that were read before. */
+export interface FoundParts {
+  /** The base of the update; null: it has none, or it is gone. */
+  readonly base: CheckpointRow | null;
+  /** The first page; null: not read. */
+  readonly page: ReadPage | null;
+}
 
 /** Where a replay stopped, and why; no fault if it has applied everything. */
 export interface Applied {
@@ -68,15 +74,26 @@ export class ReplaySteps {
    */
   async start(
     update: UpdateRow,
-    { limit = Number.POSITIVE_INFINITY, usesSnapshot = true, isAhead = false },
+    {
+      limit = Number.POSITIVE_INFINITY,
+      usesSnapshot = true,
+      isAhead = false,
+      found,
+    }: {
+      readonly limit?: number;
+      readonly usesSnapshot?: boolean;
+      readonly isAhead?: boolean;
+      readonly found?: FoundParts | undefined;
+    },
   ): Promise<StartedReplay | null> {
-    const [base, found, pageFromBase] = await Promise.all([
-      update.baseCheckpointId ? this.#checkpoints.find(update.baseCheckpointId) : null,
+    const findBase = () => (update.baseCheckpointId ? this.#checkpoints.find(update.baseCheckpointId) : null);
+    const [base, newest, pageFromBase] = await Promise.all([
+      found ? found.base : findBase(),
       usesSnapshot ? this.#snapshots.find(update.id) : null,
-      usesSnapshot ? null : this.#journal.readPage(update.id, 0),
+      usesSnapshot ? null : (found?.page ?? this.#journal.readPage(update.id, 0)),
     ]);
     if (update.baseCheckpointId && !base) return null;
-    const snapshot = found && found.entries <= limit ? found : null;
+    const snapshot = newest && newest.entries <= limit ? newest : null;
     const bytes = (base?.sizeBytes ?? 0) + (snapshot?.sizeBytes ?? 0);
     if (isAhead && !this.#open.admits(update.id, bytes)) return null;
     // A snapshot has no gaps, so the last sequenceID is the number of its entries.

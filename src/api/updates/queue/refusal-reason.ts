@@ -1,0 +1,10 @@
+import { DeferredError } from '../../../shared/updates/deferred.ts';
+import { StackBusyError } from '../../../shared/updates/update-errors.ts';
+import { SupersededError } from './superseding.ts';
+
+/** Why the update was refused, for metrics; null if it was for another reason. */
+export function refusalReason(error: unknown): string | null {
+  if (error instanceof DeferredError) return error.reason;
+  if (error instanceof SupersededError) return 'superseded';
+  return error instanceof StackBusyError ? 'busy' : null;
+}
