@@ -4,7 +4,6 @@ import type { JobServices } from '../shared/jobs/job-definition.ts';
 import type { Job } from '../shared/jobs/job-list.ts';
 import type { JobQueueView } from '../shared/jobs/job-queue-view.ts';
 import { createIncrementalRequest, createSnapshotRequest } from '../shared/jobs/journal-requests.ts';
-import { StateSizingDispatcher } from '../shared/jobs/state-sizes.ts';
 import { Replica } from '../shared/platform/db/replica/replica.ts';
 import { StateReader } from '../shared/state/state-reader.ts';
 import { StateScans } from './platform/admission/state-scans.ts';
@@ -13,13 +12,11 @@ import { createHealth } from './platform/http/health.ts';
 import { createRequestRates } from './platform/rates/request-rates.ts';
 import { CompactionCalls } from './updates/compaction-calls.ts';
 
-/** Creates the context of an API that sends heavy work to `workers`. Throws ConfigError if the replica's URL is not valid. */
+/** Creates the context of an API that sends heavy work to `dispatcher`. Throws ConfigError if the replica's URL is not valid. */
 export async function createApiContext(
   context: AppContext & { readonly jobQueueView?: JobQueueView },
-  workers: JobDispatcher,
+  dispatcher: JobDispatcher,
 ): Promise<ApiContext> {
-  const dispatcher = new StateSizingDispatcher(workers, context.checkpoints);
-  context.lifecycle.onClose('work', 'measured jobs', () => dispatcher.settle());
   const replica = await openReplica(context);
   const compactions = new CompactionCalls(context, dispatcher);
   const awaitCompaction = compactions.compact.bind(compactions);

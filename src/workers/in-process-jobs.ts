@@ -6,7 +6,7 @@ import { createJobHandlers, dropPayload, jobServicesOf } from './platform/job-ha
 /** Starts the workers of a server that runs its own jobs. Closed with the context. */
 export function startInProcessJobs(context: AppContext): InProcessDispatcher {
   const { config, lifecycle, logger, metrics } = context;
-  const services = jobServicesOf(context, (job, options) => dispatcher.enqueue(job, options));
+  const services = jobServicesOf(context, (job) => dispatcher.enqueue(job));
   const handlers = createJobHandlers(services, context);
   const dispatcher: InProcessDispatcher = new InProcessDispatcher(handlers, {
     concurrency: { small: config.jobs.concurrency, large: config.jobs.largeConcurrency },

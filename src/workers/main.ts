@@ -32,7 +32,7 @@ export async function startWorker(
 export function startClusterJobs(context: ClusterContext): void {
   const { admissions, config, connectWorker, lifecycle, logger, metrics, producer, jobResults } = context;
   const queue = createClusterQueue(context);
-  const services = jobServicesOf(context, (job, options) => queue.enqueue(job, options));
+  const services = jobServicesOf(context, (job) => queue.enqueue(job));
   const workers = startQueueWorkers({
     connect: connectWorker,
     publisher: producer,

@@ -1,5 +1,4 @@
 import type { AppContext } from '../../shared/context.ts';
-import type { DispatchOptions } from '../../shared/jobs/dispatcher.ts';
 import type { JobServices } from '../../shared/jobs/job-definition.ts';
 import {
   checkpointWrite,
@@ -13,7 +12,6 @@ import {
   snapshotJournal,
 } from '../../shared/jobs/job-list.ts';
 import { createSnapshotRequest } from '../../shared/jobs/journal-requests.ts';
-import { withStateBytes } from '../../shared/jobs/state-sizes.ts';
 import type { ByteSource } from '../../shared/platform/bytes/byte-source.ts';
 import type { BodyBuffer, OpenedBody, WriteBody } from '../../shared/platform/payloads/body-buffer.ts';
 import type { BodyEncoding } from '../../shared/platform/payloads/inflate.ts';
@@ -32,18 +30,12 @@ export interface PayloadSource {
 }
 
 /** The services of jobs in a process that runs them. `enqueue`: for the jobs that they ask for. */
-export function jobServicesOf(
-  context: AppContext,
-  enqueue: (job: Job, options: DispatchOptions) => Promise<void>,
-): JobServices {
+export function jobServicesOf(context: AppContext, enqueue: (job: Job) => Promise<void>): JobServices {
   const { stateEdits, compactor, eventWriter, importer, incrementalCompaction, journalWriter, renamer, writer } =
     context;
   return {
     ...{ stateEdits, compactor, eventWriter, importer, incrementalCompaction, journalWriter, renamer, writer },
-    requestSnapshot: createSnapshotRequest(
-      async (job) => enqueue(job, await withStateBytes(job, context.checkpoints)),
-      context.logger,
-    ),
+    requestSnapshot: createSnapshotRequest(enqueue, context.logger),
     requestIncremental: async (updateId) => incrementalCompaction.request(updateId),
   };
 }

@@ -30,7 +30,6 @@ export const checkpointColumns = sql.fragment`
   damaged_at is not null as damaged, checked_at > now() - interval '1 minute' as "checkedJustNow"`;
 
 const IdRow = Type.Object({ id: Type.String() });
-const BytesRow = Type.Object({ bytes: Type.Integer() });
 const CommittedRow = Type.Object({
   id: Type.String(),
   /** See RollbackState.beginWrite. */
@@ -97,15 +96,6 @@ export function createCheckpointRepository(db: Queryable) {
     find: (id: string) =>
       db.maybeOne(sql.prepared('checkpoints_find', CheckpointRow)`
         /* checkpoints.find */ select ${checkpointColumns} from checkpoints where id = ${id}`),
-
-    /** Compressed size of the largest state that a compaction of the update's journal reads. */
-    findBytesOfUpdate: async (updateId: string): Promise<number> => {
-      const row = await db.one(sql.prepared('checkpoints_find_bytes_of_update', BytesRow)`
-        /* checkpoints.findBytesOfUpdate */
-        select coalesce(max(c.stored_bytes), 0) as bytes
-        from updates u join checkpoints c on c.id in (u.base_checkpoint_id, u.checkpoint_id) where u.id = ${updateId}`);
-      return row.bytes;
-    },
 
     /**
      * Commits one write of a running update if its fence still holds: the lease is alive in the same epoch, the sequence number
