@@ -49,10 +49,34 @@ test('a journaled update ends with few statements', async () => {
   expect(names.toSorted()).toEqual(
     [
       ...['journals.claim', 'checkpoints.commitCompaction', 'updates.complete'],
+      // Beside the claim.
+      'updates.find',
       // In the background.
       ...['journals.claim', 'journals.markCompacted'],
     ].toSorted(),
   );
+  expect(await exportedNames(app, stack)).toEqual(['new', 'r0', 'r1']);
+});
+
+/** While no worker takes compactions. */
+async function withoutWorkers(call: () => Promise<TestResponse>): Promise<TestResponse> {
+  const { compactor } = app.context;
+  const compact = compactor.compact.bind(compactor);
+  const { promise: waiting, reject } = Promise.withResolvers<never>();
+  waiting.catch(() => {});
+  compactor.compact = () => waiting;
+  try {
+    return await call();
+  } finally {
+    compactor.compact = compact;
+    reject(new Error('No worker came'));
+  }
+}
+
+test('an update whose entries are all in its state ends without a worker', async () => {
+  const update = await journaledUpdate();
+  await app.context.compactor.compact(update.id);
+  await ok(withoutWorkers(() => complete(app, update)));
   expect(await exportedNames(app, stack)).toEqual(['new', 'r0', 'r1']);
 });
 
@@ -92,24 +116,12 @@ describe('a call with a lease that this process knows and that has ended', () =>
     expect((await send()).json).toEqual(lost);
   });
 
-  /** A known lease does not say that there is nothing to compact any more. */
-  const withoutCompactions = async (call: () => Promise<TestResponse>): Promise<TestResponse> => {
-    const { compactor } = app.context;
-    const compact = compactor.compact.bind(compactor);
-    compactor.compact = () => Promise.reject(new Error('The base is damaged'));
-    try {
-      return await call();
-    } finally {
-      compactor.compact = compact;
-    }
-  };
-
   test.each(['succeeded', 'failed', 'cancelled'])(
     'is told so when it ends as %s what was cancelled',
     async (status) => {
       const update = await journaledUpdate();
       await ok(cancel(app, stack, update));
-      expect((await withoutCompactions(() => complete(app, update, status))).json).toEqual(lost);
+      expect((await withoutWorkers(() => complete(app, update, status))).json).toEqual(lost);
     },
   );
 
@@ -121,7 +133,7 @@ describe('a call with a lease that this process knows and that has ended', () =>
       [update.id],
     );
     await expireUpdate(app.context.db, update.id);
-    const { json } = await withoutCompactions(() => complete(app, update, status));
+    const { json } = await withoutWorkers(() => complete(app, update, status));
     expect(json).toMatchObject({
       code: 403,
       message: expect.stringMatching(/^This update was cancelled: the API token/),
@@ -132,8 +144,8 @@ describe('a call with a lease that this process knows and that has ended', () =>
     const update = await journaledUpdate();
     await app.context.compactor.compact(update.id);
     await query(app, `select complete_update($1, 1, 'succeeded', null, null, false)`, [update.id]);
-    expect((await withoutCompactions(() => complete(app, update))).status).toBe(204);
-    expect((await withoutCompactions(() => complete(app, update, 'failed'))).json).toEqual(lost);
+    expect((await withoutWorkers(() => complete(app, update))).status).toBe(204);
+    expect((await withoutWorkers(() => complete(app, update, 'failed'))).json).toEqual(lost);
   });
 
   test('is repeated without a compaction', async () => {

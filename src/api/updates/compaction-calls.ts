@@ -26,15 +26,29 @@ export function compactSoon({ dispatcher, logger }: ApiContext, updateId: string
   );
 }
 
-/** Compacts the journal of a running update. For one that has ended meanwhile, what prevents that is no error of the caller. */
+/**
+ * Compacts the journal of a running update. What prevents it is no error of the caller if there is nothing left to compact, or the update has
+ * ended meanwhile. `isAssumed`: the caller does not know that there are entries; without any, it waits for no worker.
+ */
 export async function compactRunning(
   { awaitCompaction, updates }: ApiContext,
-  updateId: string,
-  organization: string,
+  {
+    isAssumed,
+    organization,
+    updateId,
+  }: { readonly isAssumed: boolean; readonly organization: string; readonly updateId: string },
 ): Promise<void> {
-  await awaitCompaction(updateId, organization).catch(async (error: unknown) => {
+  const isNeeded = async (): Promise<boolean> => {
     const update = await updates.find(updateId);
-    if (!update || isActive(update.status)) throw error;
+    return update !== null && isActive(update.status) && update.hasPendingEntries;
+  };
+  const compaction = awaitCompaction(updateId, organization);
+  // It may fail while nobody waits for it.
+  compaction.catch(() => {});
+  // At the same time, which is faster than one after the other.
+  if (isAssumed && !(await isNeeded())) return;
+  await compaction.catch(async (error: unknown) => {
+    if (await isNeeded()) throw error;
   });
 }
 

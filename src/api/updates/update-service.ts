@@ -179,11 +179,14 @@ export class UpdateService {
     audit: AuditTrail,
   ): Promise<CompletedUpdate> {
     const { metrics } = this.#context;
+    const { updateId } = lease;
     // A cached lease does not say.
+    let isAssumed = lease.hasPendingEntries === undefined;
     let hasPendingEntries = lease.hasPendingEntries ?? lease.journalVersion > 0;
     let losses: OutputLosses | null | undefined;
     for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
-      if (hasPendingEntries) await compactRunning(this.#context, lease.updateId, organization);
+      if (hasPendingEntries) await compactRunning(this.#context, { isAssumed, organization, updateId });
+      isAssumed = false;
       const completion = await this.#completeOnce(lease, status, losses, audit);
       // More entries were accepted since the compaction: compact again, or they would be missing from the version.
       hasPendingEntries = completion.outcome === 'pending-entries';

@@ -93,6 +93,7 @@ export class LeaseAccess {
       } catch (error) {
         // Compared by code, because the error may come from a worker.
         const isLost = error instanceof AppError && error.code === leaseLostCode;
+        if (isLost) known.forget(request.lease.updateId);
         const isAssumed = assumed.delete(request);
         // Writes do not know why a lease is lost; a call that ends an update does.
         if (isLost ? !access.ended : isAssumed) await admit(request, lookedUp);
