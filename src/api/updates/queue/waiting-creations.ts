@@ -113,6 +113,8 @@ export class WaitingCreations {
     await Promise.allSettled([waiting.informed, preparing]);
     await waiting.informed;
     const creation = await preparing;
+    // `informed` may have taken long.
+    await creation.renew(Number.POSITIVE_INFINITY);
     const wait: Wait = { since: null };
     try {
       return await this.#createPrepared(creation, { ref, caller, dialect, audit, waiting }, wait);
