@@ -33,6 +33,18 @@ test('callers one after another use the same connection, also after a burst', as
   expect(new Set(next).size).toBe(1);
 });
 
+test('while a pool opens its connections, callers do not wait for a slow login', async () => {
+  await using db = await open();
+  const slow = Promise.withResolvers<void>();
+  let checked = 0;
+  db.checkConnections(() => (++checked === 1 ? Promise.resolve() : slow.promise));
+  const opening = db.openConnections();
+  expect(await readPid(db)).toBeGreaterThan(0);
+  slow.resolve();
+  await opening;
+  expect(checked).toBe(poolSize);
+});
+
 describe('a connection stays open', () => {
   test.each([
     ['a statement that Postgres refuses', (on: Queryable) => on.query(sql.nothing`select 1 / 0`)],

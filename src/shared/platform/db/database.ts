@@ -124,9 +124,13 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   });
 }
 
+/** While one login is slow, callers use the connections that are open after this time, in ms. */
+const maxHoldMs = 1_000;
+
 async function openConnections(onConnection: Database['onConnection'], count: number): Promise<void> {
   let open = 0;
   const { promise: allOpen, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, maxHoldMs);
   const hold = async (): Promise<void> => {
     try {
       await onConnection(async () => {
@@ -139,7 +143,7 @@ async function openConnections(onConnection: Database['onConnection'], count: nu
       resolve();
     }
   };
-  await Promise.all(Array.from({ length: count }, hold));
+  await Promise.all(Array.from({ length: count }, hold)).finally(() => clearTimeout(timer));
 }
 
 async function ping(gate: ConnectionGate, pool: ConnectionPool, timeoutMs: number): Promise<void> {
