@@ -4,6 +4,9 @@ import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import type { QuotaOverrides } from './quotas.ts';
 import { countStacks, packVersionBytes } from './storage-repository.ts';
 
+/** Class of the advisory locks for counting stacks, by organization. */
+const countingLock = 91;
+
 const Limit = Nullable(Type.Integer());
 const OverridesRow = Type.Object({
   organization: Type.String(),
@@ -67,12 +70,17 @@ export function createQuotaRepository(db: Queryable) {
         /* quotas.deleteOverrides */ delete from organization_quotas where organization_id = ${organizationId}`),
 
     /**
-     * Allows one transaction at a time to count and add. Take it before any lock on a stack that others see, or as the last lock. Foreign key
-     * checks on the organization, which others may make while they hold a stack, do not wait for it.
+     * Allows one transaction at a time to count and add. Take it before any lock on a stack. Foreign key checks on the organization, which others
+     * may make while they hold a stack, do not wait for it.
      */
     lockOrganization: (organizationId: string) =>
       db.query(sql.nothing`
         /* quotas.lockOrganization */ select id from organizations where id = ${organizationId} for no key update`),
+
+    /** Allows one transaction at a time to count stacks until it commits. Take it as the last lock: its holder waits for nothing. */
+    lockStackCount: (organizationId: string) =>
+      db.query(sql.nothing`
+        /* quotas.lockStackCount */ select pg_advisory_xact_lock(hashtextextended(${organizationId}, ${countingLock}::bigint))`),
 
     /** The transaction waits at most so long for each further lock. */
     limitLockWait: (ms: number) =>

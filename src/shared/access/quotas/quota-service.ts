@@ -81,7 +81,7 @@ export class Quotas {
    */
   async assertMayKeepStack(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
     if (limits.stacks === null) return;
-    await createQuotaRepository(tx).lockOrganization(organization.id);
+    await createQuotaRepository(tx).lockStackCount(organization.id);
     await this.#assertStacks(tx, organization, limits.stacks, 1);
   }
 
