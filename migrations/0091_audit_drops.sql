@@ -20,10 +20,16 @@ begin
       and c.relname < 'audit_events_' || to_char(before, 'YYYY_MM')
     order by c.relname);
   if cardinality(partitions) = 0 then return 0; end if;
-  -- Without waiting: events would queue behind it, and a backup reads the table until its end.
+  -- Without waiting: events would queue behind it, and a backup reads the table until its end. Other months may be vacuumed meanwhile.
   loop
     begin
-      lock table audit_events in access exclusive mode nowait;
+      -- At the end, events may wait for a moment: under load, the table is always in use.
+      perform set_config('lock_timeout', case when attempts_left > 5 then '1' else '100' end, true);
+      lock table only audit_events in access exclusive mode;
+      lock table audit_events_default in access exclusive mode;
+      foreach partition in array partitions loop
+        execute format('lock table public.%I in access exclusive mode', partition);
+      end loop;
       exit;
     exception when lock_not_available then
       attempts_left := attempts_left - 1;
