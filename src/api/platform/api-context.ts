@@ -14,7 +14,7 @@ export interface ApiContext extends AppContext {
   readonly jobServices: JobServices;
   readonly health: ProcessHealth;
   /** Compacts an update's journal before the call continues; see CompactionCalls. */
-  readonly awaitCompaction: (updateId: string, organization?: string) => Promise<void>;
+  readonly awaitCompaction: (updateId: string, organization?: string, baseBytes?: number) => Promise<void>;
   /** Serves reads that may be large; null: the primary does. */
   readonly replica: Replica | null;
   readonly rates: RequestRates;

@@ -1,5 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
-import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
+import type { DispatchOptions, JobDispatcher } from '../../shared/jobs/dispatcher.ts';
 import { compactJournal } from '../../shared/jobs/job-list.ts';
 import { runInOrder } from '../../shared/platform/db/connection-gate.ts';
 import { JobPendingError } from '../../shared/platform/errors/outcome.ts';
@@ -8,6 +8,7 @@ import { QueueUnavailableError } from '../../shared/platform/redis/queue-unavail
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { Lease } from '../platform/http/request.ts';
 
 /**
  * Maximum size of a journal and its base that the API compacts itself when no worker can be reached: in a thread, but in its own
@@ -18,10 +19,11 @@ const maxBaseBytes = 8 * 1024 * 1024;
 
 /**
  * Enqueues compaction of the journal of an ended update. No call waits for that, because the queue may be elsewhere. Only logs a
- * failure: the sweep compacts the journal, too.
+ * failure: the sweep compacts the journal, too. `baseBytes`: stored size of its base, if the caller knows it.
  */
-export function compactSoon({ dispatcher, logger }: ApiContext, updateId: string): void {
-  runInOrder(() => dispatcher.enqueue(compactJournal.create({ updateId }))).catch((error: unknown) =>
+export function compactSoon({ dispatcher, logger }: ApiContext, updateId: string, baseBytes = 0): void {
+  const options = { bytes: baseBytes };
+  runInOrder(() => dispatcher.enqueue(compactJournal.create({ updateId }), options)).catch((error: unknown) =>
     logger.warn({ updateId, err: error }, 'journal left to the background task'),
   );
 }
@@ -32,17 +34,14 @@ export function compactSoon({ dispatcher, logger }: ApiContext, updateId: string
  */
 export async function compactRunning(
   { awaitCompaction, updates }: ApiContext,
-  {
-    isAssumed,
-    organization,
-    updateId,
-  }: { readonly isAssumed: boolean; readonly organization: string; readonly updateId: string },
+  { baseBytes, updateId }: Lease,
+  { isAssumed, organization }: { readonly isAssumed: boolean; readonly organization: string },
 ): Promise<void> {
   const isNeeded = async (): Promise<boolean> => {
     const update = await updates.find(updateId);
     return update !== null && isActive(update.status) && update.hasPendingEntries;
   };
-  const compaction = awaitCompaction(updateId, organization);
+  const compaction = awaitCompaction(updateId, organization, baseBytes);
   // It may fail while nobody waits for it.
   compaction.catch(() => {});
   // At the same time, which is faster than one after the other.
@@ -75,20 +74,22 @@ export class CompactionCalls {
 
   /**
    * Throws InvalidJournalError, UnavailableError if no worker can be reached and the journal is long, and ReadOnlyError once another site has
-   * taken over. `organization`: whose share of the workers it uses, if the caller knows it.
+   * taken over. `organization`: whose share of the workers it uses; `baseBytes`: stored size of the journal's base, for which small writes must not
+   * wait; both if the caller knows them.
    */
-  compact(updateId: string, organization?: string): Promise<void> {
+  compact(updateId: string, organization?: string, baseBytes = 0): Promise<void> {
     const compaction = this.#compactions.get(updateId);
     // Jobs of other processes for the same update are behind the first jobs of others.
-    const begin = (): Promise<void> => this.#begin(updateId, organization ?? updateId);
+    const begin = (): Promise<void> =>
+      this.#begin(updateId, { fairnessKey: organization ?? updateId, bytes: baseBytes });
     if (!compaction) return begin();
     // The running one may have begun before the newest entries arrived.
     compaction.next ??= compaction.running.then(begin, begin);
     return withTimeout(compaction.next, this.#context.config.jobs.waitSeconds * 1000, () => new JobPendingError());
   }
 
-  #begin(updateId: string, fairnessKey: string): Promise<void> {
-    const running = this.#compact(updateId, fairnessKey).finally(() => {
+  #begin(updateId: string, options: DispatchOptions): Promise<void> {
+    const running = this.#compact(updateId, options).finally(() => {
       if (compaction.next === null) this.#compactions.delete(updateId);
     });
     const compaction: Compaction = { running, next: null };
@@ -96,11 +97,10 @@ export class CompactionCalls {
     return running;
   }
 
-  async #compact(updateId: string, fairnessKey: string): Promise<void> {
+  async #compact(updateId: string, options: DispatchOptions): Promise<void> {
     this.#context.readOnly.assertNotFenced();
     try {
-      const options = { onlyWhileReachable: true, fairnessKey };
-      await this.#dispatcher.run(compactJournal.create({ updateId }), options);
+      await this.#dispatcher.run(compactJournal.create({ updateId }), { ...options, onlyWhileReachable: true });
     } catch (error) {
       if (!(error instanceof QueueUnavailableError) || !(await this.#isShort(updateId))) throw error;
       this.#context.logger.warn({ updateId, err: error }, 'journal compacted without a worker');

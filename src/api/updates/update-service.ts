@@ -179,13 +179,12 @@ export class UpdateService {
     audit: AuditTrail,
   ): Promise<CompletedUpdate> {
     const { metrics } = this.#context;
-    const { updateId } = lease;
     // A cached lease does not say.
     let isAssumed = lease.hasPendingEntries === undefined;
     let hasPendingEntries = lease.hasPendingEntries ?? lease.journalVersion > 0;
     let losses: OutputLosses | null | undefined;
     for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
-      if (hasPendingEntries) await compactRunning(this.#context, { isAssumed, organization, updateId });
+      if (hasPendingEntries) await compactRunning(this.#context, lease, { isAssumed, organization });
       isAssumed = false;
       const completion = await this.#completeOnce(lease, status, losses, audit);
       // More entries were accepted since the compaction: compact again, or they would be missing from the version.
@@ -205,7 +204,7 @@ export class UpdateService {
         case 'repeated':
           if (completion.outcome === 'ended') metrics.updatesEnded.labels(completion.kind, status).inc();
           else await this.#assertEndedBy(lease);
-          if (lease.journalVersion > 0) compactSoon(this.#context, lease.updateId);
+          if (lease.journalVersion > 0) compactSoon(this.#context, lease.updateId, lease.baseBytes);
           return { missingEntries: completion.missingEntries };
       }
     }

@@ -59,6 +59,8 @@ export type UpdateRow = Row<typeof UpdateRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
 const ArrivalRow = Type.Object({ arrivalSequence: Type.Integer() });
+/** `baseBytes`: size of its base as it is stored. */
+const UpdateWithBaseRow = Type.Object({ ...UpdateRow.properties, baseBytes: Type.Integer() });
 const TagsRow = Type.Object({ tags: Nullable(Type.String()) });
 const EnvironmentRow = Type.Object({ environment: Nullable(Type.String()) });
 const ExpiryRow = Type.Object({ expiresAt: Timestamp });
@@ -111,8 +113,11 @@ export function createUpdateRepository(db: Queryable) {
 
     /** Also under the names that its stack had: a preview goes on after a rename. Runs on every lease call. */
     findInStack: (id: string, ref: StackRef) =>
-      db.maybeOne(sql.prepared('updates_find_in_stack', UpdateRow)`
-        /* updates.findInStack */ select ${updateColumns} from ${withJournal} where u.id = ${id} and (${isOf(ref)} or ${ofLiveStack}
+      db.maybeOne(sql.prepared('updates_find_in_stack', UpdateWithBaseRow)`
+        /* updates.findInStack */
+        select ${updateColumns},
+          coalesce((select c.stored_bytes from checkpoints c where c.id = u.base_checkpoint_id), 0) as "baseBytes"
+        from ${withJournal} where u.id = ${id} and (${isOf(ref)} or ${ofLiveStack}
           and exists (select 1 from former_stack_names f join organizations o on o.id = f.organization_id where f.stack_id = u.stack_id
             and o.name = ${ref.organization} and f.project_name = ${ref.project} and f.stack_name = ${ref.stack}))`),
 

@@ -67,8 +67,8 @@ export class LeaseAccess {
     if (isLeaseLoss(update.endReason)) throw await revokedLeaseError(this.#context, update, update.endReason);
     const isAlive = update.status === 'running' && !update.expired;
     if (!isAlive && !(route.ended && !isActive(update.status))) throw this.#notValid();
-    const { stackId, epoch, journalVersion, exclusive, dryRun } = update;
-    const lease = { updateId, stackId, epoch, journalVersion, exclusive, dryRun };
+    const { stackId, epoch, journalVersion, exclusive, dryRun, baseBytes } = update;
+    const lease = { updateId, stackId, epoch, journalVersion, exclusive, dryRun, baseBytes };
     this.#known.remember(ref, hash, lease);
     return { ...lease, hasPendingEntries: isAlive && update.hasPendingEntries };
   }

@@ -11,6 +11,7 @@ const leaseOf = (updateId: string): CachedLease => ({
   epoch: 1,
   journalVersion: 1,
   exclusive: true,
+  baseBytes: 0,
   dryRun: false,
 });
 

@@ -89,6 +89,8 @@ export interface CachedLease extends LeaseFence {
   readonly journalVersion: number;
   readonly exclusive: boolean;
   readonly dryRun: boolean;
+  /** Size of the state that its update began with, as it is stored. */
+  readonly baseBytes: number;
 }
 
 /** The lease that admitted an execution-phase call. */

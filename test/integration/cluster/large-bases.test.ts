@@ -1,0 +1,3 @@
+import { runInCluster } from '../../support/cluster-app.ts';
+
+await runInCluster({}, () => import('../large-bases.test.ts'));
