@@ -5,6 +5,7 @@ import { createDueIndexRepository } from '../../src/shared/search/due-index-repo
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
+import { blockedBy, during } from '../support/held-transactions.ts';
 import { create, environment, run } from '../support/output-events.ts';
 import { ask } from '../support/procedures.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -26,11 +27,11 @@ async function consumerOf(stack: TestStack, name: string): Promise<TestStack> {
 
 const reference = (read: string) => ({ name: 'network', type: 'pulumi:pulumi:StackReference', inputs: { name: read } });
 
-async function write(stack: TestStack, resources: Parameters<typeof stateOf>[1]): Promise<void> {
+async function write(stack: TestStack, resources: Parameters<typeof stateOf>[1], isIndexed = true): Promise<void> {
   const update = await startUpdate(app, stack);
   await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: stateOf(stack, resources) }));
   await ok(complete(app, update));
-  await indexAll(app);
+  if (isIndexed) await indexAll(app);
 }
 
 const remove = ({ auth, path }: TestStack) => app.call('DELETE', `${path}?force=false`, { auth });
@@ -89,10 +90,7 @@ test('while a state is not indexed, a rule refuses, or warns, and the search say
   const { auth, organization } = stack;
   await ok(app.call('POST', `/api/stacks/${organization}/apps`, { auth, body: { stackName: 'shop' } }));
   const consumer = { ...stack, project: 'apps', stack: 'shop', path: `/api/stacks/${organization}/apps/shop` };
-  const update = await startUpdate(app, consumer);
-  const body = stateOf(consumer, [reference(`${organization}/proj/dev`)]);
-  await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body }));
-  await ok(complete(app, update));
+  await write(consumer, [reference(`${organization}/proj/dev`)], false);
   await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
   for (const refused of await Promise.all([remove(stack), destroy(stack), rename(stack)])) {
     expect(refused.status).toBe(409);
@@ -112,6 +110,25 @@ test('while a state is not indexed, a rule refuses, or warns, and the search say
   await indexAll(app);
   expect((await waiting).json.message).toContain(`is read by ${organization}/apps/shop: `);
   expect(await search()).toBeNull();
+});
+
+test('a rule counts that is made while the policies of the new update are being read', async () => {
+  const stack = await createStack(app);
+  await indexAll(app);
+  const { auth, organization } = stack;
+  await ok(app.call('POST', `/api/stacks/${organization}/apps`, { auth, body: { stackName: 'shop' } }));
+  const consumer = { ...stack, project: 'apps', stack: 'shop', path: `/api/stacks/${organization}/apps/shop` };
+  await write(consumer, [reference(`${organization}/proj/dev`)], false);
+  await during(app, ['lock table policy_groups in access exclusive mode'], async (session, end) => {
+    const destroyed = destroy(stack);
+    await blockedBy(app, session);
+    const since = performance.now();
+    await until(() => performance.now() - since > 1_500, 'its checks are no longer fresh');
+    await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+    await end('rollback');
+    const { json, status } = await destroyed;
+    expect([status, json.message]).toEqual([409, expect.stringContaining(`may be read by ${organization}/apps/shop`)]);
+  });
 });
 
 test('a rule says that a state cannot be indexed', async () => {
