@@ -1,4 +1,4 @@
-import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
+import { limitLockWait } from '../../shared/platform/db/limit-lock-wait.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { denseSliceBytes, Slices } from '../../shared/platform/slices/slices.ts';
@@ -152,7 +152,7 @@ export async function prepareCreation(
     // Other creations of the organization wait for this one, which can wait for its stack in the queue instead, or try again, as they can.
     if (isCounting || limits.updates !== null) {
       const isRepeated = waitSeconds === 0 || entryId !== null;
-      await createQuotaRepository(tx).limitLockWait(isRepeated ? lockWaitMs.repeated : lockWaitMs.first);
+      await limitLockWait(tx, isRepeated ? lockWaitMs.repeated : lockWaitMs.first);
       const organization = { id: found.organizationId, name: ref.organization };
       await quotas.assertMayAddUpdate(tx, organization, limits).catch(limitsBusy);
       if (isCounting) await lockLimits(tx, found.organizationId).catch(limitsBusy);

@@ -86,7 +86,7 @@ export async function commitStack(
   const { context, organization } = parts;
   for (let attempt = 1; ; attempt++) {
     const keepsIds = attempt <= maxOwnIdAttempts;
-    // Before the transaction, because other stacks of the project would wait for its end.
+    // Before the transaction, because other stacks of a new project would wait for its end.
     const projectId =
       target.head === null ? await context.stacks.ensureProject(organization.id, target.ref.project) : null;
     try {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Type } from 'typebox';
+import { limitLockWait } from '../platform/db/limit-lock-wait.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import type { PermissionSet } from './permissions.ts';
@@ -177,7 +178,7 @@ export function createGrantRepository(db: Queryable) {
     removeOfStack: async (organizationId: string, stackId: string): Promise<void> => {
       await db.query(sql.nothing`
         /* grants.removeOfStack */ delete from grants where organization_id = ${organizationId} and stack_id = ${stackId}`);
-      await db.query(sql.nothing`/* grants.limitLockWait */ set local lock_timeout = '2s'`);
+      await limitLockWait(db, 2_000);
     },
 
     list: (organizationId: string) =>

@@ -1,6 +1,7 @@
 import { serverSource } from '../audit/audit-event.ts';
 import { createAuditRepository } from '../audit/audit-repository.ts';
 import type { Database } from '../platform/db/database.ts';
+import { limitLockWait } from '../platform/db/limit-lock-wait.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import type { StackRow } from '../stacks/stack-repository.ts';
@@ -84,7 +85,7 @@ export async function reclaimExpired(
  */
 export async function expireUpdate(db: Database, updateId: string): Promise<ExpiredUpdate | null> {
   return db.inTransaction(async (tx) => {
-    await createLockedUpdateRepository(tx).limitLockWait(expiryLockMs);
+    await limitLockWait(tx, expiryLockMs);
     const locked = await lockUpdate(tx, updateId);
     return locked?.update.expired ? endExpired(tx, locked) : null;
   });

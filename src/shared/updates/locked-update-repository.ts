@@ -214,10 +214,6 @@ export function createLockedUpdateRepository(tx: Queryable) {
       };
     },
 
-    /** The transaction waits at most so long for each further lock. */
-    limitLockWait: (ms: number) =>
-      tx.query(sql.nothing`/* updates.limitLockWait */ select set_config('lock_timeout', ${String(ms)}, true)`),
-
     /**
      * Ends an active update, releases the stack if the update held it, publishes `stackVersion` and records the entries that its journal lacks.
      * `keepLease`: keeps the hash, so that its holder can be distinguished from others.

@@ -14,9 +14,6 @@ export function createAuditRetentionRepository(db: Queryable) {
       return row.added;
     },
 
-    /** Lets DDL wait for a short time only, because statements queued behind it wait as well. */
-    limitLockWait: () => db.query(sql.nothing`/* auditRetention.limitLockWait */ set local lock_timeout = '2s'`),
-
     /** First days of the current month, of the months ahead, and of the oldest month that is kept for `days`. By the database's clock. */
     readMonths: (ahead: number, days: number) =>
       db.one(sql.rows(Type.Object({ months: Type.Array(Type.String()), keptFrom: Type.String() }))`

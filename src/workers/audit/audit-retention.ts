@@ -1,6 +1,7 @@
 import { createAuditChainRepository } from '../../shared/audit/audit-chain-repository.ts';
 import { listHeads } from '../../shared/audit/verify-audit.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { limitLockWait } from '../../shared/platform/db/limit-lock-wait.ts';
 import { type DeletionParts, deletesPerLook, findDeletionBar, mayGoOnDeleting } from '../platform/store-deletions.ts';
 import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { createAuditExportRepository } from './audit-export-repository.ts';
@@ -10,6 +11,8 @@ import { createAuditRetentionRepository } from './audit-retention-repository.ts'
 const monthsAhead = 3;
 /** Dropped batches that one statement deletes. */
 const batchesAtOnce = 5_000;
+/** Maximum wait of DDL for a lock, in ms: statements queued behind it wait as well. */
+const ddlLockMs = 2_000;
 
 /** Adds the partitions of the next months. Until they exist, events go to the default partition. Returns how many were missing. */
 export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promise<number> {
@@ -18,7 +21,7 @@ export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promis
   for (const month of months) {
     const isAdded = await db.inTransaction(async (tx) => {
       const auditMonths = createAuditRetentionRepository(tx);
-      await auditMonths.limitLockWait();
+      await limitLockWait(tx, ddlLockMs);
       return auditMonths.addPartition(month);
     });
     if (isAdded) added++;
@@ -43,7 +46,7 @@ export async function dropOldAudit(
   const dropped = await db.inTransaction(async (tx) => {
     const auditMonths = createAuditRetentionRepository(tx);
     const exports = createAuditExportRepository(tx);
-    await auditMonths.limitLockWait();
+    await limitLockWait(tx, ddlLockMs);
     const { chainedThrough } = await createAuditChainRepository(tx).lockState();
     if ((await auditMonths.findLastBefore(keptFrom)) > chainedThrough) return 0;
     if (isExported && (await exports.hasUnexportedBefore('blobs', keptFrom))) return 0;

@@ -82,10 +82,6 @@ export function createQuotaRepository(db: Queryable) {
       db.query(sql.nothing`
         /* quotas.lockStackCount */ select pg_advisory_xact_lock(hashtextextended(${organizationId}, ${countingLock}::bigint))`),
 
-    /** The transaction waits at most so long for each further lock. */
-    limitLockWait: (ms: number) =>
-      db.query(sql.nothing`/* quotas.limitLockWait */ select set_config('lock_timeout', ${String(ms)}, true)`),
-
     countStacks: async (organizationId: string): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* quotas.countStacks */ select ${stackCount} as used from organizations o where o.id = ${organizationId}`);

@@ -24,7 +24,7 @@ test.each([
 test.each([
   ['statement timeout', '57014', /^The database took too long/],
   ['lock timeout', '55P03', /^The database took too long/],
-  ['deadlock', '40P01', /^Too many calls change the same at once/],
+  ['deadlock', '40P01', /^Other calls keep changing the same data/],
   ['full disk', '53100', /^The database has no disk space/],
   ['shutdown', '57P01', /^The database is not available/],
 ])('after a %s, a caller learns whether the database is unreachable, busy or full', (_, code, expected) => {

@@ -138,7 +138,7 @@ export function mapDatabaseError(error: unknown): unknown {
 function outageOf(error: unknown, state: string | null): string {
   if (isStatementTimeout(error) || isLockTimeout(error))
     return 'The database took too long, because it is busy or another call holds a lock';
-  if (state?.startsWith('40')) return 'Too many calls change the same at once';
+  if (state?.startsWith('40')) return 'Other calls keep changing the same data';
   if (state?.startsWith('53')) return 'The database has no disk space, memory or connections left at the moment';
   const isBusy = [...faultChain(error)].some(({ name }) => name === 'AcquireTimeoutError');
   return isBusy ? 'Too many calls wait for the database' : 'The database is not available at the moment';

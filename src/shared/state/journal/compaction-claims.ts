@@ -25,8 +25,8 @@ export class CompactionClaims {
   /**
    * Runs `work` with the update while holding the exclusive claim on its journal. Returns false without running it if another
    * process holds the claim, or there is nothing to claim. `work` returns whether it committed something that ended the claim.
-   * `deletedToo`: also for a deleted stack that can be restored. `withPage`: see CompactionRepository. Throws ReadOnlyError once another site has taken over, as reads can ask for
-   * a compaction.
+   * `deletedToo`: also for a deleted stack that can be restored. `withPage`: see CompactionRepository. Throws ReadOnlyError once another
+   * site has taken over, as reads can ask for a compaction.
    */
   async run(
     updateId: string,
