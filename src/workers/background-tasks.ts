@@ -4,7 +4,10 @@ import type { AppContext } from '../shared/context.ts';
 import { createRateCounterRepository } from '../shared/identity/rate-counter-repository.ts';
 import { createExchangeRepository } from '../shared/identity/trust/exchange-repository.ts';
 import { createJobAdmissionRepository } from '../shared/jobs/job-admission-repository.ts';
-import { createBackgroundTaskRepository } from '../shared/platform/background-tasks/background-task-repository.ts';
+import {
+  type BackgroundTaskRepository,
+  createBackgroundTaskRepository,
+} from '../shared/platform/background-tasks/background-task-repository.ts';
 import { createOutcomeRepository } from '../shared/platform/outcomes/outcome-repository.ts';
 import { createUpdateQueueRepository } from '../shared/updates/update-queue-repository.ts';
 import { measureStorage } from './access/measure-storage.ts';
@@ -51,16 +54,15 @@ const uploadPrefixes = ['checkpoints/', 'audit/'];
 /** How many exchanges of id tokens are deleted at once. */
 const exchangesAtOnce = 5_000;
 
-/** Starts the sweeps and the reconcile task. Each runs on its own schedule, in one process at a time. */
-export function startBackgroundTasks(context: AppContext): void {
-  const { blobs, config, db, lifecycle } = context;
+/** The sweeps, the reconcile task, and all else that runs on a schedule of its own. */
+export function listBackgroundTasks(context: AppContext, runs: BackgroundTaskRepository): BackgroundTask[] {
+  const { blobs, config, db } = context;
   const admissions = createJobAdmissionRepository(db);
   const jobResults = createOutcomeRepository(db);
   const failedLookups = createRateCounterRepository(db, 'failedLookups');
   const rateCounters = createRateCounterRepository(db, 'requests');
   const exchanges = createExchangeRepository(db);
   const queue = createUpdateQueueRepository(db);
-  const runs = createBackgroundTaskRepository(db);
   const bundle = bundleOf(config);
   const { format, receiverUrl } = config.audit;
   const receiver =
@@ -72,7 +74,7 @@ export function startBackgroundTasks(context: AppContext): void {
           format,
           outgoing: receiverCalls(receiverUrl, config.outgoingAllow),
         };
-  const tasks: BackgroundTask[] = [
+  return [
     watchClock(runs, context.logger),
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
     { name: 'clip-waits', run: (signal) => clipWaits(context, signal) },
@@ -85,6 +87,8 @@ export function startBackgroundTasks(context: AppContext): void {
     ...(context.mirror ? secondStoreTasks(context, context.mirror) : []),
     {
       name: 'sweep-uploads',
+      // A copy of the database may keep less, and abort uploads of the servers whose bucket it is.
+      deletesByAge: true,
       run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000, uploadPrefixes),
     },
     { name: 'sweep-admissions', deletesByAge: true, run: () => admissions.deleteExpired(admissionLifeSeconds) },
@@ -159,6 +163,13 @@ export function startBackgroundTasks(context: AppContext): void {
     ...(bundle === null ? [] : [keepBundle(context, bundle)]),
     ...(config.reconcile.everySeconds > 0 ? [reconcileInSlices(context, runs)] : []),
   ];
+}
+
+/** Starts all background tasks, each in one process at a time. */
+export function startBackgroundTasks(context: AppContext): void {
+  const { db, lifecycle } = context;
+  const runs = createBackgroundTaskRepository(db);
+  const tasks = listBackgroundTasks(context, runs);
   const names = tasks.map(({ name }) => name);
   // The first one would otherwise begin a series at 1, which is no increase.
   for (const name of names) context.metrics.tasksPostponed.labels(name).inc(0);

@@ -1,5 +1,7 @@
 import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { createBackgroundTaskRepository } from '../../shared/platform/background-tasks/background-task-repository.ts';
+import { mayDeleteByAge } from '../platform/clock-watch.ts';
 
 const organizationsAtOnce = 50;
 
@@ -12,6 +14,7 @@ export async function measureStorage(
   signal?: AbortSignal,
 ): Promise<number> {
   const storage = createStorageRepository(db);
+  const forgetsOld = await mayDeleteByAge(createBackgroundTaskRepository(db));
   let measured = 0;
   // Once each, even if its clock makes it due again.
   const tried: string[] = [];
@@ -23,6 +26,7 @@ export async function measureStorage(
       tried.push(organizationId);
       try {
         await storage.measure(organizationId, signal);
+        if (forgetsOld) await storage.deleteOld(organizationId);
         measured++;
       } catch (error) {
         if (signal?.aborted) return measured;

@@ -116,12 +116,18 @@ export function createStorageRepository(db: Queryable) {
         on conflict (organization_id, day) do update set state_bytes = excluded.state_bytes, journal_bytes = excluded.journal_bytes,
           event_bytes = excluded.event_bytes, measured_at = excluded.measured_at, took_ms = coalesce(${tookMs}::int, o.took_ms)`);
       await db.query(sql.nothing`
+        /* storage.deleteAhead */
+        delete from organization_storage where organization_id = ${organizationId}
+          -- Of a clock that was ahead.
+          and day > (clock_timestamp() at time zone 'UTC')::date`);
+    },
+
+    /** Deletes the measurements of an organization that nothing shows any more. */
+    deleteOld: (organizationId: string) =>
+      db.query(sql.nothing`
         /* storage.deleteOld */
         delete from organization_storage where organization_id = ${organizationId}
-          and (day < (clock_timestamp() at time zone 'UTC')::date - ${keptDays}::int
-            -- Of a clock that was ahead.
-            or day > (clock_timestamp() at time zone 'UTC')::date)`);
-    },
+          and day < (clock_timestamp() at time zone 'UTC')::date - ${keptDays}::int`),
 
     /** The last measurements of all organizations, or of one, after which nothing has changed what they keep. */
     listSettled: (organizationId: string | null) =>
