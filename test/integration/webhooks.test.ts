@@ -7,6 +7,7 @@ import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts'
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { DeliveryAttempts } from '../../src/shared/webhooks/delivery-attempt.ts';
 import { DeliveryLoop } from '../../src/shared/webhooks/delivery-loop.ts';
+import { listEvents } from '../../src/shared/webhooks/webhook-events.ts';
 import { createWebhookRepository } from '../../src/shared/webhooks/webhook-repository.ts';
 import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { deleteOldDeliveries } from '../../src/workers/webhooks/delete-deliveries.ts';
@@ -104,6 +105,42 @@ describe('what is delivered', () => {
     expect(Object.fromEntries(kinds)).toMatchObject({
       ...{ update_started: 'stack_update', preview_started: 'stack_preview', stack_created: 'stack' },
     });
+  });
+
+  const kinds = ['update', 'preview', 'refresh', 'destroy'];
+  const outcomes = { succeeded: 'succeeded', failed: 'failed', cancelled: 'failed' };
+  const ends = kinds.flatMap((kind) =>
+    Object.entries(outcomes).map(([status, outcome]) => ({ kind, status, event: `${kind}_${outcome}` })),
+  );
+
+  test('each event of stacks is one of an end, or of the test above', () => {
+    const others = ['stack_created', 'stack_deleted', 'import_succeeded'];
+    const all = listEvents().flatMap(({ group, name }) => (group === 'stacks' ? [name] : []));
+    expect(all.sort()).toEqual([...new Set([...ends.map(({ event }) => event), ...others])].sort());
+  });
+
+  test.each(ends)('the end of $kind with $status: $event', async ({ event, kind, status }) => {
+    await createHook(app, stack, 'organization', { payloadUrl: hookUrl('/all') });
+    await createHook(app, stack, 'stack', { payloadUrl: hookUrl('/own'), filters: [event] });
+    const others = ends.map((end) => end.event).filter((name) => name !== event);
+    await createHook(app, stack, 'stack', { payloadUrl: hookUrl('/others'), filters: [...new Set(others)] });
+    await runUpdate(kind, status);
+    await deliverDue(app);
+    const got = receiver.received.map(({ body, headers, path }) => {
+      const { kind: of, result, type } = JSON.parse(body);
+      return { path, type, of, result, sent: headers['pulumi-webhook-kind'] };
+    });
+    const sent = kind === 'preview' ? 'stack_preview' : 'stack_update';
+    const started = kind === 'preview' ? 'preview_started' : 'update_started';
+    const end = { type: event, of: kind, result: status, sent };
+    expect(got).toHaveLength(3);
+    expect(got).toEqual(
+      expect.arrayContaining([
+        { path: '/all', type: started, of: kind, result: undefined, sent },
+        { path: '/all', ...end },
+        { path: '/own', ...end },
+      ]),
+    );
   });
 
   test('updates that are cancelled, and those whose lease ends', async () => {
