@@ -121,9 +121,10 @@ describe('what is delivered', () => {
 
   test.each(ends)('the end of $kind with $status: $event', async ({ event, kind, status }) => {
     await createHook(app, stack, 'organization', { payloadUrl: hookUrl('/all') });
-    await createHook(app, stack, 'stack', { payloadUrl: hookUrl('/own'), filters: [event] });
+    await createHook(app, stack, 'stack', { displayName: 'own', payloadUrl: hookUrl('/own'), filters: [event] });
     const others = ends.map((end) => end.event).filter((name) => name !== event);
-    await createHook(app, stack, 'stack', { payloadUrl: hookUrl('/others'), filters: [...new Set(others)] });
+    const filters = [...new Set(others)];
+    await createHook(app, stack, 'stack', { displayName: 'others', payloadUrl: hookUrl('/others'), filters });
     await runUpdate(kind, status);
     await deliverDue(app);
     const got = receiver.received.map(({ body, headers, path }) => {
