@@ -20,6 +20,7 @@ import { createJobHandlers } from '../../src/workers/platform/job-handlers.ts';
 import { startIndexing } from '../../src/workers/search/index-states.ts';
 import { startScrub } from '../../src/workers/state/scrub-loop.ts';
 import { runAdminCommand } from '../support/admin.ts';
+import { changedTables, readTables } from '../support/changed-tables.ts';
 import { query } from '../support/database.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
@@ -115,7 +116,7 @@ test('each command that writes is refused, even before its servers noticed, and 
   const leftover = path.join(app.dataDir, 'blobs/unfinished/leftover.part');
   await writeFile(leftover, 'x');
   await utimes(leftover, 0, 0);
-  const before = await readTables();
+  const before = await readTables(app);
   await whileMarked(async () => {
     for (const command of all) {
       if (commandsOfFencedSite[pathOf(command)] || notRun.includes(pathOf(command))) continue;
@@ -127,7 +128,7 @@ test('each command that writes is refused, even before its servers noticed, and 
   });
   expect(accepted).toEqual([]);
   // None has prepared a store or noted its master key before it asked.
-  expect(await changedTables(before)).toEqual(['audit_events', 'installation']);
+  expect(await changedTables(app, before)).toEqual(['audit_events', 'installation']);
   expect(await readFile(leftover, 'utf8')).toBe('x');
   await fence();
   expect(await run(['admin', 'deactivate-user', 'x'])).toMatchObject({
@@ -170,7 +171,7 @@ test('commands that only look record nothing, and lock nobody', async () => {
   await writeFile(path.join(folder, '.pulumi/stacks/proj/other.json'), JSON.stringify(state));
   await query(app, `update updates set expires_at = now() - interval '1 hour' where status = 'running'`);
   await fence();
-  const before = await readTables();
+  const before = await readTables(app);
   const preview = ['admin', 'token', 'max-days', '7', '--organization', organization, '--preview'];
   expect(await run(preview)).toEqual({ code: 0, stderr: '' });
   const { code, stderr } = await run([
@@ -183,7 +184,7 @@ test('commands that only look record nothing, and lock nobody', async () => {
   ]);
   // The stack is not here.
   expect([code, stderr]).toEqual([1, expect.not.stringContaining('holdfast:')]);
-  expect(await changedTables(before)).toEqual([]);
+  expect(await changedTables(app, before)).toEqual([]);
   await unfence();
 });
 
@@ -284,27 +285,6 @@ test('no task begins, and no document is scrubbed', async () => {
   expect(fenced.done).toEqual([]);
 });
 
-/** Tables whose rows are others than before. */
-async function changedTables(before: ReadonlyMap<string, string>): Promise<string[]> {
-  const now = await readTables();
-  return [...now]
-    .flatMap(([name, rows]) => (rows === before.get(name) ? [] : [name.replace(/_\d{4}_\d\d$/, '')]))
-    .sort();
-}
-
-async function readTables(): Promise<Map<string, string>> {
-  const names = await query<{ name: string }>(
-    app,
-    "select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace",
-  );
-  const counts = names.map(
-    ({ name }) =>
-      `select '${name}' as name, count(*) || ' ' || coalesce(max(xmin::text::bigint), 0) as rows from "${name}"`,
-  );
-  const rows = await query<{ name: string; rows: string }>(app, counts.join(' union all '));
-  return new Map(rows.map((each) => [each.name, each.rows]));
-}
-
 test('what runs in the background writes nothing but that its process is alive', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack);
@@ -318,14 +298,14 @@ test('what runs in the background writes nothing but that its process is alive',
     startWebhooks(context, 'all');
   };
   const [fenced, own] = [contextOf(true), contextOf(false)];
-  const before = await readTables();
+  const before = await readTables(app);
   run(fenced);
   // About five rounds of all tasks, and one of the scrub.
   await until(() => fenced.context.readOnly.asked >= 200, 'all work has asked');
-  expect(await changedTables(before)).toEqual(['processes']);
+  expect(await changedTables(app, before)).toEqual(['processes']);
   run(own);
   await until(async () => {
-    const changed = await changedTables(before);
+    const changed = await changedTables(app, before);
     return changed.includes('maintenance_runs') && changed.includes('state_indexes');
   }, 'the other site works');
 });

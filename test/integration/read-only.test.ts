@@ -1,20 +1,22 @@
 import { randomUUID } from 'node:crypto';
+import { request } from 'node:http';
 import { beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { ProcedureMeta } from '../../src/api/access/procedures/trpc.ts';
 import { appRouter } from '../../src/api/router.ts';
 import { checkForRollback } from '../../src/shared/updates/rollback-detection/rollback-monitor.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { browserOf, PageBrowser, setPassword } from '../support/browser.ts';
-import { query } from '../support/database.ts';
+import { changedTables, readTables } from '../support/changed-tables.ts';
+import { holdInserts, query } from '../support/database.ts';
 import { type Person, person } from '../support/grants.ts';
 import { pages } from '../support/page-routes.ts';
 import { PolicyCalls, pathOf } from '../support/policy-packs.ts';
 import { procedureTable } from '../support/procedure-table.ts';
-import { ask, command } from '../support/procedures.ts';
+import { ask, command, type ProcedureResult } from '../support/procedures.ts';
 import { bodySampleOf, listRoutes } from '../support/routes.ts';
 import { provisioningToken } from '../support/scim.ts';
 import { deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { testApp } from '../support/test-app.ts';
+import { cliAccept, testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 
 const S = '/api/stacks/:organization/:project/:stack';
@@ -51,6 +53,13 @@ const goingOn = [
 ];
 const mutationsGoingOn = ['updates.cancel', 'updates.drain', 'secrets.reveal', 'audit.export'];
 
+/** What goes on at a site that another one has replaced. */
+const goingOnFenced = goingOn.filter((route) => !/^\w+ \/(api|scim)\//.test(route));
+/** Queries that are recorded. */
+const queriesRefused = ['versions.text'];
+/** What changes while people sign in and out. */
+const signInTables = ['audit_events', 'sessions', 'sign_in_attempts', 'sign_in_flows', 'sign_in_paces'];
+
 const app = testApp();
 let owner: Person;
 let stack: TestStack;
@@ -83,7 +92,7 @@ async function turn(...words: string[]): Promise<string> {
   return stdout;
 }
 
-async function callRoute(route: string) {
+async function callRoute(route: string, lease = 'update-token none') {
   const [method, pattern] = route.split(' ') as [string, string];
   if (route === 'PUT /policy-packs/:versionId') return app.call(method, archivePath, { body: 'x', accept: null });
   const url = pattern
@@ -101,11 +110,70 @@ async function callRoute(route: string) {
   const isOfLease =
     pattern.startsWith('/api/stacks/') &&
     /\/(complete|renew_lease|checkpoint\w*|journalentries|events\/batch)$/.test(pattern);
-  const auth = url.startsWith('/scim/') ? provisioning : isOfLease ? 'update-token none' : owner.auth;
+  const auth = url.startsWith('/scim/') ? provisioning : isOfLease ? lease : owner.auth;
   // A body that the call refuses later: what goes on must change nothing here.
   const body = method === 'DELETE' ? {} : { body: goingOn.includes(route) ? 'x' : bodySampleOf(pattern) };
   return app.call(method, url, { auth, ...body });
 }
+
+const { procedures } = appRouter._def as unknown as {
+  procedures: Record<string, { _def: { meta?: ProcedureMeta; type: string } }>;
+};
+
+/** What a call of each procedure has led to. */
+async function callProcedures(): Promise<[string, ProcedureResult][]> {
+  const place = { organization: 'acme', project: 'proj', stack: 'dev' };
+  const results: [string, ProcedureResult][] = [];
+  for (const [name, { _def }] of Object.entries(procedures)) {
+    if (!procedureTable[name]) continue;
+    const { input: given = {} } = procedureTable[name] ?? {};
+    const input = { ...place, ...(typeof given === 'function' ? given(place) : given) };
+    results.push([name, await (_def.type === 'query' ? ask : command)(app, owner.token, name, input)]);
+  }
+  return results;
+}
+
+const fenced = 'another site has taken over';
+
+/** Lets the app know, while `run` runs, that another site has taken over. */
+async function whileFenced(run: () => Promise<void>): Promise<void> {
+  await query(app, 'update installation set fenced_since = now()');
+  await checkForRollback(app.context);
+  try {
+    await run();
+  } finally {
+    await query(app, 'update installation set fenced_since = null');
+    await checkForRollback(app.context);
+  }
+}
+
+test('a walk over all routes of a site that was replaced: all writes are refused, but people sign in and out', async () => {
+  const routes = listRoutes(app.app).filter((route) => !/^(GET|HEAD|OPTIONS) /.test(route));
+  expect(goingOnFenced).not.toEqual(goingOn);
+  await whileFenced(async () => {
+    const before = await readTables(app);
+    const wrong: object[] = [];
+    for (const route of routes) {
+      const { status, text } = await callRoute(route, update.lease);
+      if ((status === 503 && text.includes(fenced)) === goingOnFenced.includes(route))
+        wrong.push({ route, status, text });
+    }
+    expect(wrong).toEqual([]);
+    expect(await changedTables(app, before)).toEqual(signInTables);
+  });
+});
+
+test('a walk over all procedures of such a site: all mutations are refused, and only queries that are recorded', async () => {
+  await whileFenced(async () => {
+    const before = await readTables(app);
+    const refused: string[] = [];
+    for (const [name, { error, status }] of await callProcedures())
+      if (status === 503 && error?.kind === 'read-only' && error.message.includes(fenced)) refused.push(name);
+    const mutations = Object.entries(procedures).filter(([, { _def }]) => _def.type === 'mutation');
+    expect(refused.sort()).toEqual([...mutations.map(([name]) => name), ...queriesRefused].sort());
+    expect(await changedTables(app, before)).toEqual([]);
+  });
+});
 
 test('a walk over all routes: everything that may change something is refused with the reason, but for a short list', async () => {
   const routes = listRoutes(app.app).filter((route) => !/^(GET|HEAD|OPTIONS) /.test(route));
@@ -121,17 +189,9 @@ test('a walk over all routes: everything that may change something is refused wi
 });
 
 test('a walk over all procedures: mutations are refused with the reason, but for a short list, and queries go on', async () => {
-  const { procedures } = appRouter._def as unknown as {
-    procedures: Record<string, { _def: { meta?: ProcedureMeta; type: string } }>;
-  };
-  const named = Object.entries(procedures).filter(([name]) => procedureTable[name]);
   const wrong: object[] = [];
-  const place = { organization: 'acme', project: 'proj', stack: 'dev' };
-  for (const [name, { _def }] of named) {
-    const { input: given = {} } = procedureTable[name] ?? {};
-    const input = { ...place, ...(typeof given === 'function' ? given(place) : given) };
-    const isQuery = _def.type === 'query';
-    const { error, status } = await (isQuery ? ask : command)(app, owner.token, name, input);
+  for (const [name, { error, status }] of await callProcedures()) {
+    const isQuery = procedures[name]?._def.type === 'query';
     const isRefused = status === 503 && error?.kind === 'read-only' && error.message.includes(reason);
     if (isRefused === (isQuery || mutationsGoingOn.includes(name))) wrong.push({ name, status, error });
   }
@@ -189,6 +249,43 @@ test('a call that waits for its stack is refused when its turn comes, and switch
     { isReadOnly: true, reason: 'second' },
     { isReadOnly: false },
   ]);
+});
+
+/** Calls over the network, where a connection can end without a response. Returns the status of the response; null: there was none. */
+function send(url: string, headers: Readonly<Record<string, string>>, body: string): Promise<number | null> {
+  return new Promise((resolve) => {
+    const sent = request(url, { method: 'POST', headers, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? null);
+    });
+    sent.on('error', () => resolve(null));
+    sent.end(body);
+  });
+}
+
+test('what was on its way when a site learns that it was replaced is not acknowledged, in no part of the API', async () => {
+  const url = await app.app.listen({ host: '127.0.0.1', port: 0 });
+  const browser = await browserOf(app, (await person(app, 'acme', 'viewer')).login);
+  const json = { 'content-type': 'application/json', authorization: stack.auth };
+  const form = {
+    ...{ host: 'localhost:9090', origin: 'http://localhost:9090', 'sec-fetch-site': 'same-origin' },
+    ...{ 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html' },
+    cookie: [...browser.cookies].map((each) => each.join('=')).join('; '),
+  };
+  await using gate = await holdInserts(app, 'audit_events');
+  const calls = [
+    send(`${url}${stack.path}/tags`, { ...json, accept: cliAccept }, '{"name":"zone","value":"eu"}'),
+    send(`${url}/trpc/teams.create`, json, `{"organization":"acme","name":"${randomUUID()}"}`),
+    send(`${url}/account/leave`, form, 'organization=acme'),
+  ];
+  await gate.reached(calls.length);
+  await whileFenced(async () => {
+    await gate.release();
+    expect(await Promise.all(calls)).toEqual([null, 503, null]);
+  });
+  // They are the ones that have changed something.
+  const members = `select 1 from memberships m join users u on u.id = m.user_id where u.login like 'viewer-%'`;
+  expect([await query(app, members), await query(app, 'select 1 from teams')]).toEqual([[], [{ '?column?': 1 }]]);
 });
 
 async function sinceText(): Promise<string> {

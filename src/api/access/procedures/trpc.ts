@@ -52,12 +52,15 @@ const observed = t.procedure
       ctx.request.log.error({ err: causeOf(result.error) }, 'procedure failed');
     return result;
   })
-  .use(({ ctx, meta, next, type }) => {
-    if (type === 'mutation') {
-      if (meta?.whileReadOnly === undefined) ctx.services.readOnly.assertOff();
-      else ctx.services.readOnly.assertNotFenced();
-    }
-    return next();
+  .use(async ({ ctx, meta, next, type }) => {
+    const { readOnly } = ctx.services;
+    if (type !== 'mutation') return next();
+    if (meta?.whileReadOnly === undefined) readOnly.assertOff();
+    else readOnly.assertNotFenced();
+    const result = await next();
+    // What was on its way when this process learned of another site is not acknowledged.
+    readOnly.assertNotFenced();
+    return result;
   });
 
 const ofUser = { kind: 'user' } as const;

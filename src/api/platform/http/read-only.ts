@@ -16,10 +16,8 @@ const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 export function registerReadOnly(app: FastifyInstance, { readOnly }: Services): void {
   // After the hooks for access, which are registered later: strangers do not learn the reason.
   app.addHook('preParsing', (request, _reply, payload, done) => {
-    const { access, whileReadOnly } = request.routeOptions.config;
-    const goesOn = access?.kind === 'lease' || access?.kind === 'procedures' || whileReadOnly !== undefined;
     if (!readingMethods.has(request.method)) {
-      if (!goesOn) readOnly.assertOff();
+      if (!goesOn(request)) readOnly.assertOff();
       else if (isOfProtocol(request)) readOnly.assertNotFenced();
     }
     done(null, payload);
@@ -27,9 +25,14 @@ export function registerReadOnly(app: FastifyInstance, { readOnly }: Services): 
   // What was on its way when this process learned of the other site is not acknowledged: the client takes the outcome as unknown.
   app.addHook('onSend', (request, reply, _payload, done) => {
     const isWrite = !readingMethods.has(request.method) && reply.statusCode < 400;
-    if (readOnly.isFenced && isWrite && isOfProtocol(request)) reply.raw.destroy();
+    if (readOnly.isFenced && isWrite && (isOfProtocol(request) || !goesOn(request))) reply.raw.destroy();
     done();
   });
+}
+
+function goesOn(request: FastifyRequest): boolean {
+  const { access, whileReadOnly } = request.routeOptions.config;
+  return access?.kind === 'lease' || access?.kind === 'procedures' || whileReadOnly !== undefined;
 }
 
 function isOfProtocol(request: FastifyRequest): boolean {
