@@ -47,7 +47,7 @@ function common(
   } as const;
 }
 
-/** The errors of a call with a body. */
+/** Error statuses of a call with a body. */
 const ofBody = [409, 415];
 const consumes = ['application/json', scimType];
 

@@ -15,8 +15,8 @@ export interface Services {
 }
 
 /**
- * Signing in with a link. Its secret is in the fragment of the address, so that no log and no preview of the link gets it, and only the click on
- * the page uses it up.
+ * Signing in with a link. Its secret is in the fragment of the address, so no log and no preview of the link gets it. Only the click on the
+ * page uses the link up.
  */
 export function registerSignInLinkRoutes(app: RouteScope, { config, signInLinks }: Services): void {
   app.get(

@@ -75,7 +75,7 @@ export class ConnectionLimits {
       return false;
     }
     this.#refusing++;
-    // Discard what it sends for a moment: closing with unread bytes would reset the connection before the client reads the response.
+    // Discards input for a moment: closing with unread bytes would reset the connection before the client reads the response.
     const timer = setTimeout(() => socket.destroy(), responseMs);
     socket.once('close', () => {
       clearTimeout(timer);
