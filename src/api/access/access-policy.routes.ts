@@ -16,7 +16,7 @@ const tags = ['access'];
 const path = '/api/orgs/:organization/access-policy';
 const manage = { kind: 'organization', permission: 'manage' } as const;
 
-/** What roles of an organization may do, for its admins. */
+/** The permissions of an organization's roles, for its admins. */
 export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: Services): void {
   app.get(
     path,

@@ -75,7 +75,7 @@ export async function grantToTeams(
   );
 }
 
-/** Throws ForbiddenError unless the caller has what the teams are given. */
+/** Throws ForbiddenError unless the caller has the permissions that the teams get. */
 function assertHolds(access: LockedAccess, ref: StackRef, tags: Tags): void {
   const held = permissionsOn(access, { ...ref, tags });
   const missing = given.find((permission) => !permits(held, permission));

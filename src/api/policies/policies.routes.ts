@@ -20,7 +20,7 @@ export interface Services {
 
 const tags = ['policies'];
 const read = { access: { kind: 'organization', permission: 'read' }, rate: 'repeated' } as const;
-/** A pack is a program that runs on the machine of every user who updates a stack. */
+/** Only admins may manage packs: a pack is a program that runs on the machine of every user who updates a stack. */
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 const versionPath = `${policyPacksPath}/:pack/versions/:versionTag`;
 

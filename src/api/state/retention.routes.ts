@@ -17,7 +17,7 @@ const pinPath = `${stackPath}/versions/:stackVersion/pin`;
 const manage = { access: { kind: 'stack', permission: 'manage' }, rate: 'held' } as const;
 const write = { access: { kind: 'stack', permission: 'write' }, rate: 'held' } as const;
 
-/** What rules about retention must not delete: stacks under a legal hold, and pinned versions. */
+/** Exemptions from the rules about retention: stacks under a legal hold, and pinned versions. */
 export function registerRetentionRoutes(app: RouteScope, services: Services): void {
   getHold(app, services);
   setHold(app, services);

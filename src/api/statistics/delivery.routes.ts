@@ -11,7 +11,7 @@ export interface Services {
 
 const defaultDays = 30;
 
-/** What an organization delivers. */
+/** The delivery metrics of an organization. */
 export function registerDeliveryRoutes(app: RouteScope, { deliveryQueries }: Services): void {
   app.get(
     '/api/orgs/:organization/delivery',

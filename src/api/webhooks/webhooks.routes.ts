@@ -29,7 +29,7 @@ export interface Services {
 
 const tags = ['webhooks'];
 
-/** The routes of an organization's and of a stack's webhooks, which are alike. */
+/** The routes of organizations' and of stacks' webhooks, which are alike. */
 const webhookRoutes = [
   {
     path: '/api/orgs/:organization/hooks',
