@@ -17,7 +17,7 @@ import {
 } from './grants.schemas.ts';
 import type { StackAccessService } from './stack-access-service.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly grants: GrantService;
   readonly stackAccess: StackAccessService;

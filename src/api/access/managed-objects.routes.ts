@@ -9,7 +9,7 @@ import {
   ManagedObjectsQuery,
 } from './managed-objects.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly managedObjects: ManagedObjectService;
 }

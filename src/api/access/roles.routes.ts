@@ -20,7 +20,7 @@ import {
   UpdateRoleRequest,
 } from './roles.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly roles: RoleService;
 }

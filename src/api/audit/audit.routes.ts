@@ -20,7 +20,7 @@ import {
 } from './audit.schemas.ts';
 import type { AuditQuery, AuditService } from './audit-service.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly audit: AuditService;
 }

@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import type { EmbedService, RenderedEmbed } from './embed-service.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly embeds: EmbedService;
 }

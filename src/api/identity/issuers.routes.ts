@@ -19,7 +19,7 @@ import {
   UpdateIssuerRequest,
 } from './issuers.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly issuers: IssuerService;
 }

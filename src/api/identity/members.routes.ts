@@ -15,7 +15,7 @@ import {
   MembersResponse,
 } from './members.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly members: MemberService;
 }

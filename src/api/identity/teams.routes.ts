@@ -17,7 +17,7 @@ import {
   UpdateTeamRequest,
 } from './teams.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly teams: TeamService;
 }

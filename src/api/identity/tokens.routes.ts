@@ -14,7 +14,7 @@ import {
   RotateTokenResponse,
 } from './tokens.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly tokens: TokenService;
 }

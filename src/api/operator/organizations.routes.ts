@@ -12,7 +12,7 @@ import {
 } from './operator.schemas.ts';
 import type { OrganizationDirectory } from './organization-directory.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly organizationDirectory: OrganizationDirectory;
 }

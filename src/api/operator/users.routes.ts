@@ -11,7 +11,7 @@ import {
 } from './operator.schemas.ts';
 import type { ListedPersonRow, UserDirectory } from './user-directory.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly userDirectory: UserDirectory;
 }

@@ -13,7 +13,7 @@ import {
 } from './policies.schemas.ts';
 import type { PolicyPackService } from './policy-pack-service.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly policyPacks: PolicyPackService;
 }

@@ -11,7 +11,7 @@ import type { AddressQuery } from './archive-urls.ts';
 import { ArchiveParams, ArchiveQuery } from './policies.schemas.ts';
 import type { PolicyPackService } from './policy-pack-service.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly config: Config;
   readonly policyPacks: PolicyPackService;

@@ -14,7 +14,7 @@ import {
 } from './policies.schemas.ts';
 import type { PolicyGroupService } from './policy-group-service.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly policyGroups: PolicyGroupService;
 }

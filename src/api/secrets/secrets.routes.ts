@@ -19,7 +19,7 @@ import {
   LogDecryptionRequest,
 } from './secrets.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services extends BodyParts {
   readonly secrets: SecretService;
 }

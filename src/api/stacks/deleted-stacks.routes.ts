@@ -11,7 +11,7 @@ import {
 } from './deleted-stacks.schemas.ts';
 import type { DeletedStacks } from './deleted-stacks.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly deletedStacks: DeletedStacks;
 }

@@ -40,7 +40,7 @@ import {
   StackResponse,
 } from './stacks.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services extends BodyParts {
   readonly policyPacks: PolicyPackService;
   readonly renaming: StackRenaming;

@@ -6,7 +6,7 @@ import { noSuchVersion } from './no-such-version.ts';
 import { LegalHoldResponse, SetLegalHoldRequest } from './retention.schemas.ts';
 import type { RetentionService } from './retention-service.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly retention: RetentionService;
 }

@@ -26,7 +26,7 @@ import {
   QueueQuery,
 } from './updates.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly policyPacks: PolicyPackService;
   readonly waitingCreations: WaitingCreations;

@@ -13,7 +13,7 @@ import {
   PreviewsQuery,
 } from './updates.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly history: HistoryService;
   readonly stacks: { get(ref: StackParams): Promise<{ readonly id: string }> };

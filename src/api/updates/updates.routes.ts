@@ -25,7 +25,7 @@ import {
   StartUpdateResponse,
 } from './updates.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly history: HistoryService;
   readonly updates: UpdateService;

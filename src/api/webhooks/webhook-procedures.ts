@@ -8,7 +8,7 @@ import type { Caller } from '../platform/http/request.ts';
 import { revisionOfWebhook } from './webhook-edit.ts';
 import type { DeliveryRow, LoggedDeliveryRow, WebhookOwner, WebhookRow, WebhookService } from './webhook-service.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly webhooks: WebhookService;
 }

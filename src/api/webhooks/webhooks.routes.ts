@@ -22,7 +22,7 @@ import {
   WebhookResponse,
 } from './webhooks.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly webhooks: WebhookService;
 }

@@ -281,7 +281,7 @@ async function compare(
   return present ? { action: 'change', ...about, present } : { action: 'create', ...about };
 }
 
-/** An admin who is removed last, because an organization always has an admin. */
+/** Describes changes that would leave the organization without an admin. */
 function lastAdmin({ objects }: PresentState, changes: readonly Change[]): string[] {
   const members = changes.filter(({ kind, present }) => kind === 'Member' && present?.spec['role'] === 'admin');
   if (members.length === 0) return [];

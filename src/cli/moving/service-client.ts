@@ -22,7 +22,7 @@ export function isRefusal(error: unknown): boolean {
   return error instanceof SourceLacksError || error instanceof SourceRefusedError;
 }
 
-/** The condition that ends the refusal of a stack whose newest version the source refuses. */
+/** The version that a later pass needs for a stack whose newest version the source refuses. */
 export const orNewerVersion = 'this version, or a newer one, which `pulumi stack import` makes in the source';
 
 /** Before the first response, the address is more likely wrong than the service busy. */

@@ -70,7 +70,7 @@ export class ServiceSource implements MovingSource {
         ...this.#stateAt(path, newest === undefined ? 'export' : `export/${newest.stackVersion}`),
         modifiedAt: new Date(),
       },
-      // The state of the first update would otherwise count as the state before it.
+      // While the first update runs, its state would count as the state before it.
       mayHaveUnrecordedState: newest === undefined && !isBusy,
       ...{ history: updates, order, previews, notes, gaps, fault: null, isBusy },
       tags: async () => (await this.#read(answers.stack, path)).tags ?? {},

@@ -8,7 +8,7 @@ import { renderSignInLinkPage } from './pages/sign-in-link-page.ts';
 import { describedForm, describedPage, pageTags, sendPage } from './send-page.ts';
 import type { SignInLinkService } from './sign-in-link-service.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly config: Config;
   readonly signInLinks: SignInLinkService;

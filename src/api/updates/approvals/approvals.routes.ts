@@ -14,7 +14,7 @@ import {
   ListApprovalsResponse,
 } from './approvals.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly approvals: ApprovalService;
   readonly changeLimits: DrainService;

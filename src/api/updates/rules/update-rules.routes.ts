@@ -17,7 +17,7 @@ import {
   UpdateRuleResponse,
 } from './update-rules.schemas.ts';
 
-/** What the routes call. */
+/** The services that the routes call. */
 export interface Services {
   readonly ruleQueries: Pick<RuleQueries, 'estimate'>;
   readonly updateRules: UpdateRuleService;
