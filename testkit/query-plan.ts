@@ -14,7 +14,7 @@ export interface PlanNode {
 
 /** The cost of a statement, independent of the load of the machine. */
 export interface PlanCost {
-  /** Rows that scans of tables and indexes read, including those that a filter removed. */
+  /** Rows that scans of tables and indexes read, including filtered rows. */
   readonly read: number;
   /** Rows that the statement returned. */
   readonly returned: number;

@@ -65,8 +65,8 @@ export class OrganizationDirectory {
   async delete(caller: Caller, name: string, audit: AuditTrail): Promise<void> {
     const { db } = this.#context;
     const emptyId = await db.inTransaction((tx) => lockEmpty(tx, caller, name));
-    // Deleted in batches, because the transaction that deletes the organization cannot delete so many: ended tokens of CI runs, and
-    // millions of webhook events.
+    // Deleted in batches, because ended tokens of CI runs and millions of webhook events are too many for the transaction that deletes the
+    // organization.
     const tokens = createTokenRepository(db);
     while ((await tokens.deleteEndedOfRuns(emptyId, tokensAtOnce)) === tokensAtOnce);
     const events = createWebhookEventRepository(db);

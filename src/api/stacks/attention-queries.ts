@@ -22,7 +22,7 @@ const maxItems = 5;
 const maxCounted = 100;
 /**
  * Maximum number of stacks and approvals to examine, the newest change first: a failure, an interruption and a check for drift are changes.
- * `searched`: among so many stacks of a freeze, one is searched that the reader may read.
+ * `searched`: maximum number of a freeze's stacks to search for a readable one.
  */
 const mostStacks = { scanned: 5_000, searched: 50_000 };
 /**

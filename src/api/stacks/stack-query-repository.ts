@@ -54,7 +54,7 @@ export interface OverviewFilter {
   readonly words: readonly string[];
   /** The lock holder: a login, or kind and name of a token. `*` matches any characters. */
   readonly owner: string | null;
-  /** The age of the stack's last change: at most, or at least, so many seconds. */
+  /** The age of the stack's last change: at most, or at least, this many seconds. */
   readonly updated: { readonly isOlder: boolean; readonly seconds: number } | null;
   readonly project: string | null;
   readonly tag: { readonly name: string; readonly value: string | null } | null;

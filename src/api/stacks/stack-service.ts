@@ -53,10 +53,7 @@ export interface StackListQuery {
   readonly continuationToken: string | null;
 }
 
-/**
- * Maximum number of stacks per page, and maximum bytes of their tags and names. The limits are large, because `pulumi project ls` reads
- * only the first page.
- */
+/** Maximum number of stacks per page, and of bytes of their tags and names. Large, because `pulumi project ls` reads one page. */
 const pageSize = 10_000;
 const pageBytes = 16 * 1024 * 1024;
 /** Maximum number of stacks, and of bytes, that are read and held at once. */
@@ -101,7 +98,7 @@ export class StackService {
         let access: LockedAccess | null = null;
         if (organization.created && caller.userId !== null) {
           await identity.setMembership(organization.id, caller.userId, 'admin');
-          // After the lock on the membership, which alone locks the user: otherwise two calls that share the user would deadlock.
+          // After the membership, which locks the user exclusively: two calls that share the lock on the user would deadlock.
           await lockOwner(tx, caller);
           const { organization: name } = ref;
           await audit.record(tx, { action: 'organization.create', organization: name, object: name });

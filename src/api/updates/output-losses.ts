@@ -69,7 +69,7 @@ export async function recordOutputLosses(
  * large.
  */
 async function readOutputLoss(events: EventReader, updateId: string, watched: WatchedUpdate): Promise<string[]> {
-  // If its stack is renamed, a preview goes on under the former name.
+  // If its stack is renamed, a preview continues under the former name.
   const names = [watched, ...(JSON.parse(watched.formerNames) as Pick<StackRef, 'project' | 'stack'>[])];
   for (const { project, stack } of names) {
     const urn = formatUrn({ stack, project, type: rootStackType, name: `${project}-${stack}` });

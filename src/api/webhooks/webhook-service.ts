@@ -165,10 +165,7 @@ export class WebhookService {
     return { format, deliveries: await createDeliveryRepository(this.#context.db).list(id, maxLogged) };
   }
 
-  /**
-   * Deliveries before number `before`, newest first, without the sent and received bodies, and whether there are more. Throws
-   * NotFoundError.
-   */
+  /** Deliveries before number `before`, newest first, without bodies, and whether there are more. Throws NotFoundError. */
   async listLog(owner: WebhookOwner, name: string, before: number | null, limit: number) {
     const { id } = await this.get(owner, name);
     return cut(await createDeliveryRepository(this.#context.db).listPage(id, before, limit + 1), limit);

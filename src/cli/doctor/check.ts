@@ -5,7 +5,7 @@ import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 /** Time limit of one check, in ms. Checks run at the same time, and `holdfast doctor` may take ten seconds in total. */
 export const checkMs = 6_000;
 
-/** What one check has found. */
+/** The finding of one check. */
 export const Finding = Type.Object({
   name: Type.String(),
   status: Type.Union([Type.Literal('ok'), Type.Literal('warn'), Type.Literal('fail')]),

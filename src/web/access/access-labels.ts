@@ -18,7 +18,7 @@ export function choosePermission(
   return [...known, ...names.filter((each) => !Object.hasOwn(permissionLabels, each))];
 }
 
-/** What each role of a member means. */
+/** The meaning of each role of a member. */
 export const roleLabels = accessLabelTexts.roles;
 
 type Reason = AccessHolder['decisions'][number]['reason'];

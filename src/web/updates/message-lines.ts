@@ -8,7 +8,7 @@ export interface MessageGroup {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Messages by resource, those of the engine and the program first. */
+/** Messages by resource, the messages of the engine and the program first. */
 export function groupMessages({ diagnostics, rows }: UpdateProgress): MessageGroup[] {
   return [
     { urn: null, type: '', diagnostics },

@@ -69,8 +69,8 @@ const retryAfterSeconds = 1;
 
 /**
  * Decides which credentials to look up in Postgres, and looks them up; only Postgres decides whether a credential is valid. A credential
- * with a wrong format, checksum or hash costs no query. If a source has sent many wrong credentials, those that this process has never seen
- * valid are looked up in batches, a few statements per second, so that a valid one still gets in.
+ * with a wrong format, checksum or hash costs no query. If a source has sent many wrong credentials, its credentials that this process has
+ * never seen valid are looked up in batches, a few statements per second, so that a valid one still gets in.
  */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;

@@ -9,7 +9,7 @@ import { accountPageOf, type registerAccountRoutes } from '../sign-in/account.ro
 import { assertSameOrigin, readSessionCookie, safeNext } from '../sign-in/cookies.ts';
 import { sendPage } from '../sign-in/send-page.ts';
 
-/** What the routes call, and what the account page shows. */
+/** The services that the routes call, and the account page shows. */
 export type Services = Parameters<typeof registerAccountRoutes>[1];
 
 /**

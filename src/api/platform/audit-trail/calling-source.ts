@@ -22,7 +22,7 @@ function signInOf({ isSession, policyId, tokenKind }: Caller): AuditSource['sign
   return tokenKind === 'personal' ? 'token' : `${tokenKind}-token`;
 }
 
-/** What permits a call besides the membership of the token's user; null: nothing else. */
+/** The permission on which a call is based besides the membership of the token's user; null: none. */
 function grantedBy({ facts, policyId, teamName, tokenKind }: Caller, access: Access | undefined): string | null {
   if (policyId !== null) return `policy:${policyId}`;
   if (tokenKind === 'team') return `team:${teamName}`;

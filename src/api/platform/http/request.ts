@@ -116,7 +116,7 @@ declare module 'fastify' {
     body?: 'payload' | 'form';
     /** The schema of JSON bodies in the contract's dialect, if it requires more than `schema.body`. */
     contractBody?: TSchema;
-    /** Error responses are those of OAuth (RFC 6749). */
+    /** Error responses have the format of OAuth (RFC 6749). */
     errors?: 'oauth';
     /** The Accept header does not have to name a protocol version. */
     anyAccept?: true;
@@ -125,7 +125,7 @@ declare module 'fastify' {
       readonly body?: TSchema;
       readonly responses?: Readonly<Record<number, TSchema>>;
       readonly produces?: readonly string[];
-      /** Error statuses besides those implied by access and body. */
+      /** Error statuses in addition to the statuses that access and body imply. */
       readonly errorStatuses?: readonly number[];
     };
   }

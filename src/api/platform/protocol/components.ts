@@ -2,7 +2,7 @@ import type { TSchema } from 'typebox';
 import { exampleOf } from './examples.ts';
 
 const nameKey = 'x-component';
-/** The name is not `examples`, because @fastify/swagger moves those from some schemas to their media types. */
+/** The name is not `examples`, because @fastify/swagger moves members of that name from some schemas to their media types. */
 const exampleKey = 'x-example';
 
 /** Gives a schema a name in the OpenAPI document, and an example. Without `example`, the example is made from the schema. */

@@ -51,7 +51,7 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: Services, kin
 }
 
 function assertWritesState(lease: Lease, kind: CheckpointKind): void {
-  // Checked before the document is stored. Deltas of a dry run are admitted here: without a checkpoint to apply them to, they fail later.
+  // Checked before the document is stored. A delta is not stored, because there is no checkpoint to apply it to.
   if (!lease.exclusive || (lease.dryRun && kind !== 'delta')) throw new ConflictError('A preview writes no state');
   // Journal positions refer to the base state at the start; a complete state in between would shift them.
   if (lease.journalVersion > 0) throw new ConflictError('This update sends its state as a journal');

@@ -55,8 +55,8 @@ export class RuleQueries {
   }
 
   /**
-   * What a rule about retention would delete now, estimated from the stacks that can be examined within 2 s; null for other kinds. Throws
-   * NotFoundError.
+   * The data that a rule about retention would delete now, estimated from the stacks that can be examined within 2 s; null for other kinds.
+   * Throws NotFoundError.
    */
   async estimate(
     { tokenId }: Caller,

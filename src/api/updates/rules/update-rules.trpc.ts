@@ -62,7 +62,10 @@ export const rulesRouter = router({
       services.ruleQueries.preview(caller, organization, parseRule(rule)),
     ),
 
-  /** What a rule about retention would delete now; null for other kinds. `ruleId`: the rule that this rule replaces. Changes nothing. */
+  /**
+   * The data that a rule about retention would delete now; null for other kinds. `ruleId`: the rule that this rule replaces. Changes
+   * nothing.
+   */
   estimate: organizationProcedure('manage')
     .input(input(Type.Object({ ruleId: Type.Optional(text(100)), ...Rule })))
     .query(({ ctx: { caller, services }, input: { organization, ruleId = null, ...rule } }) =>

@@ -64,7 +64,7 @@ export class LiveFollowers {
     };
   }
 
-  /** Whether somebody sees the tab, or is notified by it. A new stream covers missed changes: `ready` makes pages reload. */
+  /** Whether a user sees the tab, or is notified by it. A new stream covers missed changes: `ready` makes pages reload. */
   setNeeded(isNeeded: boolean): void {
     if (isNeeded === this.#isNeeded) return;
     this.#isNeeded = isNeeded;

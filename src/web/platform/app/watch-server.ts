@@ -27,7 +27,7 @@ export function noteAway(): void {
   probe = setTimeout(() => void checkReached(), probeMs);
 }
 
-/** Watches whether the server answers, as long as somebody looks at the page. Returns a function that ends this. */
+/** Watches whether the server answers, as long as a user looks at the page. Returns a function that ends this. */
 export function watchServer(): () => void {
   let isAsking = false;
   const beat = async (): Promise<void> => {

@@ -194,7 +194,7 @@ function Preview({ isAsked, query }: ReturnType<typeof useRulePreview>) {
   );
 }
 
-/** What a rule about retention would delete now, from the server. */
+/** The data that a rule about retention would delete now, from the server. */
 function Estimate({
   organization,
   rule,
