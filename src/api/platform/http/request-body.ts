@@ -10,8 +10,7 @@ import {
   UnsupportedMediaTypeError,
 } from '../../../shared/platform/errors/errors.ts';
 import { parseInSlices } from '../../../shared/platform/json/parse-in-slices.ts';
-import type { BufferedBody } from '../../../shared/platform/payloads/arrival-buffer.ts';
-import { type BodyBuffer, parsedWeight } from '../../../shared/platform/payloads/body-buffer.ts';
+import { type BodyBuffer, type BufferedBody, parsedWeight } from '../../../shared/platform/payloads/body-buffer.ts';
 import { type BodyEncoding, claimedBytes } from '../../../shared/platform/payloads/inflate.ts';
 import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
 import { sendContinue } from '../server/unread-bodies.ts';
