@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { joined } from '../../../shared/platform/bytes/buffers.ts';
 import { bytesOf } from '../../../shared/platform/bytes/byte-source.ts';
-import { joined } from '../../../shared/platform/bytes/joined.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import {
   InvalidRequestError,

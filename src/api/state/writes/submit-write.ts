@@ -6,11 +6,11 @@ import { TooManyInFlightError } from '../../../shared/access/quotas/quotas.ts';
 import type { JobDispatcher } from '../../../shared/jobs/dispatcher.ts';
 import type { JobServices, WriteDefinition } from '../../../shared/jobs/job-definition.ts';
 import type { Job } from '../../../shared/jobs/job-list.ts';
+import { freeBuffer } from '../../../shared/platform/bytes/buffers.ts';
 import { bytesOf } from '../../../shared/platform/bytes/byte-source.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { PayloadTooLargeError } from '../../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../../shared/platform/errors/outcome.ts';
-import { freeBuffer } from '../../../shared/platform/memory/free-buffer.ts';
 import {
   type BodyBuffer,
   type OpenedBody,

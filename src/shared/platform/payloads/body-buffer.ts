@@ -1,5 +1,5 @@
+import { joined } from '../bytes/buffers.ts';
 import { type ByteSource, bytesOf } from '../bytes/byte-source.ts';
-import { joined } from '../bytes/joined.ts';
 import { PayloadTooLargeError } from '../errors/errors.ts';
 import type { ByteBudget } from './byte-budget.ts';
 import { type BodyEncoding, claimedBytes, inflate, inflateWhole } from './inflate.ts';

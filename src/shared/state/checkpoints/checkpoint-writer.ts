@@ -1,7 +1,7 @@
 import { type Static, type TObject, Type } from 'typebox';
+import { freeBuffer } from '../../platform/bytes/buffers.ts';
 import { type ByteSource, bytesOf } from '../../platform/bytes/byte-source.ts';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
-import { freeBuffer } from '../../platform/memory/free-buffer.ts';
 import type { BodyBuffer, WriteBody } from '../../platform/payloads/body-buffer.ts';
 import { type BodyEncoding, inflate } from '../../platform/payloads/inflate.ts';
 import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';

@@ -1,5 +1,5 @@
+import { joined } from '../../platform/bytes/buffers.ts';
 import { type ByteSource, bytesOf, cutOut } from '../../platform/bytes/byte-source.ts';
-import { joined } from '../../platform/bytes/joined.ts';
 import { timeSliceBytes } from '../../platform/slices/slices.ts';
 import { assertDeploymentVersion, type DeploymentScan, DeploymentScanner } from './deployment-scanner.ts';
 import { compress, sha256Of } from './document-codec.ts';
