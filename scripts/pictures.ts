@@ -5,8 +5,8 @@ import type { Page } from 'playwright-core';
 import { startChromium } from '../testkit/chromium.ts';
 
 /**
- * Takes the pictures of docs/images from a running demo, in both themes, as WebP. Usage: node scripts/pictures.ts [--url http://127.0.0.1:9090]
- * [--out docs/images] [--only search,ci]
+ * Takes the pictures of docs/images from a running demo, in both themes, as WebP. Usage: node scripts/pictures.ts [--url
+ * http://127.0.0.1:9090] [--out docs/images] [--only search,ci]
  */
 const { values } = parseArgs({
   options: {

@@ -115,8 +115,8 @@ export class TeamService {
   }
 
   /**
-   * Makes all changes of a request, or none. Admins of the team can also change names and members; only admins of the
-   * organization can grant stacks. `seen`: revisions of its names. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError,
+   * Makes all changes of a request, or none. Admins of the team can also change names and members; only admins of the organization can
+   * grant stacks. `seen`: revisions of its names. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError,
    * EditConflictError.
    */
   async update(

@@ -112,8 +112,8 @@ export class OrganizationDirectory {
 }
 
 /**
- * Locks an organization that has no stacks and policy packs; `lost` ends the message of the ConflictError. Throws NotFoundError, ForbiddenError,
- * ConflictError.
+ * Locks an organization that has no stacks and policy packs; `lost` ends the message of the ConflictError. Throws NotFoundError,
+ * ForbiddenError, ConflictError.
  */
 async function lockEmpty(tx: Queryable, caller: Caller, name: string, lost = ''): Promise<string> {
   await lockOperator(tx, caller);

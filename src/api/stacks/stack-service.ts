@@ -155,7 +155,7 @@ export class StackService {
     return readStackView(db, stack);
   }
 
-  /** Yields a page of the stacks in the caller's organizations that the caller may read, in chunks. Returns the next page's token, or null. */
+  /** Yields a page of the caller's stacks that the caller may read, in chunks. Returns the next page's token, or null. */
   async *list(caller: Caller, query: StackListQuery): AsyncGenerator<readonly StackListRow[], string | null> {
     let after =
       query.continuationToken === null ? null : decodeContinuation(query.continuationToken, parseQualifiedName);

@@ -76,7 +76,10 @@ export class ResourceService {
     };
   }
 
-  /** The version that set each property of a resource of the newest state, as far as the index knows. Throws NotFoundError, and the errors of `scan`. */
+  /**
+   * The version that set each property of a resource of the newest state, as far as the index knows. Throws NotFoundError, and the errors
+   * of `scan`.
+   */
   async blame(scan: StateScan, ref: StackRef, urn: string) {
     const stack = await this.#find(ref);
     const view = await this.#view(scan, ref, stack, urn, null);

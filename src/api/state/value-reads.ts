@@ -36,7 +36,9 @@ export class ValueReads {
     this.#context = context;
   }
 
-  /** Call before the response. Throws UnavailableError if the event cannot be committed, and ReadOnlyError once another site has taken over. */
+  /**
+   * Call before the response. Throws UnavailableError if the event cannot be committed, and ReadOnlyError once another site has taken over.
+   */
   async record(
     audit: AuditTrail,
     { tokenId }: Caller,

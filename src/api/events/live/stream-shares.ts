@@ -11,8 +11,8 @@ class TooManyStreamsError extends TooManyRequestsError {
 }
 
 /**
- * Counts the streams of a process and of each tenant: a user or an organization. A single tenant gets three quarters of all streams, two get
- * three sevenths each; for any number of tenants, some streams are left for the next one.
+ * Counts the streams of a process and of each tenant: a user or an organization. A single tenant gets three quarters of all streams, two
+ * get three sevenths each; for any number of tenants, some streams are left for the next one.
  */
 export class StreamShares {
   readonly #capacity: number;

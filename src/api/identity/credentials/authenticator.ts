@@ -103,7 +103,10 @@ export class Authenticator {
     });
   }
 
-  /** Returns the holder of an API token and what they may do at `target`, or null if it is wrong. Throws TooManyRequestsError if too many lookups wait. */
+  /**
+   * Returns the holder of an API token and what they may do at `target`, or null if it is wrong. Throws TooManyRequestsError if too many
+   * lookups wait.
+   */
   async findCaller(request: IncomingMessage, token: string, target: RequestedTarget): Promise<CallerRow | null> {
     const form = tokenForm(token, 'hf-');
     if (form === 'faulty') return this.#refuse({ request, credential: 'token', kind: 'hf-' }, 'malformed');

@@ -91,8 +91,8 @@ export class AuditTrail {
   }
 
   /**
-   * Adds the event of a read. Call before the first byte of the response. Throws UnavailableError if it cannot be committed, and ReadOnlyError
-   * once another site has taken over.
+   * Adds the event of a read. Call before the first byte of the response. Throws UnavailableError if it cannot be committed, and
+   * ReadOnlyError once another site has taken over.
    */
   async recordRead(db: Queryable, event: Omit<AuditEvent, 'action'>): Promise<void> {
     this.#readOnly.assertNotFenced();

@@ -27,8 +27,8 @@ export function registerHeads(app: FastifyInstance): void {
 }
 
 /**
- * Responds with text, by default JSON, that is generated while it is sent, one chunk in memory at a time, no faster than the client reads. A failure
- * before the first chunk becomes an error response; a later one cuts off the connection.
+ * Responds with text, by default JSON, that is generated while it is sent, one chunk in memory at a time, no faster than the client reads.
+ * A failure before the first chunk becomes an error response; a later one cuts off the connection.
  */
 export async function sendChunks(
   reply: FastifyReply,

@@ -20,8 +20,8 @@ export interface BlamedProperty {
 const ellipsis = '…';
 
 /**
- * Finds the version that set each property of a resource, from its changes, newest first. The cost of a change is proportional to the length of its
- * paths, regardless of the number of properties.
+ * Finds the version that set each property of a resource, from its changes, newest first. The cost of a change is proportional to the
+ * length of its paths, regardless of the number of properties.
  */
 export class Blame {
   readonly #found = new Map<string, BlamedProperty>();

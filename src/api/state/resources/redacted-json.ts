@@ -38,8 +38,8 @@ export async function listSecretsInSlices(text: Buffer): Promise<SecretSpan[]> {
 const lookedAt = 4;
 
 /**
- * The property value in `text` for display: secrets are replaced by `{"[secret]": true}`, a value above `maxBytes` by `{"[large]": bytes}`, and
- * deeply nested parts by `{"[deep]": bytes}`. Throws JsonSyntaxError.
+ * The property value in `text` for display: secrets are replaced by `{"[secret]": true}`, a value above `maxBytes` by `{"[large]": bytes}`,
+ * and deeply nested parts by `{"[deep]": bytes}`. Throws JsonSyntaxError.
  */
 export async function redactedJsonInSlices(text: Buffer | null, maxBytes: number): Promise<unknown> {
   if (text === null) return null;

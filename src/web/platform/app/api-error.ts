@@ -21,7 +21,10 @@ function dataOf(error: unknown): ErrorData | null {
   return typeof data === 'object' ? data : null;
 }
 
-/** Whether an error came from a procedure, and its code. Null: the server was not reached. A server of another release lacks only the procedure. */
+/**
+ * Whether an error came from a procedure, and its code. Null: the server was not reached. A server of another release lacks only the
+ * procedure.
+ */
 export function errorCode(error: unknown): string | null {
   const data = dataOf(error);
   return data?.kind === 'other-release' ? 'SERVICE_UNAVAILABLE' : (data?.code ?? null);
