@@ -7,7 +7,6 @@ import { IfMatchHeaders } from '../platform/protocol/edits.ts';
 import { AccessPolicy, ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
 import { type AccessPolicyService, revisionOfPolicy } from './access-policy-service.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly accessPolicy: AccessPolicyService;
 }

@@ -9,7 +9,6 @@ import {
   ManagedObjectsQuery,
 } from './managed-objects.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly managedObjects: ManagedObjectService;
 }

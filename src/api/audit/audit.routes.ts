@@ -20,7 +20,6 @@ import {
 } from './audit.schemas.ts';
 import type { AuditQuery, AuditService } from './audit-service.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly audit: AuditService;
 }

@@ -4,7 +4,6 @@ import { Type } from 'typebox';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import type { EmbedService, RenderedEmbed } from './embed-service.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly embeds: EmbedService;
 }

@@ -13,7 +13,6 @@ import { assertUpdateId } from '../updates/updates.routes.ts';
 import type { EventQueries } from './event-queries.ts';
 import { EventBatchRequest, EventsQuery, EventsResponse } from './events.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly events: EventQueries;
   readonly submitWrite: SubmitWrite;

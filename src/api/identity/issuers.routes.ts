@@ -19,7 +19,6 @@ import {
   UpdateIssuerRequest,
 } from './issuers.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly issuers: IssuerService;
 }

@@ -15,7 +15,6 @@ import {
   MembersResponse,
 } from './members.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly members: MemberService;
 }

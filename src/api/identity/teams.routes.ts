@@ -17,7 +17,6 @@ import {
   UpdateTeamRequest,
 } from './teams.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly teams: TeamService;
 }

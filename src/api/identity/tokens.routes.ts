@@ -14,7 +14,6 @@ import {
   RotateTokenResponse,
 } from './tokens.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly tokens: TokenService;
 }

@@ -6,7 +6,6 @@ import type { Authenticator } from '../identity/credentials/authenticator.ts';
 import { pagePolicy } from '../platform/http/security-headers.ts';
 import { queueStyleSha256, renderQueuePage } from './job-queues-page.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly credentials: Authenticator;
 }

@@ -7,7 +7,6 @@ import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import type { ProcessHealth } from '../../shared/platform/telemetry/status-server.ts';
 import type { ProofStream } from './server/proof-stream.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly config: Config;
   readonly health: ProcessHealth;

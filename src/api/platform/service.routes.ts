@@ -14,7 +14,6 @@ import {
   UserResponse,
 } from './service.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly config: Config;
   readonly users: { listMemberships(tokenId: string): Promise<readonly { readonly name: string }[]> };

@@ -13,7 +13,6 @@ import {
 } from './policies.schemas.ts';
 import type { PolicyPackService } from './policy-pack-service.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly policyPacks: PolicyPackService;
 }

@@ -11,7 +11,6 @@ import type { AddressQuery } from './archive-urls.ts';
 import { ArchiveParams, ArchiveQuery } from './policies.schemas.ts';
 import type { PolicyPackService } from './policy-pack-service.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly config: Config;
   readonly policyPacks: PolicyPackService;

@@ -14,7 +14,6 @@ import {
 } from './policies.schemas.ts';
 import type { PolicyGroupService } from './policy-group-service.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly policyGroups: PolicyGroupService;
 }

@@ -13,7 +13,6 @@ import { ResourceSearchQuery, ResourceSearchResponse, ResourceSearchV2Response }
 import { decodeCountedCursor, encodeCountedCursor, type SearchTotal } from './search-cursor.ts';
 import type { FromIndex, SearchPage, SearchService } from './search-service.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly search: SearchService;
 }

@@ -19,7 +19,6 @@ import {
   LogDecryptionRequest,
 } from './secrets.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services extends BodyParts {
   readonly secrets: SecretService;
 }

@@ -8,7 +8,6 @@ import { StackParams } from '../platform/protocol/core.ts';
 import type { StackService } from './stack-service.ts';
 import { ChangeTagRequest, SetTagRequest, TagParams, TagsRequest } from './stacks.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly stacks: StackService;
 }

@@ -40,7 +40,6 @@ import {
   StackResponse,
 } from './stacks.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services extends BodyParts {
   readonly policyPacks: PolicyPackService;
   readonly renaming: StackRenaming;

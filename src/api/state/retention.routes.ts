@@ -6,7 +6,6 @@ import { noSuchVersion } from './no-such-version.ts';
 import { LegalHoldResponse, SetLegalHoldRequest } from './retention.schemas.ts';
 import type { RetentionService } from './retention-service.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly retention: RetentionService;
 }

@@ -14,7 +14,6 @@ import type { StateService } from './state-service.ts';
 import type { SubmitWrite } from './writes/submit-write.ts';
 import { UntypedDeployment } from './writes/writes.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly downloads: StateDownloads;
   readonly scans: StateScans;

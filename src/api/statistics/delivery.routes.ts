@@ -4,7 +4,6 @@ import { OrganizationParams } from '../platform/protocol/core.ts';
 import { DeliveryQuery, DeliveryResponse } from './delivery.schemas.ts';
 import type { DeliveryQueries } from './delivery-queries.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly deliveryQueries: DeliveryQueries;
 }

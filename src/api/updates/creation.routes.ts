@@ -26,7 +26,6 @@ import {
   QueueQuery,
 } from './updates.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly policyPacks: PolicyPackService;
   readonly waitingCreations: WaitingCreations;
@@ -154,7 +153,7 @@ async function create(
     requiredPolicies: dialect === 'contract' ? [] : await policyPacks.listRequired(params),
     warnings: request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller, until) : [],
   });
-  // Sent before the update is created, because a client that gets no response would not know of the update.
+  // Read before the update is created: if this failed later, a client without a response would not know of the update.
   const informed = inform();
   const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone, informed, until };
   const created = await waitingCreations.create({ ref: params, caller, dialect, request }, audit, waiting);

@@ -13,7 +13,6 @@ import {
   PreviewsQuery,
 } from './updates.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly history: HistoryService;
   readonly stacks: { get(ref: StackParams): Promise<{ readonly id: string }> };

@@ -25,7 +25,6 @@ import {
   StartUpdateResponse,
 } from './updates.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly history: HistoryService;
   readonly updates: UpdateService;

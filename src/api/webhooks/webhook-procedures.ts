@@ -8,7 +8,6 @@ import type { Caller } from '../platform/http/request.ts';
 import { revisionOfWebhook } from './webhook-edit.ts';
 import type { DeliveryRow, LoggedDeliveryRow, WebhookOwner, WebhookRow, WebhookService } from './webhook-service.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly webhooks: WebhookService;
 }

@@ -22,7 +22,6 @@ import {
   WebhookResponse,
 } from './webhooks.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly webhooks: WebhookService;
 }

@@ -231,7 +231,10 @@ async function ownerToPrune({ session, target }: BackupCall, named: string | nul
   return named;
 }
 
-/** Asserts that the database was not restored: it must not delete the backups of the database that it may replace. Throws BackupError. */
+/**
+ * Asserts that the database may delete backups: a restored one may not, because they belong to the database that it may replace. Throws
+ * BackupError.
+ */
 async function assertMayDelete(session: AdminSession): Promise<void> {
   if (await session.withDatabase((db) => createHeldOutgoingRepository(db).isHeld()))
     throw new BackupError(

@@ -5,7 +5,6 @@ import { ExchangeRequest, ExchangeResponse } from './exchange.schemas.ts';
 import { parseExchangeRequest, typeOfToken } from './exchange-request.ts';
 import type { ExchangeService } from './exchange-service.ts';
 
-/** The services that the routes call. */
 export interface Services extends BodyParts {
   readonly exchange: ExchangeService;
 }

@@ -9,7 +9,6 @@ import type { LeaseAccess } from '../credentials/lease-access.ts';
 import type { UserService } from '../user-service.ts';
 import { credential } from './credential.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly credentials: Authenticator;
   readonly leases: LeaseAccess;

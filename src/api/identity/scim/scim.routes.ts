@@ -20,7 +20,6 @@ import { toGroupResource, toListRequest, toListResource, toUserResource, wantsMe
 import type { ScimUserService } from './scim-user-service.ts';
 import { sendScimError } from './send-scim-error.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly config: Config;
   readonly scimGroups: ScimGroupService;

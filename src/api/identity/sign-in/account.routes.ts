@@ -12,7 +12,6 @@ import type { PasswordService } from './password-service.ts';
 import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './send-page.ts';
 import type { SessionService } from './session-service.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly invitations: InvitationService;
   readonly members: MemberService;

@@ -5,7 +5,6 @@ import { clearFlowCookie, readFlowCookie, safeNext, setFlowCookie, setSessionCoo
 import { type PasskeyService, passkeySeconds } from './passkey-service.ts';
 import { describedForm, pageTags, sessionCookie } from './send-page.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly config: Config;
   readonly passkeys: PasskeyService;

@@ -8,7 +8,6 @@ import { renderSignInLinkPage } from './pages/sign-in-link-page.ts';
 import { describedForm, describedPage, pageTags, sendPage } from './send-page.ts';
 import type { SignInLinkService } from './sign-in-link-service.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly config: Config;
   readonly signInLinks: SignInLinkService;

@@ -9,7 +9,6 @@ import { whoCalls } from './calling-source.ts';
 import { actionOf } from './declared-action.ts';
 import { type RefusalRecorder, Refusals } from './refusals.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly audit: RefusalRecorder;
   readonly config: Config;

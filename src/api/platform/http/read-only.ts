@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ReadOnlyMode } from '../../../shared/platform/read-only/read-only-mode.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly readOnly: ReadOnlyMode;
 }

@@ -5,7 +5,6 @@ import type { OrganizationRates } from '../rates/organization-rates.ts';
 import type { Delay, RequestRates } from '../rates/request-rates.ts';
 import type { Caller, RateClass } from './request.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly organizationRates: OrganizationRates;
   readonly rates: RequestRates;

@@ -10,7 +10,6 @@ import type { UpdateService } from '../../updates/update-service.ts';
 import { fencedWrite, fenceOf, type SubmitWrite } from './submit-write.ts';
 import { CheckpointDeltaRequest, CheckpointRequest, VerbatimCheckpointRequest } from './writes.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly submitWrite: SubmitWrite;
   readonly updates: UpdateService;

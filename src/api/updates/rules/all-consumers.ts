@@ -18,7 +18,7 @@ export interface AllConsumers {
 
 /**
  * Finds the consumers of a stack for warnings and notifications, which must neither fail nor delay the change. Null if the search takes too
- * long or fails.
+ * long.
  */
 export function findAllConsumers(db: Queryable, ref: StackRef): Promise<AllConsumers | null> {
   return readWithin(db, readMs, async (tx) => {

@@ -17,7 +17,6 @@ import {
   UpdateRuleResponse,
 } from './update-rules.schemas.ts';
 
-/** The services that the routes call. */
 export interface Services {
   readonly ruleQueries: Pick<RuleQueries, 'estimate'>;
   readonly updateRules: UpdateRuleService;
