@@ -1,12 +1,12 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
-// Its types are those of the CommonJS module only.
+// The package has types only for its CommonJS module.
 type Sequencers = typeof import('@jest/test-sequencer', { with: { 'resolution-mode': 'require' }});
 const { default: Sequencer } = createRequire(import.meta.url)('@jest/test-sequencer') as Sequencers;
 type Test = Parameters<InstanceType<typeof Sequencer>['sort']>[0][number];
 
-/** The files that take longest, about slowest first. */
+/** The files that take longest, roughly the slowest first. */
 const slowest = [
   'test/faults/cluster-faults.test.ts',
   'e2e/web-organization.test.ts',
@@ -46,13 +46,13 @@ const slowest = [
   'e2e/programs.test.ts',
   'e2e/state-commands.test.ts',
   'e2e/many-users.test.ts',
-  // Not beside the faults: both load the machine, and this one looks at how others fare meanwhile.
+  // Not beside the fault tests: both load the machine, and this file measures how other callers fare meanwhile.
   'test/abuse/abuse.test.ts',
 ].map((file) => join(import.meta.dirname, '..', file));
 
 /**
- * Runs the slowest files first, so that no worker is left alone with one of them at the end. Jest knows how long files
- * take only from earlier runs, of which CI has none.
+ * Runs the slowest files first, so that no worker is left alone with one of them at the end. Jest knows the durations of files only from
+ * earlier runs, which CI does not have.
  */
 export default class SlowFirst extends Sequencer {
   override sort(tests: Test[]): Test[] {
