@@ -2,12 +2,12 @@ import { LRUCache } from 'lru-cache';
 
 const maxSeen = 10_000;
 const seenMs = 3_600_000;
-/** As long as a marked document is not checked again. */
+/** Equals the time for which a marked document is not checked again. */
 const trustedMs = 60_000;
 
 /**
- * The damage that a process has found at a site that another one has replaced, where no row is marked. For a minute, nothing is checked again
- * or reported; for an hour, it is not reported as new.
+ * The damage found by this process at a site that another site has replaced, where no row is marked. Damage is not checked or reported
+ * again for a minute, and not reported as new for an hour.
  */
 export class SeenDamage {
   readonly #seen = new LRUCache<string, number>({ max: maxSeen, ttl: seenMs });
@@ -17,13 +17,13 @@ export class SeenDamage {
     this.#isFenced = isFenced;
   }
 
-  /** Whether these bytes were just found damaged in all stores. `id`: of the row that has or names them. */
+  /** Whether the bytes of the row `id`, which contains or names them, were just found damaged in all stores. */
   isTrusted(id: string): boolean {
     const at = this.#isFenced() ? this.#seen.get(id) : undefined;
     return at !== undefined && performance.now() - at < trustedMs;
   }
 
-  /** Notes damage that was proved. Returns whether it is new. */
+  /** Records proven damage. Returns whether it is new. */
   note(id: string): boolean {
     const isNew = !this.#seen.has(id);
     this.#seen.set(id, performance.now());
