@@ -5,7 +5,7 @@ import { type Queryable, sql } from './sql.ts';
 const TimeRow = Type.Object({ time: Timestamp });
 const PastRow = Type.Object({ past: Type.Boolean() });
 
-/** The database's time `seconds` from now. */
+/** Returns the database's time `seconds` from now. */
 export async function timeIn(db: Queryable, seconds: number): Promise<Date> {
   const row = await db.one(sql.rows(TimeRow)`
     /* clock.timeIn */ select clock_timestamp() + make_interval(secs => ${seconds}) as time`);
