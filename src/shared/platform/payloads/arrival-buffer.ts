@@ -1,16 +1,16 @@
 import { MemoryInFlightBudget } from './memory-in-flight-budget.ts';
 import { arriving } from './reserved-arrival.ts';
 
-/** Bodies up to this size, inflated, are not charged: a lease can be renewed whatever else is being processed. */
+/** Inflated bodies up to this size are not charged, so that a lease can be renewed whatever else is being processed. */
 export const freeBytes = 64 * 1024;
 
-/** A body in memory. Holds its part of the budget until it is released. */
+/** A body in memory, which holds its part of the budget until it is released. */
 export interface BufferedBody {
   readonly body: Buffer;
   release(): void;
 }
 
-/** Receives bodies that are buffered in memory, within the process's budget for all of them. */
+/** Receives bodies into memory, within the process's common budget. */
 export class ArrivalBuffer {
   readonly #inFlight: MemoryInFlightBudget;
   readonly #budgetBytes: number;
@@ -20,14 +20,14 @@ export class ArrivalBuffer {
     this.#budgetBytes = budgetBytes;
   }
 
-  /** Bytes of the bodies that `receive` has returned and that are not released yet. */
+  /** Bytes of received bodies that are not released yet. */
   get bytes(): number {
     return this.#inFlight.used;
   }
 
   /**
-   * Buffers a whole body, still encoded. Reads no further than the budget allows. Bodies declared as small are not charged.
-   * Throws PayloadTooLargeError, BudgetExhaustedError, ReservationLostError and the body's own error.
+   * Buffers a whole body, still encoded. Reads no more than the budget allows. Bodies declared as small are not charged. Throws
+   * PayloadTooLargeError, BudgetExhaustedError, ReservationLostError and the body's own error.
    */
   async receive(
     body: AsyncIterable<Buffer>,
@@ -57,7 +57,7 @@ export class ArrivalBuffer {
   }
 }
 
-/** Collects chunks in one contiguous buffer. Allocated pages that are never written take no memory. */
+/** Collects chunks in one contiguous buffer. Allocated pages take no memory until they are written. */
 class GrowingBuffer {
   #buffer: Buffer;
   #length = 0;
@@ -80,7 +80,7 @@ class GrowingBuffer {
   }
 }
 
-/** `work`, which runs only the first time. */
+/** Returns a function that runs `work` only the first time. */
 export function once(work: () => void): () => void {
   let isDone = false;
   return () => {
