@@ -28,7 +28,7 @@ export const snapshotJournal = defineJob({
   schemas: [1],
   fields: {
     updateId: Type.String(),
-    /** Whether it is only compacted in the worker's memory. */
+    /** Whether the journal is only compacted in the worker's memory. */
     incremental: Type.Optional(Type.Boolean()),
   },
   run: async ({ compactor, incrementalCompaction }, { updateId, incremental }) => {
@@ -61,5 +61,5 @@ export const jobNames: readonly JobName[] = [
   ...[renameStack, compactJournal, snapshotJournal],
 ].map(({ name }) => name);
 
-/** Fields that jobs of all releases have. */
+/** The fields common to jobs of all releases. */
 export const JobHead = Type.Object({ name: Type.String(), schema: Type.Integer() });
