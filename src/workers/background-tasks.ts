@@ -172,7 +172,7 @@ export function startBackgroundTasks(context: AppContext): void {
     },
   );
   const holder = randomUUID();
-  // Spread over the interval: at the same time, their statements would delay those of calls.
+  // Spread over the interval: at the same time, their statements would delay calls.
   const delayMs = (index: number): number => (context.config.sweepSeconds * 1000 * index) / tasks.length;
   const stop = tasks.map((task, index) => startBackgroundTask(context, runs, holder, task, delayMs(index)));
   lifecycle.onClose('work', 'background tasks', async () => {

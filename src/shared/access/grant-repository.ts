@@ -147,7 +147,7 @@ export function createGrantRepository(db: Queryable) {
     /** Inserts grants in one statement, so that its triggers run once. Returns the ids. Lists keep this order. */
     insertAll,
 
-    /** Removes grants in one statement. Returns how many existed. */
+    /** Removes grants in one statement. Returns the number of existing ones. */
     removeAll: async (organizationId: string, ids: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* grants.removeAll */

@@ -89,7 +89,7 @@ export function createAuditRepository(db: Queryable) {
 
     /**
      * Counts a read of secrets for the active update that was created with the same token in one of these stacks. Returns the update's
-     * id. Returns null if there is no such update, or if its reads come from another address or program; the read is then a separate
+     * id. Returns null if there is none, or if its reads come from another address or program; the read is then a separate
      * event. The lock makes a counted read visible to the transaction that ends the update.
      */
     countSecretRead: async (

@@ -185,7 +185,7 @@ export async function digest(store: BlobStore, key: string): Promise<string | nu
   return meter.sha256;
 }
 
-/** Of these keys, returns those that a state or the audit log needs. */
+/** Returns the given keys that a state or the audit log needs. */
 export async function stillNeeded(blobRows: BlobRepository, keys: readonly string[]): Promise<readonly string[]> {
   if (keys.length === 0) return keys;
   const rowless = keys.filter((key) => rowlessPrefixes.some((prefix) => key.startsWith(prefix)));

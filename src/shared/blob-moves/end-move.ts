@@ -161,7 +161,7 @@ async function assertSame(
   );
 }
 
-/** Deletes the blobs of the left location, except those that the main location lacks. */
+/** Deletes the blobs of the left location, except blobs that the main location lacks. */
 async function emptyLocation(
   parts: MoveParts,
   move: Move,

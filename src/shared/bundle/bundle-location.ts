@@ -107,7 +107,7 @@ function isOfCli(name: string, text: string | null): boolean {
   }
 }
 
-/** Describes what to do about an update found by `findOverwritten`. */
+/** Describes how to handle an update found by `findOverwritten`. */
 export function overwrittenText(where: BundleLocation, entry: string): string {
   return `a worker wrote over the state of update ${entry} in the bundle: bring what it did into the stack here, then delete its checkpoint from ${historyOf(pathOf(where))}`;
 }

@@ -101,7 +101,7 @@ class SecretSpans {
     this.#scanner.write(chunk);
   }
 
-  /** Returns what was found since the last call, and the offset up to which the text is complete. */
+  /** Returns the findings since the last call, and the offset up to which the text is complete. */
   take(): { ciphertexts: readonly Span[]; provider: Span | null; end: number } {
     const found = { ciphertexts: this.#ciphertexts, provider: this.#provider, end: this.#openProvider ?? this.#end };
     this.#ciphertexts = [];

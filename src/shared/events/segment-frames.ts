@@ -6,7 +6,7 @@ import type { IndexedFrame, SegmentIndex } from './segment-index.ts';
 /** Smallest chunk that Node's decoder accepts. */
 const minChunkBytes = 64;
 
-/** Limits of what the reader will use, so that only the frames it needs are read at once. */
+/** Limits of the reader's need, so that only the needed frames are read at once. */
 export interface Appetite {
   readonly events: number;
   readonly bytes: number;

@@ -65,7 +65,7 @@ export function createBootstrapRepository(tx: Queryable) {
           returning login`),
       ),
 
-    /** Of these users, lists those whom the organization's provider has suspended or removed (SCIM). */
+    /** Of these users, lists the users that the organization's provider has suspended or removed (SCIM). */
     listKeptOut: async (organizationId: string, userIds: readonly string[]): Promise<readonly string[]> => {
       const rows = await tx.any(sql.rows(IdRow)`
         /* bootstrap.listKeptOut */

@@ -129,7 +129,7 @@ export function createTokenRepository(db: Queryable) {
                 ${token.exchange ? storableJson(token.exchange.claims) : null}::jsonb)
         returning id, expires_at as "expiresAt"`),
 
-    /** Lists valid tokens, oldest first. Of those issued to CI runs, only the newest 100. */
+    /** Lists valid tokens, oldest first. Of the tokens issued to CI runs, only the newest 100. */
     list: (ownerFilter: TokenOwnerFilter) =>
       db.any(sql.rows(TokenRow)`
         /* tokens.list */
@@ -228,7 +228,7 @@ export function createTokenRepository(db: Queryable) {
     /**
      * Replaces the secret of a valid token and restarts its lifetime. The previous secret stays valid for `overlapSeconds`; with 0,
      * leases that were started with the token end as well. A repetition by the same user within a minute, e.g. after a lost response,
-     * replaces the new secret and keeps the previous one. Returns null if there is no such token, or it may not be rotated
+     * replaces the new secret and keeps the previous one. Returns null if the token does not exist, or may not be rotated
      * (`findHolder`).
      */
     rotate: async (

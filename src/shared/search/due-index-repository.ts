@@ -62,7 +62,7 @@ export function createDueIndexRepository(db: Queryable) {
   const changesTime = sql.fragment`(d.is_noted_again or d.noted_at > clock_timestamp())`;
   return {
     /**
-     * Claims due stacks, first those with new commits, which must be at least `delaySeconds` old. Safe in any number of processes. A
+     * Claims due stacks, first stacks with new commits, which must be at least `delaySeconds` old. Safe in any number of processes. A
      * claim counts as a failure until it is released, so that a stack that crashes the process has longer and longer claims.
      */
     claim: (options: {

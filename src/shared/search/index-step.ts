@@ -33,7 +33,7 @@ export class IndexStepBuilder {
   #baseKeys: ReadonlyMap<string, string> = new Map();
   readonly #seen = new Set<string>();
   readonly #written = new PackedRows<ResourceFacts>();
-  /** Resources that differ from those of the same key before the version. The text is null if it is not kept. */
+  /** Resources that differ from the resources of the same key before the version. The text is null if it is not kept. */
   readonly #differing = new Map<
     string,
     { readonly urn: string; readonly type: string; readonly text: Buffer | null }
@@ -84,7 +84,7 @@ export class IndexStepBuilder {
     if (known === undefined) this.#written.set(facts);
     if (this.#base === null || this.#base.get(key) === digest || facts.isDeleted) return;
     if (!this.#base.has(key)) {
-      // The resource may be one of those that were skipped in the base.
+      // The resource may have been skipped in the base.
       const isNew = this.#base.size < this.#limit;
       if (isNew) this.#created.set({ key, urn, type, change: 'created', paths: [], pathCount: 0 });
       return;

@@ -134,7 +134,7 @@ export class StateIndexer {
   }
 
   /**
-   * Whether the indexed resources are those of the state that the index shows. Changes nothing. Returns null if the index was written
+   * Whether the indexed resources match the state that the index shows. Changes nothing. Returns null if the index was written
    * meanwhile, shows no state yet, or must be rewritten.
    */
   async isRight(stackId: string): Promise<boolean | null> {

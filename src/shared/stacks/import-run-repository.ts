@@ -16,7 +16,7 @@ const RunRow = Type.Object({
   by: Type.String(),
   startedAt: Timestamp,
   endedAt: Nullable(Timestamp),
-  /** Number of stacks that were compared, or of which parts were imported or deleted; of those with notes; and of those in quarantine. */
+  /** Number of stacks that were compared or partly imported or deleted; number of stacks with notes; number of stacks in quarantine. */
   stacks: Type.Integer(),
   versions: Type.Integer(),
   previews: Type.Integer(),

@@ -18,7 +18,7 @@ class ImportUnfinishedError extends ConflictError {
 
 type Importable = StackRef & { readonly isImportUnfinished: boolean };
 
-/** Describes what to do about a stack whose import has not ended; null if it has. */
+/** Describes how to handle a stack whose import has not ended; null if it has. */
 export function describeUnfinishedImport(stack: Importable): string | null {
   if (!stack.isImportUnfinished) return null;
   return (

@@ -105,7 +105,7 @@ export class StateReader {
   }
 
   /**
-   * Returns the state of this version; null if the stack has no such version. Throws StateDeletedError if retention has deleted it, and
+   * Returns the state of this version; null if the version does not exist. Throws StateDeletedError if retention has deleted it, and
    * the errors of `admit`.
    */
   readVersion(

@@ -28,7 +28,7 @@ export interface StepStatistics {
   readonly criticalPath: { readonly seconds: number; readonly steps: readonly StepView[] } | null;
 }
 
-/** `dependencies` are those of the resources with steps; null if unknown. */
+/** `dependencies` belong to the resources with steps; null if unknown. */
 export async function statisticsOf(
   steps: readonly Step[],
   isCut: boolean,

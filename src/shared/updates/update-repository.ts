@@ -240,7 +240,7 @@ export function createUpdateRepository(db: Queryable) {
         where s.id = ${stackId} and s.deleted_at is null and (u.end_reason is not null or u.expires_at <= clock_timestamp()
           or u.expires_at > clock_timestamp() + make_interval(secs => ${seconds}))`),
 
-    /** Lists active updates whose time is over, except those in `skipped`. */
+    /** Lists active updates whose time is over, except the `skipped` ones. */
     listExpired: async (limit: number, skipped: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* updates.listExpired */

@@ -60,7 +60,7 @@ export function createAuditRetentionRepository(db: Queryable) {
       return row.dropped;
     },
 
-    /** Deletes batches before the beginning of their chain, except those of these organizations. Returns the number. */
+    /** Deletes batches before the beginning of their chain, except in these organizations. Returns the number. */
     deleteDropped: async (limit: number, except: readonly string[]): Promise<number> => {
       const row = await db.one(sql.rows(NumberRow)`
         /* auditRetention.deleteDropped */

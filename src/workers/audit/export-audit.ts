@@ -57,7 +57,7 @@ export async function exportAudit(
     const batches: readonly UnexportedRow[] = await exports.listUnexported('blobs', {
       ...{ after, except, limit: batchesAtOnce },
     });
-    // A copy of the database, e.g. for tests, must not write its events among those of the other copy.
+    // A copy of the database, e.g. for tests, must not write its events among the other copy's.
     if (batches.length > 0 && !(await ownsStore({ blobs, db }))) {
       logger.warn('audit events are not exported: another copy of this database owns the blob store');
       break;

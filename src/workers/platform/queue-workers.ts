@@ -20,7 +20,7 @@ import { JobVerifier, NotAdmittedError, replyChannelOf, shown } from './job-veri
 import { RefusedError, redacted } from './stored-errors.ts';
 
 /**
- * A worker that does not renew its locks for this long, in ms, loses its jobs to other workers, which check for such jobs at half this
+ * A worker that does not renew its locks for this long, in ms, loses its jobs to other workers, which check for these jobs at half this
  * interval. A call whose worker was killed waits up to 1.5 times as long, which is less than an API takes to shut down. A worker that was
  * only slow does no harm: the fence rejects its late writes.
  */

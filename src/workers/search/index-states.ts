@@ -110,7 +110,7 @@ export class HistoryRound {
 }
 
 /**
- * Records the changes of versions older than the index of their stack, i.e. imported ones, and those before a rebuild. Keeps the pace of
+ * Records the changes of versions older than the index of their stack, i.e. imported ones, and versions before a rebuild. Keeps the pace of
  * `backlog`, and stops after a second. Returns the number of versions.
  */
 export async function fillHistory(

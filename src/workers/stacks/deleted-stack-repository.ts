@@ -34,7 +34,7 @@ export interface BatchBound {
   readonly bytes: number;
 }
 
-/** The position to continue with events or journal entries: those of `updateIds[0]` above `after`, and all of the other updates. */
+/** The position to continue with events or journal entries: the rows of `updateIds[0]` above `after`, and all rows of the other updates. */
 export interface HistoryCursor {
   readonly updateIds: readonly string[];
   readonly after: number;
@@ -79,7 +79,7 @@ export function createDeletedStackRepository(db: Queryable) {
         from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where ${isDue} and s.id <> all(${sql.array(skipped, 'uuid')}) order by ${dueAt}, s.deleted_at limit ${limit}`),
 
-    /** Of these stacks, lists those that are still to be deleted. */
+    /** Lists the given stacks that are still to be deleted. */
     listDue: async (ids: readonly string[]): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* deletedStacks.listDue */ select s.id from stacks s where s.id = any(${sql.array(ids, 'uuid')}) and ${isDue}`);

@@ -51,7 +51,7 @@ const deletedSeconds = 24 * 3600;
 
 /** The result for a state. */
 export interface EncodingResult {
-  /** Number of encoded versions, and of those that share the bytes of an earlier version. */
+  /** Number of encoded versions, and number of versions that share the bytes of an earlier one. */
   readonly encoded: number;
   readonly shared: number;
   /** Bytes of text that were read. */

@@ -106,7 +106,7 @@ export function createQuotaRepository(db: Queryable) {
       return row?.used ?? 0;
     },
 
-    /** Returns the usage of all organizations, or of those with their own limits. Those come first, then the order is by name. */
+    /** Returns the usage of all organizations, or of organizations with their own limits. These come first, then the order is by name. */
     listUsage: (options: { onlyOwnLimits: boolean; limit: number | null }) =>
       db.any(sql.rows(UsageRow)`
         /* quotas.listUsage */

@@ -47,7 +47,7 @@ export function createExchangeRepository(db: Queryable) {
         where id = ${tokenId} and last_used_at is null and revoked_at is null and expires_at > clock_timestamp()
         returning id, expires_at as "expiresAt"`),
 
-    /** Deletes exchanges that no call needs any more. Every such call was admitted before its id token expired. */
+    /** Deletes exchanges that no call needs any more. Every call was admitted before its id token expired. */
     deleteExpired: (limit: number) =>
       db.query(sql.nothing`
         /* exchanges.deleteExpired */

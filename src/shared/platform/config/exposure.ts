@@ -37,7 +37,7 @@ export function areLoopback({ rules }: BlockList): boolean {
 }
 
 /**
- * Describes the settings that expose tokens and states in transit, or the metrics. `addresses` are those of this machine, for 0.0.0.0.
+ * Describes the settings that expose tokens and states in transit, or the metrics. `addresses` belong to this machine, for 0.0.0.0.
  */
 export function listExposures(config: Exposed, addresses: readonly string[] = ownAddresses()): string[] {
   const { front, listen, managementListen, publicUrl, trustedProxies } = config;

@@ -13,7 +13,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
   const listen = parseListen(settings.HOLDFAST_LISTEN);
   const management = settings.HOLDFAST_MANAGEMENT_LISTEN;
   const managementListen = parseListen(management);
-  // Port 0 means any free port, so two such addresses never coincide.
+  // Port 0 means any free port, so two of these addresses never coincide.
   const isSame =
     management === 'same' ||
     (listen.port !== 0 && managementListen.port === listen.port && managementListen.host === listen.host);

@@ -95,7 +95,7 @@ export function tuningOf(settings: Settings) {
     encodeBytesPerSecond: 4 * settings.HOLDFAST_BACKGROUND_BYTES_PER_SECOND,
     /** Interval between comparisons of the blob store with the database; 0 for none. */
     reconcileSeconds: 24 * 3600,
-    /** The rate at which such a comparison checks objects and rows. */
+    /** The rate at which a comparison checks objects and rows. */
     reconcileObjectsPerSecond: 500,
   };
 }

@@ -27,7 +27,7 @@ interface EmbeddedPostgresOptions {
   readonly flags?: readonly string[];
   readonly silenceMs?: number;
   readonly choosePort?: () => Promise<number>;
-  /** Programs other than those of this release. */
+  /** Programs that are not of this release. */
   readonly binaries?: PostgresBinaries;
   /** The folder of the cluster in the directory. */
   readonly cluster?: string;

@@ -31,7 +31,7 @@ export async function migrate(
   start: PostgresStart,
   options: {
     readonly appRole?: string | null;
-    /** Migrations other than those of this release, for tests. */
+    /** Migrations in place of this release's, for tests. */
     readonly directory?: string;
     readonly patience?: LockPatience;
     /** Applies only these, which are the first migrations of this release, and none if the database has others. */

@@ -79,7 +79,7 @@ async function readHosts(hostname: string): Promise<readonly ResolvedAddress[]> 
 
 const queryTimeoutMs = 2_500;
 const queryTries = 2;
-/** The time that addresses of one family wait for those of the other: some name servers never answer queries for IPv6. */
+/** The time that addresses of one family wait for the other family: some name servers never answer queries for IPv6. */
 const otherKindMs = 1_000;
 
 async function queryServers(hostname: string, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {

@@ -1,6 +1,6 @@
 /** A body that is being received. */
 export interface ArrivingBody {
-  /** Bytes reserved: those that have arrived, and the step that is being read. */
+  /** Bytes reserved: the arrived bytes, and the step that is being read. */
   held: number;
   /** Total bytes of the body; null if the client did not declare them. */
   readonly claim: number | null;

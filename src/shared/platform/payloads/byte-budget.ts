@@ -37,7 +37,7 @@ export class ByteBudget {
 
   /**
    * Acquires `bytes` for a key, e.g. an organization. Waits if they do not fit. Zero bytes resolve at once. A caller that already holds
-   * bytes must use `tryGrow` instead, because two such callers could wait for each other. Rejects with UnavailableError after `limitMs`;
+   * bytes must use `tryGrow` instead, because two callers could wait for each other. Rejects with UnavailableError after `limitMs`;
    * null for no limit.
    */
   async acquire(bytes: number, limitMs: number | null, fairnessKey = ''): Promise<void> {

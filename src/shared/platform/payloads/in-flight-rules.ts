@@ -133,7 +133,7 @@ function nextEviction<B extends ArrivingBody>(
   if (found) return found;
   const { arriving } = sums.budget;
   if (body === arriving[0]) return ifDue(newestOf(sums.holding.filter((each) => each !== body)));
-  // Bodies that do not yield could all complete without those that do, regardless of arrival.
+  // Bodies that do not yield could all complete without the yielding ones, regardless of arrival.
   const hasPriority = !body.yields && (body.held > 0 || body === arriving.find(({ yields }) => !yields));
   return hasPriority ? ifDue(sums.holding.findLast(({ yields }) => yields) ?? null) : null;
 }

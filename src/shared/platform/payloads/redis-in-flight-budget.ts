@@ -149,7 +149,7 @@ if KEYS[5] then redis.call('SET', KEYS[5], ARGV[3], 'PX', ARGV[4]) end
 keepKeys(ARGV[4])
 return 1`;
 
-/** In a cluster, the keys of a body are in another slot than those of its budget. Returns 0 if one of its chunks is lost. */
+/** In a cluster, the keys of a body are in another slot than its budget's keys. Returns 0 if one of its chunks is lost. */
 const renewBodyScript = `
 for at = 1, #KEYS do
   if redis.call('PEXPIRE', KEYS[at], ARGV[1]) == 0 then return 0 end

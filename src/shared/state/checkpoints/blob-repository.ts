@@ -166,7 +166,7 @@ export function createBlobRepository(db: Queryable) {
       return rows.map((row) => row.key);
     },
 
-    /** Marks unreferenced blobs without a mark. Returns how many it marked. */
+    /** Marks unreferenced blobs without a mark. Returns their number. */
     markMissed: async (keys: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* blobs.markMissed */

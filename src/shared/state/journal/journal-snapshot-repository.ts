@@ -65,7 +65,7 @@ export function createJournalSnapshotRepository(db: Queryable) {
       return rows.map((row) => row.updateId);
     },
 
-    /** Of these updates, returns those with a snapshot. */
+    /** Returns the given updates that have a snapshot. */
     listOfUpdates: async (updateIds: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(ClaimedRow)`
         /* journalSnapshotRows.listOfUpdates */

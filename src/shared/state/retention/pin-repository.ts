@@ -6,7 +6,7 @@ const PinRow = Type.Object({ isChanged: Type.Boolean(), isDeleted: Type.Boolean(
 /** Pinned versions, whose states retention keeps. */
 export function createPinRepository(db: Queryable) {
   return {
-    /** Pins a version that has ended, or unpins it (`by` is null). Returns null if there is no such version. */
+    /** Pins a version that has ended, or unpins it (`by` is null). Returns null if the version does not exist. */
     set: (stackId: string, stackVersion: number, by: string | null) =>
       db.maybeOne(sql.rows(PinRow)`
         /* pins.set */

@@ -32,7 +32,7 @@ export interface RetentionEstimate {
   readonly stackCount: number;
   readonly heldCount: number;
   readonly otherCount: number;
-  /** The stacks in which the rule would free the most, at most 20, limited to those that the caller may read. */
+  /** The stacks in which the rule would free the most, at most 20. Contains only stacks that the caller may read. */
   readonly stacks: readonly StackEstimate[];
   /** False if time ran out: the numbers cover only the first stacks. */
   readonly isComplete: boolean;

@@ -102,7 +102,7 @@ export function createRetentionRepository(db: Queryable) {
         select s.id, ${sweptAt.toISOString()}::timestamptz, ${eventsUntil}::bigint from stacks s where s.id = ${stackId} for key share
         on conflict (stack_id) do update set swept_at = excluded.swept_at, events_until = greatest(r.events_until, excluded.events_until)`),
 
-    /** Lists versions below `before`, newest first, including those without a state. */
+    /** Lists versions below `before`, newest first, including versions without a state. */
     listVersions: (stackId: string, before: number, limit: number) =>
       db.any(sql.prepared('retention_list_versions', VersionRow)`
         /* retention.listVersions */
@@ -133,7 +133,7 @@ export function createRetentionRepository(db: Queryable) {
         from updates u where u.stack_id = ${stackId} and ${isPreview} and u.number > ${after}::bigint
         order by u.number limit ${limit}`),
 
-    /** Of these checkpoints, returns those needed only to read old versions. */
+    /** Returns the given checkpoints that are needed only to read old versions. */
     listUnneeded: async (stackId: string, checkpointIds: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.prepared('retention_list_unneeded', IdRow)`
         /* retention.listUnneeded */
@@ -197,7 +197,7 @@ export function createRetentionRepository(db: Queryable) {
       return { count: rows.length, checkpointIds: [...new Set(rows.map(({ checkpointId }) => checkpointId))] };
     },
 
-    /** Of these checkpoints, and those that these updates wrote, returns the ones to which no version refers. */
+    /** Returns the given checkpoints, and checkpoints written by these updates, to which no version refers. */
     listUnused: async (stackId: string, checkpointIds: readonly string[], updateIds: readonly string[]) => {
       const rows = await db.any(sql.prepared('retention_list_unused', IdRow)`
         /* retention.listUnused */

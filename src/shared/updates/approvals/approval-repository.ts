@@ -152,7 +152,7 @@ export function createApprovalRepository(db: Queryable) {
         where id = ${id}`),
 
     /**
-     * Deletes up to `limit` approvals that expired or were requested over `days` ago. Keeps those under a legal hold. Returns the number.
+     * Deletes up to `limit` approvals that expired or were requested over `days` ago. Skips stacks under a legal hold. Returns the number.
      */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`

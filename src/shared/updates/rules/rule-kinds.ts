@@ -110,7 +110,7 @@ export const ruleKinds = {
       closed,
     ),
   },
-  /** The versions whose states are kept, i.e. those that at least one of the settings keeps. */
+  /** The versions whose states are kept, i.e. that at least one of the settings keeps. */
   'keep-versions': {
     settings: Type.Object(
       {

@@ -49,7 +49,7 @@ export class StackRetention {
     this.#rows = createRetentionRepository(db);
   }
 
-  /** Deletes what the rules do not keep, and adds the counts to `deleted`. Returns whether everything is deleted. */
+  /** Deletes data that the rules do not keep, and adds the counts to `deleted`. Returns whether everything is deleted. */
   async apply(
     { id, organizationId }: { readonly id: string; readonly organizationId: string },
     deleted: Deleted,

@@ -35,7 +35,7 @@ export function createCopyQueueRepository(db: Queryable) {
         insert into blob_copies_due (key, is_deletion, bytes, try_at)
         values (${key}, false, 0, clock_timestamp() + make_interval(secs => ${retrySeconds})) on conflict (key) do nothing`),
 
-    /** Of these blobs, returns those that wait to be copied. */
+    /** Returns the given blobs that wait to be copied. */
     filterCopies: async (keys: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
         /* copyQueue.filterCopies */

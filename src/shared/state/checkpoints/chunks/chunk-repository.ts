@@ -119,7 +119,7 @@ export function createChunkRepository(db: Queryable) {
 
     /**
      * Deletes marked chunks that no version and no other chunk needs, and clears the mark of the others. Does not wait for transactions
-     * that release chunks. Returns how many chunks were deleted or cleared.
+     * that release chunks. Returns the number of deleted and cleared chunks.
      */
     sweep: (limit: number): Promise<number> =>
       db.transaction(async (tx) => {

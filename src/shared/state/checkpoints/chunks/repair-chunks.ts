@@ -6,7 +6,7 @@ import type { ChunkRepository, ChunkRow } from './chunk-repository.ts';
 /**
  * Replaces chunks of a version that cannot be decoded, so that other versions that refer to them can be read again. `text` is the
  * version's text from another source. A state rebuilt from its journal has another time in its manifest, so its chunk with the manifest
- * differs. Returns how many chunks were replaced.
+ * differs. Returns the number of replaced chunks.
  */
 export async function repairChunks(
   parts: { documents: DocumentStore; chunks: ChunkRepository },

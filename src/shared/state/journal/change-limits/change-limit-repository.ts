@@ -70,7 +70,7 @@ export function createChangeLimitRepository(db: Queryable) {
       };
     },
 
-    /** Of these entries, returns those already stored. */
+    /** Returns the given entries that are already stored. */
     findStored: (updateId: string, sequenceIds: readonly number[]) =>
       db.any(sql.prepared('change_limits_find_stored', EntryRow)`
         /* changeLimits.findStored */
@@ -85,7 +85,7 @@ export function createChangeLimitRepository(db: Queryable) {
           select unnest(migrated_keys) union select unnest(${sql.array([...urnKeys], 'text')}))
         where update_id = ${updateId}`),
 
-    /** Of these resources, returns those that migrations have inserted. */
+    /** Returns the given resources that migrations have inserted. */
     findMigrated: async (updateId: string, urnKeys: readonly string[]): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.prepared('change_limits_find_migrated', KeyRow)`
         /* changeLimits.findMigrated */
@@ -94,7 +94,7 @@ export function createChangeLimitRepository(db: Queryable) {
       return new Set(rows.map(({ key }) => key));
     },
 
-    /** Of these resources, returns those whose change the update has already begun. */
+    /** Returns the given resources whose change the update has already begun. */
     findChanged: async (updateId: string, urnKeys: readonly string[]): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.prepared('change_limits_find_changed', KeyRow)`
         /* changeLimits.findChanged */

@@ -26,7 +26,7 @@ export interface ReplayedDocument {
 /** Entries of kinds that this release does not know, which a replay has skipped. */
 export interface UnknownKinds {
   readonly count: number;
-  /** The first such entry and its kind. */
+  /** The first of these entries and its kind. */
   readonly sequenceId: number;
   readonly kind: number;
 }

@@ -8,7 +8,7 @@ import {
 import { editResource, type ResourceText } from '../../../deployments/resource.ts';
 
 /**
- * Removes references to resources that a refresh found to be gone; the CLI rejects a state with such references. A dependency must come
+ * Removes references to resources that a refresh found to be gone; the CLI rejects a state with these references. A dependency must come
  * earlier in the list, a parent may be anywhere. A missing parent is cleared, not replaced by its own parent. Same as rebuildDependencies
  * in Pulumi's pkg/backend/journal.go.
  */

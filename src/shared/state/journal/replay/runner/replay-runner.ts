@@ -31,7 +31,7 @@ export interface ReplayRunner {
 
 /** One replay; see ReplayWork for its steps. Steps run in the order of the calls and fail like `open`. */
 export interface OpenReplay {
-  /** The progress at the start: 0 entries, or those of the snapshot. */
+  /** The progress at the start: 0 entries, or the entries of the snapshot. */
   readonly initialProgress: ReplayProgress;
   apply(page: JournalPage): Promise<ReplayProgress>;
   /** The current progress. After a failed `apply`, it includes the entries before the invalid one. */
