@@ -6,7 +6,6 @@ import type { BlobRepository } from './blob-repository.ts';
 import type { ChunkRepository } from './chunks/chunk-repository.ts';
 import { isDamage } from './document-damage.ts';
 import type { DocumentStore } from './document-store.ts';
-import { SeenDamage } from './seen-damage.ts';
 import { copyKeptBlob } from './settle-copy.ts';
 
 /** Reads a document, and throws if it does not have the hash in its row. */
@@ -25,6 +24,12 @@ export type Proof = 'right' | 'repaired' | 'damaged';
 /** The number of blobs that are read from another store with intact bytes, and the time until their replacement is tried again. */
 const maxRight = 10_000;
 const rightMs = 600_000;
+
+/** The maximum number of damaged blobs or rows to remember, and the time in ms. */
+const maxSeen = 10_000;
+const seenMs = 3_600_000;
+/** Equals the time for which a marked document is not checked again. */
+const trustedMs = 60_000;
 
 interface Parts {
   readonly blobs: BlobReader;
@@ -213,6 +218,32 @@ export class DocumentCopies {
     } catch (error) {
       this.#parts.logger.warn({ key, err: error }, 'a damaged blob could not be noted');
     }
+  }
+}
+
+/**
+ * The damage found by this process at a site that another site has replaced, where no row is marked. Damage is not checked or reported
+ * again for a minute, and not reported as new for an hour.
+ */
+class SeenDamage {
+  readonly #seen = new LRUCache<string, number>({ max: maxSeen, ttl: seenMs });
+  readonly #isFenced: () => boolean;
+
+  constructor(isFenced: () => boolean) {
+    this.#isFenced = isFenced;
+  }
+
+  /** Whether the bytes of the row `id`, which contains or names them, were just found damaged in all stores. */
+  isTrusted(id: string): boolean {
+    const at = this.#isFenced() ? this.#seen.get(id) : undefined;
+    return at !== undefined && performance.now() - at < trustedMs;
+  }
+
+  /** Records proven damage. Returns whether it is new. */
+  note(id: string): boolean {
+    const isNew = !this.#seen.has(id);
+    this.#seen.set(id, performance.now());
+    return isNew;
   }
 }
 

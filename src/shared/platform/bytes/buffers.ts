@@ -1,3 +1,9 @@
+/** Joins the parts into one buffer. A single part is not copied. */
+export function joined(parts: readonly Buffer[], totalBytes?: number): Buffer {
+  const [first] = parts;
+  return first !== undefined && parts.length === 1 ? first : Buffer.concat(parts, totalBytes);
+}
+
 /** Smaller buffers are hardly worth it. Buffers from the pool of `Buffer` share their memory. */
 const minBytes = Math.max(64 * 1024, Buffer.poolSize);
 
