@@ -25,8 +25,8 @@ export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('ve
 export type CheckpointKind = Static<typeof CheckpointKind>;
 
 /**
- * The dialect of a body. For a verbatim checkpoint, the CLI sends the whole document in `untypedDeployment`; the contract uses `version` and
- * `deployment`, as in a full checkpoint.
+ * The dialect of a body. For a verbatim checkpoint, the CLI sends the whole document in `untypedDeployment`; the contract uses `version`
+ * and `deployment`, as in a full checkpoint.
  */
 const CheckpointDialect = Type.Union([Type.Literal('pulumi'), Type.Literal('contract')]);
 

@@ -25,7 +25,7 @@ export type Proof = 'right' | 'repaired' | 'damaged';
 const maxRight = 10_000;
 const rightMs = 600_000;
 
-/** The maximum number of damaged blobs or rows to remember, and the time in ms. */
+/** Limits of the remembered damage: the number of rows, and the time in ms. */
 const maxSeen = 10_000;
 const seenMs = 3_600_000;
 /** Equals the time for which a marked document is not checked again. */
