@@ -20,7 +20,7 @@ await suite('servers in each mode', { ownServer: true }, () => {
     { mode: 'full', writes: ['checkpoint'] },
   ]);
 
-  const defaultServer = fileServer<OwnHoldfastServer>(startOwnHoldfast);
+  const defaultServer = fileServer<OwnHoldfastServer>(() => startOwnHoldfast({}, { prepared: true }));
 
   test.concurrent(
     'with default settings, the CLI sends journals, or whole documents when journaling is off',

@@ -7,14 +7,14 @@ import { parseArgs } from 'node:util';
 import { brotliCompressSync, gzipSync, constants as zlib } from 'node:zlib';
 import { webBuildFolder } from '../src/api/platform/http/web-build.ts';
 
-// `npm run build:web`: builds the web UI into dist/web, with each file compressed beside itself. `--if-stale` builds only if
-// sources or packages have changed since, with low priority; `npm start` does that while the server already runs.
+// `npm run build:web`: builds the web UI into dist/web, with a compressed file beside each file. `--if-stale` builds with low priority, and
+// only if sources or packages have changed since; `npm start` does that while the server is already running.
 
 const root = path.join(import.meta.dirname, '..');
 const target = path.join(root, 'dist', 'web');
-/** Says from what the build was made. Not served: the server only knows names of pages and assets. */
+/** A file with the hash of the build's sources. Not served, because the server knows only names of pages and assets. */
 const stampName = '.sources';
-/** Smaller files fit into one packet as they are. */
+/** A smaller file fits into one packet uncompressed. */
 const minCompressedBytes = 1024;
 const compressible = new Set(['.css', '.html', '.js', '.json', '.svg']);
 
@@ -24,18 +24,18 @@ else await build();
 
 async function buildIfStale(): Promise<void> {
   os.setPriority(10);
-  // Without the packages for development, there is nothing to build with.
+  // The build needs the development packages.
   if (!existsSync(path.join(root, 'node_modules', 'vite')) || !existsSync(path.join(root, 'src', 'web'))) return;
   if ((await readFile(path.join(target, stampName), 'utf8').catch(() => '')) !== (await hashSources())) await build();
 }
 
-/** Builds in a folder of its own, which then replaces the former build: no page refers to files that are not there. */
+/** Builds in a separate folder, which then replaces the former build, so that no page refers to missing files. */
 async function build(): Promise<void> {
-  // Otherwise that of tests would choose React's larger build for development.
+  // With the value of tests, the build would contain React's larger development version.
   process.env['NODE_ENV'] = 'production';
   const folder = webBuildFolder(target, process.pid);
   await rm(folder, { recursive: true, force: true });
-  // First: a server that runs sees it, and says that the web UI is being built.
+  // Created first: a running server sees the folder, and says that the web UI is being built.
   await mkdir(folder, { recursive: true });
   try {
     const { build: bundle } = await import('vite');
@@ -82,7 +82,7 @@ async function compressFiles(folder: string): Promise<void> {
   }
 }
 
-/** Sources as they are, packages by their lock file, and what the API contributes: its types only, so nothing. */
+/** Hashes the sources and the lock file of the packages. The API contributes only types, so it does not count. */
 async function hashSources(): Promise<string> {
   const hash = createHash('sha256');
   const inputs = ['package-lock.json', 'scripts/build-web.ts', 'vite.config.ts'];

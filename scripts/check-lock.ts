@@ -29,7 +29,7 @@ const exactVersion = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/;
 function findFaults(manifest: Manifest, lock: LockFile, settings: string): string[] {
   const faults: string[] = [];
   if (lock.lockfileVersion !== 3) faults.push(`package-lock.json has version ${lock.lockfileVersion} instead of 3`);
-  // npm would compare `engines` with the Node that runs npm and warn, but everything here runs on bin/node.
+  // npm would compare `engines` with the Node that runs npm and warn, but all programs here run on bin/node.
   const withEngines = Object.entries(lock.packages).filter(([folder, { engines }]) => folder !== '' && engines);
   if (withEngines.length > 0)
     faults.push(

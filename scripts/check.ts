@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 
-// `npm run check:static`: the static checks. `npm run check`: also the unit tests. As many at once as there are processors; all of
-// them run even if one fails. The output of each is shown when it has ended, and the failed ones are named at the end.
+// `npm run check:static`: the static checks. `npm run check`: also the unit tests. Runs as many checks at once as there are processors, and
+// runs all of them even if one fails. The output of each check is shown when it has ended, and the failed checks are named at the end.
 
-/** Scripts of package.json, about slowest first. */
+/** Scripts of package.json, roughly the slowest first. */
 const scripts = ['lint', 'typecheck', 'typecheck:web', 'check:boundaries', 'knip', 'settings -- --check', 'check:lock'];
 if (process.argv.includes('--unit')) scripts.unshift('test:unit');
 

@@ -18,16 +18,16 @@ import { startDemoServer } from './demo/server.ts';
 import { seedSettings } from './demo/settings.ts';
 import { type Moment, spreadRefusals, spreadTimes } from './demo/times.ts';
 
-// `npm run demo`: a server with 20 organizations and 1,000 stacks to look at, and pipelines that update one of them by turns. The first
-// organization has everything else, too. The data stay in data/demo; without them, seeding takes a minute or two.
+// `npm run demo`: a server with 20 organizations and 1,000 stacks to explore, and pipelines that update one stack by turns. The first
+// organization also has examples of everything else. The data stays in data/demo; the first start takes a minute or two to create it.
 
 const { values } = parseArgs({
   options: {
-    /** At least 16. */
+    /** The minimum is 16. */
     stacks: { type: 'string', default: '1000' },
     port: { type: 'string', default: '9090' },
     data: { type: 'string', default: 'data/demo' },
-    /** End after seeding. */
+    /** Ends after seeding. */
     once: { type: 'boolean', default: false },
   },
 });
@@ -49,7 +49,10 @@ async function readTokens(): Promise<Record<string, string>> {
 
 type Played = Map<string, { readonly plan: StackPlan; readonly player: StackPlayer }>;
 
-/** Plays the histories of all stacks, eight stacks at a time. Returns when the updates are to have run, and the stacks of the first organization. */
+/**
+ * Plays the histories of all stacks, eight stacks at a time. Returns the intended times of the updates, and the stacks of the first
+ * organization.
+ */
 async function seed(
   url: string,
   clientOf: (login: string) => RawClient,
@@ -92,7 +95,7 @@ async function keepBusy(
       const environment = environmentOf(choices, stack, by);
       const failure = edition % 5 === 4 ? choices.fraction() : null;
       const run = { kind: 'update', edition, failure, message, environment, seconds: 90 } as const;
-      // A wait may be over before its turn has come.
+      // The wait may be over before the turn of the run has come.
       const live = await player.begin(run, clientOf(by)).catch(() => null);
       if (live) await follow(live);
       await sleep(2_000);
@@ -120,7 +123,7 @@ if (existsSync(tokensFile) && !existsSync(seededFile)) {
   console.error(`Seeding ${home} was interrupted, or has not ended. Remove that directory, and start again.`);
   process.exit(1);
 }
-// In a fresh checkout there is no web UI to look at yet.
+// A fresh checkout has no build of the web UI yet.
 await buildWeb();
 const tokens = await readTokens();
 const receiver = await startReceiver(port + 1);

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { manifestsFile, renderManifests } from '../testkit/chart.ts';
 
-// `npm run manifests` writes the manifests for those who do not use Helm.
+// `npm run manifests` writes the manifests for users without Helm.
 
 writeFileSync(manifestsFile, await renderManifests());

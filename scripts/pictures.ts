@@ -5,8 +5,8 @@ import type { Page } from 'playwright-core';
 import { startChromium } from '../testkit/chromium.ts';
 
 /**
- * Takes the pictures of docs/images from a running demo, in both themes, as WebP. Usage: node scripts/pictures.ts [--url http://127.0.0.1:9090]
- * [--out docs/images] [--only search,ci]
+ * Takes the pictures of docs/images from a running demo, in both themes, as WebP. Usage: node scripts/pictures.ts [--url
+ * http://127.0.0.1:9090] [--out docs/images] [--only search,ci]
  */
 const { values } = parseArgs({
   options: {
@@ -24,9 +24,9 @@ const phone = { width: 390, height: 780 };
 interface Picture {
   readonly name: string;
   readonly path: string;
-  /** Is there when the page is. */
+  /** A selector that matches once the page is complete. */
   readonly ready: string;
-  /** Before the picture is taken. */
+  /** Runs before the picture is taken. */
   readonly prepare?: (page: Page) => Promise<void>;
   readonly size?: typeof wide;
 }
@@ -66,7 +66,7 @@ async function take({ name, path: address, prepare, ready, size = wide }: Pictur
     await prepare?.(page);
     await page.locator(ready).first().waitFor();
     await page.locator('main [aria-busy="true"]').first().waitFor({ state: 'detached' });
-    // Graphs take their place in the frames after that.
+    // Graphs are laid out in the frames after that.
     await page.waitForTimeout(500);
     const file = path.join(out, `${name}-${colorScheme}.webp`);
     const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 85 });
@@ -75,7 +75,7 @@ async function take({ name, path: address, prepare, ready, size = wide }: Pictur
   }
 }
 
-/** Follows the update that runs in the demo. */
+/** Opens the update that is running in the demo. */
 async function openRunning(shown: Page): Promise<void> {
   await shown.goto(`${url}/acme/~/ci`);
   await shown

@@ -18,7 +18,7 @@ function fail(message: string): never {
 
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
 
-/** The compose file with images of the release in place of those that are built. */
+/** The compose file with images of the release in place of built images. */
 function composeOfRelease(): string {
   const built = /^( +)image: ([\w-]+):\$\{IMAGE_TAG:-local\}\n\1build: .*$/gm;
   const text = read('docker-compose.yml').replaceAll(built, (_, indent: string, name: string) => {

@@ -34,7 +34,7 @@ const optionalComposeVariables = [
   ['IMAGE_TAG', 'local', 'Tag of the images that are built from this checkout.'],
 ] as const;
 
-/** Settings that docker-compose.yml itself gives its services: .env does not change them. */
+/** Settings that docker-compose.yml itself gives its services: .env cannot change them. */
 const ofCompose = /_(LISTEN|DATABASE_URL|REDIS_URL|S3_BUCKET|S3_ENDPOINT|TRUSTED_PROXIES|DRAIN_SECONDS)$/;
 
 interface Setting {
@@ -82,7 +82,7 @@ function renderExample(): string {
     .concat('\n');
 }
 
-/** Returns a text as lines of a comment, which name the page of a link instead of linking to it. */
+/** Returns a text as lines of a comment, in which links are replaced by the names of their pages. */
 function wrapped(text: string): string[] {
   const lines: string[] = [];
   let line = '#';
@@ -114,7 +114,7 @@ const ofChart =
   /_(LISTEN|DATA_DIR|BOOTSTRAP|PUBLIC_URL|TRUSTED_PROXIES|S3_BUCKET|S3_REGION|S3_ENDPOINT|DRAIN_SECONDS|SHUTDOWN_SECONDS)$/;
 const chartSchema = 'deploy/helm/holdfast/values.schema.json';
 
-/** Returns the chart's schema with the names that its value `settings` may have: neither secrets, nor what it derives. */
+/** Returns the chart's schema with the names that its value `settings` may contain: neither secrets nor derived settings. */
 function renderChartSchema(): string {
   const names = settings.filter(({ name, secret }) => !secret && !ofChart.test(name)).map(({ name }) => name);
   const list = `[\n${names.map((name) => `          "${name}"`).join(',\n')}\n        ]`;

@@ -13,12 +13,13 @@ import {
 import { ToolUnavailableError } from '../testkit/toolchain/command.ts';
 import { makeTools, type ToolName } from '../testkit/toolchain/toolchain.ts';
 
-// `npm test`: builds or installs the tools that the tests need, and runs the static checks and all tests except those of the
-// extra run. Tools are built with low priority while tests run that do not use them: those leave the processors idle at times. Files that may have failed because of the load of the machine are repeated once, alone, and named.
-// `npm run test:extra`: runs the tests whose tools take long to build. Arguments are passed to Jest, which then runs once.
+// `npm test`: builds or installs the tools that the tests need, and runs the static checks and all tests except those of the extra run.
+// Tests that need no tools leave processors idle at times, so tools are built with low priority while these tests run. Files that may have
+// failed because of the load of the machine are repeated once, alone, and named. `npm run test:extra`: runs the tests whose tools take long
+// to build. Arguments are passed to Jest, which then runs once.
 
 const system: readonly ToolName[] = ['redis-server', 'caddy', 'zsh', 'fish', 'schemathesis'];
-/** What the first group of tests uses. */
+/** The tools of the first group of tests. */
 const firstTools: readonly ToolName[] = ['versitygw', 'oapi-codegen', 'openapi-typescript', ...system];
 const laterTools: readonly ToolName[] = [
   'test-provider',
@@ -31,14 +32,14 @@ const laterTools: readonly ToolName[] = [
   'kubeconform',
   'kubernetes-schemas',
 ];
-/** In this order: the first one does for the second. Prepared with the later tools. */
+/** In order of preference: the first one can replace the second. Prepared with the later tools. */
 const browsers: readonly ToolName[] = ['chromium-headless-shell', 'chromium'];
 const extraTools: readonly ToolName[] = ['test-provider', 'pulumi-3.276', 'pulumi-3.142', 'minio', ...system];
 
 const firstProjects = ['integration', 'contracts'];
-/** These tests wait for most of their time: for deadlines of theirs, and for servers. Their Postgres has connections for eight. */
+/** These tests mostly wait: for their own deadlines, and for servers. Their Postgres has enough connections for eight workers. */
 const firstWorkers = Math.min(2 * availableParallelism(), 8);
-/** These wait as well, for command lines and browsers, but each of them starts several processes. */
+/** These tests wait, too, for command lines and browsers, but each of them starts several processes. */
 const laterWorkers = Math.min(Math.ceil(1.5 * availableParallelism()), 8);
 const laterProjects = ['deploy', 'durability', 'faults', 'kubernetes', 'abuse', 'e2e', 'e2e-cluster'];
 
@@ -50,7 +51,7 @@ const jestArguments = process.argv.slice(2).filter((argument) => argument !== '-
 async function prepareTools(tools: readonly ToolName[]): Promise<boolean> {
   let ready = true;
   for (const [tool, outcome] of await makeTools(tools)) {
-    // Tests use another browser, or say why there is none.
+    // The tests use another browser, or say why there is none.
     if ('path' in outcome || browsers.includes(tool)) continue;
     const { error } = outcome;
     if (inCi || !(error instanceof ToolUnavailableError)) {
@@ -65,7 +66,7 @@ async function prepareTools(tools: readonly ToolName[]): Promise<boolean> {
 
 const root = path.join(import.meta.dirname, '..');
 
-/** Runs a script of package.json. `quietly`: shows its output when it has ended, because others write meanwhile. */
+/** Runs a script of package.json. `quietly`: shows its output only when it has ended, because other scripts write meanwhile. */
 async function npmRun(
   script: string,
   args: readonly string[] = [],
@@ -88,7 +89,7 @@ function readResults(file: string): TestResults | null {
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as TestResults) : null;
 }
 
-/** A run of Jest, whose results are null if it has not come to its end. */
+/** A run of Jest. Its results are null if it did not finish. */
 interface TestRun {
   readonly passed: boolean;
   readonly results: TestResults | null;
@@ -138,7 +139,9 @@ function describe(results: TestResults): void {
 
 const notRun: TestRun = { passed: false, results: null };
 
-/** Runs the tests that need no tools while the first ones are built, the tests that need no CLI while it is built, then the others. */
+/**
+ * Runs the tests that need no tools while the first tools are built, then the tests that need no CLI while it is built, then the others.
+ */
 async function runInGroups(preparing: Promise<boolean>): Promise<boolean> {
   const unit = await runJest('unit', ['--selectProjects', 'unit']);
   if (!(await preparing)) return conclude([unit, notRun]);
@@ -158,14 +161,14 @@ if (extra) {
   const passed = (await prepareTools(extraTools)) && (await npmRun('jest', jestArguments, { env }));
   if (!passed) process.exitCode = 1;
 } else {
-  // Both even if one fails, so that one run reports all problems.
+  // Both run even if one fails, so that one run reports all problems.
   const checking = npmRun('check:static', [], { quietly: true });
   const preparing = Promise.all([
     prepareTools(firstTools),
-    // Here, so that tests that need it do not build it at the same time.
+    // Built here, so that tests that need it do not build it at the same time.
     npmRun('build:web', ['--if-stale'], { quietly: true }),
   ]).then(([ready, built]) => {
-    // Read by testkit/web-build.ts.
+    // testkit/web-build.ts reads the variable.
     if (built) process.env['HOLDFAST_TEST_WEB'] = 'built';
     return ready;
   });

@@ -27,7 +27,7 @@ const start = (span: ReceivedSpan): number => Number(BigInt(span.startTimeUnixNa
 const end = (span: ReceivedSpan): number => Number(BigInt(span.endTimeUnixNano) / 1000n) / 1000;
 const escaped = (text: string): string => text.replace(/&/g, '&amp;').replace(/</g, '&lt;');
 
-/** Parents before their children, by time, each with its depth. */
+/** Spans with their depths: parents before their children, by time. */
 function inOrder(spans: readonly ReceivedSpan[], parent: string, depth = 0): [ReceivedSpan, number][] {
   return spans
     .filter(({ parentSpanId }) => parentSpanId === parent)
@@ -94,7 +94,7 @@ try {
     },
   };
   await call(base, { stackName: 'dev' });
-  // The first imports warm connections and code.
+  // The first imports warm up connections and code.
   for (let warm = 0; warm < 20; warm++) await call(`${base}/dev/import`, deployment);
   const [traceId, parent] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
   await call(`${base}/dev/import`, deployment, `00-${traceId}-${parent}-01`);

@@ -3,18 +3,18 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { holdfastProgram } from './holdfast-program.ts';
 
-/** A server by its data directory, or any other by its database. */
+/** A server, identified by its data directory or by its database. */
 export type AdminTarget = { readonly dataDir: string } | { readonly databaseUrl: string };
 
 /** The password that `setPassword` gives. */
 export const webPassword = 'correct horse battery';
 
-/** Runs `holdfast admin` on the data of a server, and returns what it printed. Throws if it fails. */
+/** Runs `holdfast admin` on the data of a server, and returns its output. Throws if it fails. */
 export async function runAdmin(target: AdminTarget, ...args: string[]): Promise<string> {
   return holdfastOutput(target, {}, 'admin', ...args);
 }
 
-/** Runs a command of `holdfast` on the data of a server, with these variables. Returns what it printed. Throws if it fails. */
+/** Runs a command of `holdfast` on the data of a server, with these variables. Returns its output. Throws if it fails. */
 export async function holdfastOutput(
   target: AdminTarget,
   env: Readonly<Record<string, string>>,
@@ -23,7 +23,7 @@ export async function holdfastOutput(
   return run(target, env, words, '');
 }
 
-/** Gives somebody the password with which tests sign in. */
+/** Gives a user the password with which tests sign in. */
 export async function setPassword(target: AdminTarget, login: string): Promise<void> {
   await run(target, {}, ['admin', 'user', 'set-password', login], `${webPassword}\n`);
 }

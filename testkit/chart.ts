@@ -13,7 +13,7 @@ export const manifestsFile = path.join(manifestsFolder, 'holdfast.yaml');
 /** Values of the chart. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** What a program wrote, and whether it succeeded. */
+/** The output of a program, and whether it succeeded. */
 export interface Outcome {
   readonly passed: boolean;
   readonly output: string;
@@ -47,12 +47,12 @@ export async function runTool(
   return { passed: code === 0, output, errors };
 }
 
-/** Renders the chart as `helm template` does, for a version of Kubernetes or the newest. */
+/** Renders the chart like `helm template`, for a version of Kubernetes or the newest one. */
 export function renderChart(values: Values, kubernetes?: string): Promise<Outcome> {
   return runChartTool('template', values, kubernetes);
 }
 
-/** Lints the chart as `helm lint --strict` does. */
+/** Lints the chart like `helm lint --strict`. */
 export function lintChart(values: Values): Promise<Outcome> {
   return runChartTool('lint', values);
 }
@@ -62,12 +62,12 @@ function runChartTool(command: string, values: Values, kubernetes?: string): Pro
   return runTool('chart-tools', args, JSON.stringify(values));
 }
 
-/** The values of the manifests that are checked in. */
+/** The values of the checked-in manifests. */
 export function documentedValues(): Values {
   return parse(readFileSync(path.join(manifestsFolder, 'values.yaml'), 'utf8')) as Values;
 }
 
-/** The manifests of the documented values, as they are checked in. */
+/** The manifests of the documented values, in their checked-in form. */
 export async function renderManifests(): Promise<string> {
   const { passed, output, errors } = await renderChart(documentedValues());
   if (!passed) throw new Error(errors);

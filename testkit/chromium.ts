@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { type BrowserContext, chromium } from 'playwright-core';
 import { ensureToolchain } from './toolchain/toolchain.ts';
 
-/** How long actions, pages and downloads are waited for: a busy machine must not fail a test. */
+/** Timeout for actions, pages and downloads: a busy machine must not fail a test. */
 const waitMs = 120_000;
-/** No sandbox, because tests may run as root; nothing that asks other hosts. */
+/** Without the sandbox, because tests may run as root, and without features that contact other hosts. */
 const flags = [
   ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
   ...['--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
 ];
 
-/** A browser with a profile of its own, which disposing of it removes. */
+/** A browser with its own profile, which is removed on disposal. */
 export interface TestBrowser extends AsyncDisposable {
   readonly context: BrowserContext;
   [Symbol.asyncDispose](): Promise<void>;

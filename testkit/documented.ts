@@ -8,7 +8,7 @@ export interface ShellBlock {
   readonly document: string;
   readonly firstLine: string;
   readonly text: string;
-  /** Why no test runs it, from "```sh not-run: REASON"; null if a test must. */
+  /** Why no test runs the block, from "```sh not-run: REASON"; null if a test must run it. */
   readonly notRun: string | null;
 }
 
@@ -26,7 +26,7 @@ export function shellBlocks(document: string): ShellBlock[] {
 }
 
 /**
- * Returns the block of a document that begins with this line, for the test that runs it. Both must be literals:
+ * Returns the block of a document that begins with this line, for the test that runs it. Both arguments must be literals:
  * documented-commands.test.ts looks for the calls.
  */
 export function documentedBlock(document: string, firstLine: string): string {

@@ -3,18 +3,18 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { hasErrorCode } from './toolchain/error-code.ts';
 
-/** Below the kernel's ephemeral ports: an outgoing connection could take the port of a server that restarts. */
+/** Below the kernel's ephemeral ports: an outgoing connection could otherwise take the port of a restarting server. */
 const [lowest, highest] = [12_000, 32_000];
 
 /**
- * Holds the reservations: tests in other processes look for ports, too, while a server starts or is down. Linux has all
- * of 127.0.0.0/8; elsewhere ports are only as free as they were a moment ago.
+ * The address of the reservations: tests in other processes look for ports, too, while a server starts or is down. Linux has all of
+ * 127.0.0.0/8; on other systems, a port is only known to have been free a moment ago.
  */
 const reservationHost = '127.0.0.2';
 
 /**
- * Returns loopback ports for servers that may start later and restart at the same address. Nobody else who calls this
- * gets them before this process ends.
+ * Returns loopback ports for servers that may start later and restart at the same address. No other caller gets them before this process
+ * ends.
  */
 export async function findFixedPorts(count: number): Promise<number[]> {
   const found: number[] = [];
@@ -40,7 +40,7 @@ async function reserve(port: number): Promise<boolean> {
 }
 
 async function listen(port: number, host: string): Promise<Server | 'taken' | 'impossible'> {
-  // It keeps no process running.
+  // The reservation does not keep the process running.
   const server = createServer((socket) => socket.destroy()).unref();
   try {
     server.listen({ port, host, exclusive: true });

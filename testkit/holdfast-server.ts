@@ -21,7 +21,7 @@ export interface HoldfastServer extends AsyncDisposable {
   /** URL of its metrics. */
   readonly managementUrl: string;
   readonly token: string;
-  /** Token of another admin, who can approve what the first one asks for; undefined if there is none. */
+  /** Token of another admin, who can approve requests of the first one; undefined if there is none. */
   readonly reviewerToken?: string | undefined;
   readonly organization: string;
   /** Creates a workspace that is logged in to this server. */
@@ -50,11 +50,11 @@ export interface OwnHoldfastServer extends HoldfastServer {
 const organization = 'dev-org';
 const readyTimeoutMs = 400_000;
 const stopGraceMs = 120_000;
-/** The same as in `npm start`. */
+/** The same flags as in `npm start`. */
 const usualNodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
 
 const running = new Set<ChildProcess>();
-// SIGTERM, so that the server stops its Postgres.
+// SIGTERM lets the server stop its Postgres.
 process.on('exit', () => {
   for (const child of running) child.kill('SIGTERM');
 });
@@ -77,9 +77,10 @@ export async function startHoldfast(): Promise<HoldfastServer> {
 }
 
 /**
- * Starts a server as in the README, with an empty data directory, and waits until it is healthy. `prepared`: its database exists
- * already, which saves most of a first start. `nodeFlags` replaces the options that `npm start` passes to Node; `port` is that of the service, by default a free one; `program` is what Node runs;
- * `viewers` are the logins of members who may only look; `reviewer` adds a second admin, rita.
+ * Starts a server as in the README, with an empty data directory, and waits until it is healthy. `prepared`: its database already exists,
+ * which saves most of a first start. `nodeFlags` replaces the options that `npm start` passes to Node. `port`: the port of the service, by
+ * default a free one. `program`: the program that Node runs. `viewers`: the logins of members with the role viewer. `reviewer` adds a
+ * second admin, rita.
  */
 export async function startOwnHoldfast(
   settings: Record<string, string> = {},
@@ -193,7 +194,7 @@ export async function startOwnHoldfast(
   return { ...server, dataDir, pid, stop, kill, restart, log };
 }
 
-/** Adds what tests call to the addresses of a server. */
+/** Adds the methods that tests call to the addresses of a server. */
 export function withHelpers(server: Omit<HoldfastServer, 'workspace' | 'requestCounts'>): HoldfastServer {
   return {
     ...server,

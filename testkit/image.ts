@@ -12,10 +12,10 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 
-// Makes the files of an image without a container engine, by its Dockerfile, and runs its programs in them.
+// Creates the files of an image from its Dockerfile without a container engine, and runs its programs in them.
 
 const checkout = path.join(import.meta.dirname, '..');
-/** The user of that name in the official images of Node. */
+/** Ids of users in the official images of Node, by name. */
 const userIds: Readonly<Record<string, number>> = { node: 1000 };
 const imagePath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -29,7 +29,7 @@ interface Stage {
   readonly steps: readonly Step[];
 }
 
-/** The files of the last stage, and how its programs run. */
+/** The files of the last stage, and the settings with which its programs run. */
 export interface Image {
   readonly root: string;
   readonly env: Readonly<Record<string, string>>;
@@ -52,8 +52,8 @@ export function parseDockerfile(text: string): Stage[] {
 }
 
 /**
- * Makes the files of the Dockerfile's last stage below `home`. Runs the commands of its stages here, except that
- * `npm ci` gives the packages of this checkout, and the web UI is that of this checkout: both have the same sources.
+ * Creates the files of the Dockerfile's last stage below `home`. Runs the commands of its stages here, except that the packages of `npm ci`
+ * and the web UI are taken from this checkout: both have the same sources.
  */
 export function makeImage(home: string): Image {
   const stages = parseDockerfile(readFileSync(path.join(checkout, 'Dockerfile'), 'utf8'));
@@ -113,7 +113,7 @@ function copy(home: string, root: string, workdir: string, text: string): void {
   }
 }
 
-/** Like a copy, in little time if both are in one file system: no file of an image changes later. */
+/** Links files in place of copying them, which is fast within one file system: no file of an image changes later. */
 function linkFiles(from: string, to: string): void {
   const { status } = spawnSync('cp', ['-a', '--link', from, to]);
   if (status !== 0) execFileSync('cp', ['-a', from, to]);
@@ -121,7 +121,7 @@ function linkFiles(from: string, to: string): void {
 
 const ignoreRules = readFileSync(path.join(checkout, '.dockerignore'), 'utf8').split('\n').filter(Boolean);
 
-/** Whether a file is not sent to the builder. The last rule that fits it or a folder above decides. */
+/** Whether a file is not sent to the builder. The last rule that matches the file or a parent folder decides. */
 function isIgnored(file: string): boolean {
   const parts = file.split(path.sep);
   const places = parts.map((_, index) => parts.slice(0, index + 1).join('/'));
@@ -138,14 +138,14 @@ function runIn(folder: string, line: string): void {
   const command = isInstallation ? rest : line;
   if (command === '') return;
   const web = path.join(checkout, 'dist', 'web');
-  // The command builds it only if it is older than its sources.
+  // The command builds the web UI only if it is older than its sources.
   if (command.includes('build-web.ts --if-stale') && existsSync(web))
     cpSync(web, path.join(folder, 'dist', 'web'), { recursive: true });
   const env = { ...process.env, PATH: `${path.dirname(process.execPath)}:${process.env['PATH']}`, NODE_OPTIONS: '' };
   execFileSync('sh', ['-c', command], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8' });
 }
 
-/** Installs the packages that are locked neither for development nor as optional. */
+/** Installs the packages that are not marked as development or optional in the lock file. */
 function linkPackages(folder: string): void {
   const { packages } = JSON.parse(readFileSync(path.join(folder, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { dev?: true; optional?: true; devOptional?: true }>;
@@ -154,7 +154,7 @@ function linkPackages(folder: string): void {
     const { dev, optional, devOptional } = packages[place] ?? {};
     return (dev ?? optional ?? devOptional) === true;
   };
-  // Outer ones first, each without the packages inside it.
+  // Outer packages first, each without the packages inside it.
   for (const place of Object.keys(packages).filter((name) => name !== '' && !isOmitted(name))) {
     const target = path.join(folder, place);
     mkdirSync(path.dirname(target), { recursive: true });
@@ -190,8 +190,8 @@ mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
 exec unshare --root="$root" --wd="$workdir" --setgid="$user" --setuid="$user" "$@"`;
 
 /**
- * Runs a command as the first process of a container would run: with the image's files, read-only but for /data and /tmp, as its user,
- * in a process namespace of its own. Needs Linux and root.
+ * Runs a command like the first process of a container: with the image's files, read-only except for /data and /tmp, as its user, in a
+ * separate process namespace. Needs Linux and root.
  */
 export function runInImage(
   image: Image,

@@ -17,7 +17,7 @@ export const jsonString = fc
   .array(fc.oneof(plain, escapeSequence), { maxLength: 4 })
   .map((parts) => `"${parts.join('')}"`);
 
-/** Names that a program may take for something else, the last two for each other: they have the same hash there. */
+/** Names that a program may confuse with others; the last two have the same hash there. */
 const oddKey = fc.constantFrom(
   ...['__proto__', '', 'constructor', '\\u0000', '0', 'a'.repeat(32), 'a'.repeat(33), 'mPLLJyp', 'RpvZGLA'].map(
     (name) => `"${name}"`,

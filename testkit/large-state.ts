@@ -1,9 +1,9 @@
-/** Resources of each component: the component itself, and what is below it. */
+/** Number of resources of each component: the component itself, and its children. */
 const perComponent = 10;
 
 /**
- * The resources of a large stack, about `count`: a network that all use, and components of one type, each with a database that its other
- * resources depend on. The first component also depends on the second one.
+ * The resources of a large stack, about `count`: a network that all use, and components of one type, each with a database on which its
+ * other resources depend. The first component also depends on the second one.
  */
 export function largeState(stack: { readonly project: string; readonly stack: string }, count: number): object[] {
   const prefix = `urn:pulumi:${stack.stack}::${stack.project}`;

@@ -9,16 +9,16 @@ const gibibyte = 2 ** 30;
 const diskVariable = 'HOLDFAST_TEST_DISK';
 
 /**
- * Lets this run, and the programs that it starts, keep their temporary files in memory: on a disk, their system calls cost a seventh of
- * the processor time of the tests. The folder is removed at the end of the process, and with it the folders of runs that were killed.
- * Does nothing where somebody has chosen a folder, where the machine has less than 12 GiB to spare, or no such file system.
+ * Keeps the temporary files of this run, and of the programs that it starts, in memory: on a disk, their system calls cost a seventh of the
+ * processor time of the tests. The folder is removed at the end of the process, together with folders of killed runs. Does nothing if a
+ * folder is already set, if the machine has less than 12 GiB to spare, or if it has no such file system.
  */
 export function useMemoryFolder(): void {
   if (process.env['TMPDIR'] !== undefined || process.platform !== 'linux' || spareBytes() < 12 * gibibyte) return;
   for (const name of readdirSync(parent)) removeIfEnded(name);
   const folder = join(parent, `${prefix}${process.pid}`);
   mkdirSync(folder, { recursive: true });
-  // Like /tmp: tests start programs as other users.
+  // Writable by all users, like /tmp: tests start programs as other users.
   chmodSync(folder, 0o1777);
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   process.env[diskVariable] = tmpdir();
@@ -36,11 +36,11 @@ function removeIfEnded(name: string): void {
   try {
     rmSync(join(parent, name), { recursive: true, force: true });
   } catch {
-    // It belongs to another user.
+    // The folder belongs to another user.
   }
 }
 
-/** Bytes that this machine and its file system in memory have available. */
+/** Bytes that are available on this machine and on its file system in memory. */
 function spareBytes(): number {
   try {
     const { type, bavail, bsize } = statfsSync(parent);

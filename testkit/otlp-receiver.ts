@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A span as it was received. Times are in nanoseconds since 1970. */
+/** A received span. Times are in nanoseconds since 1970. */
 export interface ReceivedSpan {
   readonly traceId: string;
   readonly spanId: string;
@@ -29,7 +29,7 @@ export interface OtlpReceiver {
   close(): Promise<void>;
 }
 
-/** Settings of a cluster that sends its spans there, if the caller of a request samples it. Each write is a job. */
+/** Settings of a cluster that sends its spans to the receiver, if the caller of a request samples it. Each write is a job. */
 export function tracedSettings({ url }: OtlpReceiver) {
   return {
     HOLDFAST_DIRECT_BYTES: '1',

@@ -10,7 +10,7 @@ export interface PgBouncer extends ServerHandle {
   url: string;
 }
 
-/** Starts a PgBouncer on loopback in front of the database of `target`, with few connections to it, so that they change hands. */
+/** Starts a PgBouncer on loopback in front of the database of `target`. It opens only a few connections, so that clients share them. */
 export async function startPgBouncer(
   target: string,
   options: { poolMode: 'transaction' | 'session'; poolSize: number; settings?: Readonly<Record<string, string>> },
@@ -42,7 +42,7 @@ export async function startPgBouncer(
       args: (dataDir) => {
         const configFile = path.join(dataDir, 'pgbouncer.ini');
         writeFileSync(configFile, `${config.join('\n')}\n`);
-        // It refuses to run as root, and then reads its configuration as somebody else.
+        // PgBouncer refuses to run as root, so another user reads its configuration.
         chmodSync(dataDir, 0o755);
         return [...(process.getuid?.() === 0 ? ['-u', 'nobody'] : []), configFile];
       },

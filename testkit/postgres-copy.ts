@@ -10,8 +10,8 @@ interface CopySource {
 }
 
 /**
- * Copies the data directory of a running server to `target`, as `pg_basebackup --wal-method=fetch` does. The copy starts at the point at
- * which this ends, or a little later.
+ * Copies the data directory of a running server to `target`, like `pg_basebackup --wal-method=fetch`. A server on the copy starts in the
+ * state at the end of this call, or a little later.
  */
 export async function copyRunningPostgres(source: CopySource, target: string): Promise<void> {
   const client = new pg.Client({ connectionString: source.url });
@@ -20,7 +20,7 @@ export async function copyRunningPostgres(source: CopySource, target: string): P
     await client.query("select pg_backup_start('copy', true)");
     await copyChanging(source.dataDir, target);
     const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)');
-    // The log up to the end of the backup. Without it, the copy would not be consistent.
+    // The log up to the end of the backup: without it, the copy would not be consistent.
     await copyChanging(`${source.dataDir}/pg_wal/.`, join(target, 'pg_wal'));
     const label = join(target, 'backup_label');
     await writeFile(label, rows[0]?.labelfile ?? '');
@@ -32,7 +32,7 @@ export async function copyRunningPostgres(source: CopySource, target: string): P
   for (const file of ['postmaster.pid', 'postmaster.opts']) await rm(join(target, file), { force: true });
 }
 
-/** Puts the copy in the place of the data of a stopped server, which start at the point of the copy then. The old data are deleted. */
+/** Replaces the data of a stopped server by the copy; the server then starts in the state of the copy. The old data is deleted. */
 export async function putBack(copy: string, dataDir: string): Promise<void> {
   await rm(dataDir, { recursive: true });
   await rename(copy, dataDir);

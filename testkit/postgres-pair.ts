@@ -16,13 +16,13 @@ export interface PostgresPair extends AsyncDisposable {
   readonly standby: ClusterProcess;
   readonly primaryUrl: string;
   readonly standbyUrl: string;
-  /** Lets the standby fall behind: it receives nothing more, also once it is promoted. */
+  /** Lets the standby fall behind: it receives no further changes, even once it is promoted. */
   cutOff(): Promise<void>;
   /** Promotes the standby to primary; resolves when it accepts writes. */
   promote(): Promise<void>;
 }
 
-/** Starts both servers with throw-away data. Unless `isSynchronous` is false, every commit waits for the second. */
+/** Starts both servers with throw-away data. Unless `isSynchronous` is false, every commit waits for the second one. */
 export async function startPostgresPair({ isSynchronous = true } = {}): Promise<PostgresPair> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-pair-'));
   const removeHome = (): void => rmSync(home, { recursive: true, force: true, maxRetries: 5 });

@@ -11,13 +11,13 @@ import { holdfastProgram } from './holdfast-program.ts';
 const run = promisify(execFile);
 
 /**
- * Gives a server that has not started yet the Postgres that its first start would create: an initialized cluster with all migrations.
- * One is made for each set of migrations, and copied in a tenth of the time that its creation takes. Copies are the same installation: tests
- * that compare databases start theirs without it.
+ * Gives a server that has not started yet the Postgres that its first start would create: an initialized cluster with all migrations. It is
+ * created once for each set of migrations, and copied in a tenth of the time of its creation. Copies are the same installation: tests that
+ * compare databases must not use it.
  */
 export async function copyPreparedPostgres(dataDir: string): Promise<void> {
   const template = await preparedPostgres();
-  // With the owner: Postgres does not run as root.
+  // Keeps the owner, because Postgres does not run as root.
   await run('cp', ['-a', join(template, 'postgres'), join(dataDir, 'postgres')]);
 }
 
@@ -43,6 +43,6 @@ async function createPostgres(home: string): Promise<void> {
     await postgres.stop();
     throw error;
   }
-  // Copies of a cluster that was killed would recover at each start.
+  // Copies of a killed cluster would need recovery at each start.
   if (!(await postgres.stop())) throw new Error('the Postgres for end-to-end tests did not stop');
 }

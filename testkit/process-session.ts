@@ -6,9 +6,9 @@ import { promisify } from 'node:util';
 import { hasErrorCode } from './toolchain/error-code.ts';
 
 /**
- * Returns the processes started by any of `leaders`, each of which has its own session (spawned with `detached`). The
- * CLI's plugins have their own process groups and are adopted by init when the CLI is killed, so neither the group nor
- * the parent finds them, but the session does. Without /proc this falls back to the parent.
+ * Returns the processes started by any of `leaders`, each of which has its own session (spawned with `detached`). The CLI's plugins have
+ * their own process groups and are adopted by init when the CLI is killed, so neither the group nor the parent finds them, but the session
+ * does. Without /proc, this falls back to the parent.
  */
 async function listSession(leaders: readonly number[]): Promise<number[]> {
   if (process.platform !== 'linux') return listDescendants(leaders);
@@ -23,7 +23,7 @@ async function listSession(leaders: readonly number[]): Promise<number[]> {
   });
 }
 
-/** Kills everything started by any of `leaders` with SIGKILL, as when the machine crashes. */
+/** Kills all processes started by any of `leaders` with SIGKILL, like a crash of the machine. */
 export async function killSession(leaders: readonly number[]): Promise<void> {
   // Session 0 belongs to the kernel, so skip leaders that never started.
   const started = leaders.filter((pid) => pid > 1);
@@ -43,8 +43,8 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
 }
 
 /**
- * Stops a process with SIGSTOP and returns once all its threads have stopped: on a busy machine it might otherwise
- * still send a response. Without /proc it only sends the signal.
+ * Stops a process with SIGSTOP and returns once all its threads have stopped: on a busy machine, it might otherwise still send a response.
+ * Without /proc, it only sends the signal.
  */
 export function pauseProcess(pid: number): void {
   if (!sendSignal(pid, 'SIGSTOP') || process.platform !== 'linux') return;

@@ -31,7 +31,7 @@ export interface RunOptions {
   /** Time after which the whole process tree is killed and the run throws. */
   timeoutMs?: number;
   input?: string;
-  /** Run instead of the CLI, which is on its PATH. */
+  /** The program to run in place of the CLI, which is on its PATH. */
   program?: string;
 }
 
@@ -94,11 +94,11 @@ export class PulumiWorkspace implements AsyncDisposable {
     const file = (await ensureToolchain({ only: [tool] }))[tool];
     const env = this.#environment(dirname(file), options.env ?? {});
     const input = options.input === undefined ? {} : { input: options.input };
-    // `dispose` would miss a process that starts after it.
+    // `dispose` would miss a process that starts later.
     if (this.#disposed) throw new Error(`pulumi ${args.join(' ')}: the workspace is disposed of`);
     const started = new CliProcess({ file: options.program ?? file, args, cwd: this.programDir, env, ...input });
     this.#processes.add(started);
-    // A killed CLI may have left plugins behind. Others are removed, because process ids are reused.
+    // A killed CLI may have left plugins behind. Otherwise the entry is removed, because process ids are reused.
     started.done.then(
       ({ signal }) => signal === null && this.#processes.delete(started),
       () => this.#processes.delete(started),
@@ -138,7 +138,7 @@ export class PulumiWorkspace implements AsyncDisposable {
     return JSON.parse((await this.runOk(args, run)).stdout) as ExportedState;
   }
 
-  /** Kills what is still running and removes the workspace. */
+  /** Kills running processes and removes the workspace. */
   async dispose(): Promise<void> {
     this.#disposed = true;
     const remaining = [...this.#processes];

@@ -38,7 +38,7 @@ export class CliProcess {
   constructor(start: CliStart) {
     const startedAt = performance.now();
     this.args = start.args;
-    // Its own session, so that Ctrl-C in the terminal of the tests does not reach it.
+    // A separate session, so that Ctrl-C in the terminal of the tests does not reach it.
     this.#child = spawn(start.file, start.args, {
       cwd: start.cwd,
       env: start.env,
@@ -72,7 +72,7 @@ export class CliProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Sends SIGINT to the CLI, like Ctrl-C: the first requests a graceful stop, the second an immediate one. */
+  /** Sends SIGINT to the CLI, like Ctrl-C: the first signal requests a graceful stop, the second one an immediate stop. */
   interrupt(): void {
     if (this.running) sendSignal(this.pid, 'SIGINT');
   }
@@ -83,7 +83,7 @@ export class CliProcess {
     return this.done;
   }
 
-  /** Kills the CLI, the language host and the providers, as when the machine crashes. */
+  /** Kills the CLI, the language host and the providers, like a crash of the machine. */
   async killAll(): Promise<CliResult> {
     await killSession([this.pid]);
     return this.done;

@@ -1,4 +1,4 @@
-/** A node of a plan as `explain (analyze, buffers, format json)` shows it. */
+/** A node of a plan from `explain (analyze, buffers, format json)`. */
 export interface PlanNode {
   readonly 'Node Type': string;
   readonly 'Relation Name'?: string;
@@ -12,9 +12,9 @@ export interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** Cost of a statement that does not depend on what else the machine does. */
+/** The cost of a statement, independent of the load of the machine. */
 export interface PlanCost {
-  /** Rows that scans of tables and indexes read, including those that a filter removed. */
+  /** Rows that scans of tables and indexes read, including filtered rows. */
   readonly read: number;
   /** Rows that the statement returned. */
   readonly returned: number;
@@ -22,10 +22,10 @@ export interface PlanCost {
   readonly pages: number;
 }
 
-/** These pass on the rows of other nodes, or count them a second time. */
+/** These nodes pass on the rows of other nodes, or count them a second time. */
 const passingScans = new Set(['Subquery Scan', 'CTE Scan', 'Function Scan', 'Values Scan', 'Bitmap Index Scan']);
 
-/** Returns the cost of a plan that was run. */
+/** Returns the cost of an executed plan. */
 export function planCost(root: PlanNode): PlanCost {
   const pages = (root['Shared Hit Blocks'] ?? 0) + (root['Shared Read Blocks'] ?? 0);
   return { read: rowsRead(root), returned: Math.round(root['Actual Rows'] ?? 0), pages };
@@ -54,22 +54,22 @@ export function busiestScan(root: PlanNode): string {
   return name;
 }
 
-/** What runs SQL, such as a `pg.Client`. */
+/** An object that runs SQL, such as a `pg.Client`. */
 interface Client {
   query(text: string, values: unknown[]): Promise<{ rows: readonly unknown[] }>;
 }
 
 /** The plan of one statement that a repository ran. */
 export interface ExplainedStatement extends PlanCost {
-  /** From the comment with which it begins. */
+  /** The name in the comment with which the statement begins. */
   readonly name: string;
   readonly ms: number;
   readonly plan: PlanNode;
 }
 
 /**
- * Stands in for the pool of a repository: runs its statements with `explain analyze` and keeps the plans. Statements return no
- * rows, `one` an empty one.
+ * Takes the place of a repository's pool: runs its statements with `explain analyze` and keeps the plans. Statements return no rows; `one`
+ * returns an empty row.
  */
 export function explainingPool(client: Client): { readonly pool: unknown; readonly statements: ExplainedStatement[] } {
   const statements: ExplainedStatement[] = [];

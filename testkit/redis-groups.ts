@@ -14,7 +14,7 @@ export interface RedisMember extends ServerHandle {
   readonly port: number;
 }
 
-/** Several Redis processes that Holdfast reaches by one URL. All want a password. */
+/** Several Redis processes that Holdfast reaches by one URL. All require a password. */
 export interface RedisGroup extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
   readonly url: string;
@@ -30,12 +30,12 @@ export interface GroupTls {
   readonly caFile: string;
 }
 
-/** Password of the user `holdfast`. Those of the servers and the sentinels are for each other and for `command`. */
+/** Password of the user `holdfast`. The passwords of the servers and sentinels are for each other and for `command`. */
 const userPassword = 'for holdfast';
 export const groupPassword = 'for the servers';
 export const sentinelPassword = 'for sentinels';
 const masterName = 'main';
-/** As in `deploy/redis/start.sh`, with what the operations guide adds for a cluster. */
+/** The rules of `deploy/redis/start.sh`, with the additions of the operations guide for a cluster. */
 const userRules = [
   ...['on', `>${userPassword}`, 'resetkeys', '~holdfast:*', 'resetchannels', '&holdfast:*', '-@all'],
   ...[
@@ -144,7 +144,7 @@ export async function startRedisCluster(): Promise<RedisGroup> {
   };
 }
 
-/** Waits until every server of the cluster knows all others, and that all slots are served. */
+/** Waits until every server of the cluster knows all others, and all slots are served. */
 export async function untilClusterWorks(servers: readonly RedisMember[]): Promise<void> {
   await until(async () => {
     const infos = await Promise.all(servers.map(({ port }) => command(port, ['CLUSTER', 'INFO'])));

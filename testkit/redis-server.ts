@@ -55,7 +55,7 @@ export async function startRedisServer(options: { extraArgs?: readonly string[] 
   });
 }
 
-/** Whether Redis responds to PING. A request for a password counts, too: that Redis is up. */
+/** Whether Redis responds to PING. A request for a password counts, too, because that Redis is up. */
 export async function answersPing(port: number): Promise<boolean> {
   const socket = connect({ host: '127.0.0.1', port });
   const signal = AbortSignal.timeout(5_000);

@@ -5,7 +5,7 @@ import type { Json } from './pulumi-state.ts';
 import { hasErrorCode } from './toolchain/error-code.ts';
 import { acquireLock } from './toolchain/tool-cache.ts';
 
-/** A state that a scenario has recorded. */
+/** A state recorded by a scenario. */
 export interface KeptState {
   label: string;
   state: Json;
@@ -17,9 +17,9 @@ interface Recorded {
 }
 
 /**
- * Returns what `record` returns for a project of that name, but calls it once in a run of the tests for equal `inputs`: many scenarios run
- * on several servers, and the file backend gives the same states each time. Whoever comes second waits. Every call for
- * itself where jest.config.ts has not named a directory.
+ * Returns the result of `record` for a project of that name, but calls it only once in a run of the tests for equal `inputs`: many
+ * scenarios run on several servers, and the file backend gives the same states each time. Later callers wait for the first one. If
+ * jest.config.ts has not named a directory, each caller records for itself.
  */
 export async function referenceStates(
   inputs: readonly unknown[],
@@ -33,7 +33,7 @@ export async function referenceStates(
   const release = await acquireLock(`${file}.lock`, 'waiting for a scenario on the file backend');
   try {
     const found = await read(file);
-    // The name is part of URNs.
+    // URNs contain the name of the project.
     if (found) return JSON.parse(JSON.stringify(found.kept).replaceAll(found.project, project)) as KeptState[];
     const kept = await record();
     await writeFile(`${file}.part`, JSON.stringify({ project, kept } satisfies Recorded));

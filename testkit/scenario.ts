@@ -55,12 +55,12 @@ export class Scenario implements AsyncDisposable {
   /** Records the state of the selected stack for later comparisons. */
   async keep(label: string, options: { keepOrder?: boolean } = {}): Promise<void> {
     const state = await this.workspace.exportState({ showSecrets: true });
-    // A refresh with a journal drops empty lists, the file backend keeps them; both mean the same.
+    // A refresh with a journal drops empty lists, but the file backend keeps them; both mean the same.
     for (const resource of state.deployment.resources ?? []) dropEmptyLists(resource, 'propertyDependencies');
     this.kept.push({ label, state: normalizeState(state, options) });
   }
 
-  /** As `keep`, including the order of the resources: for programs that are one chain, whose order is fixed. */
+  /** Like `keep`, including the order of the resources: for programs that are a single chain, whose order is fixed. */
   async keepInOrder(label: string): Promise<void> {
     await this.keep(label, { keepOrder: true });
   }
@@ -75,9 +75,9 @@ export class Scenario implements AsyncDisposable {
 export type ScenarioOptions = Pick<WorkspaceOptions, 'cli' | 'env'> & { project?: string };
 
 /**
- * Runs the same steps on the server and on the CLI's file backend, and expects equal states from both: those that the
- * steps keep, and the final one. A preview and a refresh of the server's stack must then
- * find no changes. The file backend runs equal steps once (`referenceStates`).
+ * Runs the same steps on the server and on the CLI's file backend, and expects equal states from both: the states that the steps keep, and
+ * the final one. A preview and a refresh of the server's stack must then find no changes. The file backend runs equal steps only once
+ * (`referenceStates`).
  */
 export async function expectSameAsFileBackend(
   server: HoldfastServer,
@@ -98,7 +98,7 @@ export async function expectSameAsFileBackend(
   // If two scenarios differ only in variables that the steps close over, the wrong reference makes the comparison fail.
   const inputs = [expect.getState().testPath, String(steps), options.cli, options.env];
   const both = [run(ours), referenceStates(inputs, project, runReference)] as const;
-  // Neither outlives the test.
+  // Both must settle, so that neither outlives the test.
   await Promise.allSettled(both);
   const [kept, reference] = await Promise.all(both);
   expect(kept.map(({ label }) => label)).toEqual(reference.map(({ label }) => label));

@@ -1,6 +1,6 @@
 import type { HoldfastServer } from './holdfast-server.ts';
 
-/** Updates of a stack that a test makes call by call, as the CLI would: their times, events and ends are those that the test chooses. */
+/** Updates of a stack that a test makes call by call, like the CLI. The test chooses their times, events and ends. */
 export class ScriptedStack {
   readonly organization: string;
   readonly project: string;
@@ -78,7 +78,7 @@ export class ScriptedStack {
   }
 }
 
-/** An update that runs. */
+/** A running update. */
 export interface ScriptedRun {
   readonly updateId: string;
   readonly version: number;

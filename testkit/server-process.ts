@@ -116,7 +116,7 @@ export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
   };
 }
 
-/** Starts a server on a free port. Retries if another process takes the port in between. */
+/** Starts a server on a free port. Retries if another process takes the port in the meantime. */
 export async function startOnFreePort<T>(start: (port: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -128,7 +128,7 @@ export async function startOnFreePort<T>(start: (port: number) => Promise<T>): P
   }
 }
 
-/** Returns a loopback port at which nothing listens, and that no other test gets. */
+/** Returns a loopback port at which no process listens, and that no other test gets. */
 export async function findFreePort(): Promise<number> {
   const [port] = (await findFixedPorts(1)) as [number];
   return port;

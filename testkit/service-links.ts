@@ -19,7 +19,7 @@ export function serviceLinks(
   };
 }
 
-/** The variables that a process of Holdfast finds beside the services of its chart, and one that has only its name. */
+/** The variables that a process of Holdfast finds beside the services of its chart, and a variable that only looks like one of them. */
 export const chartServiceLinks: Readonly<Record<string, string>> = {
   ...serviceLinks('holdfast', { name: 'http', port: 9090 }),
   ...serviceLinks('holdfast-api', { name: 'http', port: 9090 }),

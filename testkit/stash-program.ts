@@ -26,7 +26,7 @@ export interface ThingInputs {
   secretValue?: Json;
   failCreate?: boolean;
   failUpdate?: boolean;
-  /** Takes effect only once it is in the state. The list in TestCloud.control takes effect at once. */
+  /** Takes effect only once it is in the state. The list in TestCloud.control takes effect immediately. */
   failDelete?: boolean;
   partialCreate?: boolean;
   slowMs?: number;
@@ -103,7 +103,7 @@ export function secret(value: Json): Json {
   return { 'fn::secret': value };
 }
 
-/** The things `a`, `b` and `c`, each with the value of the one before. */
+/** The things `a`, `b` and `c`, each with the value of the previous one. */
 export function chain(value: string): { readonly [name in 'a' | 'b' | 'c']: ThingInputs } {
   return { a: { value }, b: { value: reference('a', 'value') }, c: { value: reference('b', 'value') } };
 }

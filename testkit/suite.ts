@@ -14,8 +14,7 @@ export interface SuiteNeeds {
 }
 
 /**
- * Declares a group of tests. Skips it, with the reason in the output, if its requirements are not met. In CI a missing
- * tool is a failure.
+ * Declares a group of tests. If its requirements are not met, skips it, with the reason in the output. In CI, a missing tool is a failure.
  */
 export async function suite(name: string, needs: SuiteNeeds, declare: () => void): Promise<void> {
   if (needs.ownServer === true && hasExternalServer()) {

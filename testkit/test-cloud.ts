@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { until } from './until.ts';
 
-/** Faults of the test provider. Keys and list items are explained at `TestCloud.control`. */
+/** Faults of the test provider. `TestCloud.control` explains keys and list items. */
 export interface CloudControl {
   failCreate?: string[];
   failUpdate?: string[];
@@ -12,11 +12,11 @@ export interface CloudControl {
   failRead?: string[];
   /** The object is created, but the create reports initErrors. */
   partialCreate?: string[];
-  /** Delay before the effect: if killed during it, nothing has been done. */
+  /** Delay before the effect: if the provider is killed during it, nothing has been done. */
   slowMs?: Record<string, number>;
-  /** Delay after the effect: if killed during it, the work is done, but the engine does not know. */
+  /** Delay after the effect: if the provider is killed during it, the work is done, but the engine does not know. */
   slowAfterMs?: Record<string, number>;
-  /** Delays end with an error if the CLI is interrupted. By default operations finish. */
+  /** Delays end with an error if the CLI is interrupted. By default, operations finish. */
   abortOnCancel?: boolean;
 }
 
@@ -71,9 +71,8 @@ export class TestCloud {
   }
 
   /**
-   * Sets how operations fail from now on; `{}` resets it. Delays that have begun end when they are set to less.
-   * A key is a resource name, an id, a `value`,
-   * `<name>.<operation>`, `*.<operation>` or `*`.
+   * Sets how operations fail from now on; `{}` resets it. A running delay ends if it is shortened. A key is a resource name, an id, a
+   * `value`, `<name>.<operation>`, `*.<operation>` or `*`.
    */
   async control(control: CloudControl): Promise<void> {
     await mkdir(this.dir, { recursive: true });
@@ -86,7 +85,7 @@ export class TestCloud {
     await until(() => existsSync(path), `${op} of ${name} begins`, { timeoutMs });
   }
 
-  /** Resets what `waitStarted` knows about earlier operations. */
+  /** Makes `waitStarted` ignore earlier operations. */
   async clearStarted(): Promise<void> {
     await rm(join(this.dir, 'started'), { recursive: true, force: true });
   }

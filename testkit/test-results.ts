@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 
-/** What `jest --json` writes, as far as it is used here. */
+/** The used part of the output of `jest --json`. */
 export interface TestResults {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
@@ -14,7 +14,7 @@ export interface FileResult {
   /** Absolute path. */
   readonly name: string;
   readonly status: string;
-  /** All failures of the file, also those outside its tests. */
+  /** All failures of the file, including failures outside its tests. */
   readonly message: string;
   readonly assertionResults: readonly TestResult[];
 }
@@ -25,7 +25,7 @@ interface TestResult {
   readonly failureMessages?: readonly string[];
 }
 
-/** The results of several runs, of different files, as those of one. */
+/** The results of several runs of different files, as the results of one run. */
 export function joinResults(runs: readonly TestResults[]): TestResults {
   const sum = (count: (run: TestResults) => number): number => runs.reduce((total, run) => total + count(run), 0);
   return {
@@ -36,14 +36,14 @@ export function joinResults(runs: readonly TestResults[]): TestResults {
   };
 }
 
-/** Tests of one process, of pure rules and of what must never be lost: a failure is a fault, however seldom it is. */
+/** Folders with tests of one process, of pure rules and of guarantees against data loss: a failure is a fault, however rare it is. */
 const finalFolders = ['src', 'test/contracts', 'test/durability', 'test/faults'];
-/** More failures than this have a cause in common. */
+/** More failures than this have a common cause. */
 const maxRepeatedFiles = 5;
 
 /**
- * The files, relative to `root`, whose failures may be due to the load of the machine: tests that start servers, clients and
- * browsers and wait for them. Empty if another file failed as well, or if many did.
+ * The files, relative to `root`, whose failures may be due to the load of the machine: tests that start servers, clients and browsers and
+ * wait for them. Empty if another file failed as well, or if many files did.
  */
 export function listRepeatable(results: TestResults, root: string): string[] {
   const failed = [...new Set(results.testResults.filter(isFailed).map(({ name }) => path.relative(root, name)))];
@@ -52,8 +52,8 @@ export function listRepeatable(results: TestResults, root: string): string[] {
 }
 
 /**
- * The results of both runs as those of one: a file that was repeated has the results of its repetition. `passedLater` names
- * the tests that failed and whose file passed as a whole when it was repeated.
+ * The results of both runs as the results of one run: a repeated file has the results of its repetition. `passedLater` names the failed
+ * tests whose whole file passed when it was repeated.
  */
 export function mergeRepeated(first: TestResults, repeated: TestResults): TestResults & { passedLater: string[] } {
   const last = new Map(repeated.testResults.map((file) => [file.name, file]));
@@ -70,7 +70,7 @@ function countTests(testResults: readonly FileResult[]): TestResults {
   return {
     numPassedTests: tests.filter(({ status }) => status === 'passed').length,
     numFailedTests: failedTests,
-    // Each counts as one failure.
+    // Each failed test counts as one failure.
     numRuntimeErrorTestSuites: testResults.filter(isFailed).flatMap(listFailed).length - failedTests,
     testResults,
   };
@@ -78,7 +78,7 @@ function countTests(testResults: readonly FileResult[]): TestResults {
 
 const describedChars = 1_500;
 
-/** Each failed test with the beginning of its failure, for the end of a long log. */
+/** Each failed test with the beginning of its failure message, for the end of a long log. */
 export function describeFailures(results: TestResults, root: string): string[] {
   return results.testResults.filter(isFailed).flatMap((file) =>
     listFailed(file).map(({ failureMessages = [], fullName }) => {
@@ -88,7 +88,7 @@ export function describeFailures(results: TestResults, root: string): string[] {
   );
 }
 
-/** The failed tests of a failed file. If it failed outside its tests, while it was loaded or in a hook, it is one itself. */
+/** The failed tests of a failed file. A failure outside its tests, while loading or in a hook, counts as one failed test. */
 function listFailed({ assertionResults, message }: FileResult): TestResult[] {
   const failed = assertionResults.filter(({ status }) => status === 'failed');
   return failed.length > 0 ? failed : [{ status: 'failed', fullName: '(the file)', failureMessages: [message] }];

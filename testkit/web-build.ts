@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 const script = join(import.meta.dirname, '..', 'scripts', 'build-web.ts');
 
 /**
- * Builds the web UI for servers of tests and of the demo, if its sources have changed since the last time. `npm test` does so once
- * and says it.
+ * Builds the web UI for servers of tests and of the demo, if its sources have changed since the last build. `npm test` builds it once for
+ * all tests, and announces that by a variable.
  */
 export async function buildWeb(): Promise<void> {
   if (process.env['HOLDFAST_TEST_WEB'] === 'built') return;

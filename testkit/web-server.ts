@@ -41,7 +41,7 @@ export function fileWebServer({
   };
 }
 
-/** Once the page has loaded, everybody can use it: in both themes and on a phone. */
+/** Expects that the loaded page is accessible, in both themes and on a phone. */
 export async function expectSound(page: Page): Promise<void> {
   await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
   expect(await findFlaws(page)).toEqual([]);

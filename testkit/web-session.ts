@@ -5,7 +5,7 @@ import { webPassword } from './admin-command.ts';
 import type { TestBrowser } from './chromium.ts';
 import { until } from './until.ts';
 
-/** A page of somebody who is signed in, and what its policy refused or failed in it. */
+/** A page of a signed-in user, and a list of the errors and policy violations in it. */
 export async function signIn(
   browser: TestBrowser,
   url: string,
@@ -22,33 +22,38 @@ export async function signIn(
   return { page, refused };
 }
 
-/** Signs somebody in on the page of sign-in. */
+/** Signs a user in on the sign-in page. */
 export async function enter(page: Page, url: string, login: string): Promise<void> {
   await page.goto(`${url}/sign-in`);
   await submitPassword(page, login);
   await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
 }
 
-/** Fills in and sends the form of the sign-in page that is shown. */
+/** Fills in and submits the form of the shown sign-in page. */
 export async function submitPassword(page: Page, login: string): Promise<void> {
   await page.getByLabel('Login').fill(login);
   await page.getByLabel('Password').fill(webPassword);
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
 }
 
-/** Rules of axe whose outcome depends on colors. Others find the same in both themes, which differ in colors only (tokens.css). */
+/**
+ * Rules of axe whose outcome depends on colors. Other rules have the same outcome in both themes, which differ only in colors (tokens.css).
+ */
 const colorRules = ['color-contrast', 'link-in-text-block'];
 
-/** What axe finds wrong with a page in both themes. Waits for the title of the page. `rules`: those that axe does not apply by itself. */
+/**
+ * The violations that axe finds on a page in both themes. Waits for the title of the page. `rules`: additional rules that axe does not
+ * apply by default.
+ */
 export async function findBarriers(page: Page, rules: readonly string[] = []): Promise<string[]> {
-  // Dialogs hide it from readers.
+  // Dialogs hide the title from screen readers.
   await page.locator('h1').first().waitFor();
   return await barriersIn(page, null, Object.fromEntries(rules.map((rule) => [rule, { enabled: true }])));
 }
 
 /**
- * The same for the elements that a selector finds. Open menus are looked at by themselves: they hide the page, landmarks included, so axe's rule that
- * everything is within a landmark does not fit them.
+ * Like `findBarriers`, for the elements that a selector finds. Open menus are checked separately: they hide the page, including its
+ * landmarks, so axe's rule that all content is within a landmark does not fit them.
  */
 async function barriersIn(page: Page, selector: string | null, rules: object = {}): Promise<string[]> {
   const found: string[] = [];
@@ -60,7 +65,7 @@ async function barriersIn(page: Page, selector: string | null, rules: object = {
       `[...document.querySelectorAll('*')].filter((element) => /[1-9]/.test(getComputedStyle(element).transitionDuration)).map((element) => element.className)`,
     )) as unknown[];
     if (moving.length > 0) found.push(`${page.url()} moves although less motion is asked for: ${moving.join(', ')}`);
-    // By the debugger: the policy of the page permits no scripts of others.
+    // Injected by the debugger, because the policy of the page permits no foreign scripts.
     if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe);
     const context = selector === null ? 'document' : JSON.stringify(selector);
     const options = {
@@ -77,21 +82,21 @@ async function barriersIn(page: Page, selector: string | null, rules: object = {
   return found;
 }
 
-/** Until what was changed is drawn. */
+/** Waits until changes are drawn. */
 async function frames(page: Page): Promise<void> {
   await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
 }
 
-/** Buttons that open nothing, or ask the browser for something. */
+/** Buttons that open no popup, or that ask the browser for something. */
 const opensNothing = /^(Add to favorites|Copy|CSV|Details|Download|Favorite|Hide|Save|Show|Why)/;
 const popups = '[role=dialog], [role=menu]';
 const waitMs = 5_000;
-/** How long one may take to open once the network is idle: React delays what it has loaded. */
+/** How long a popup may take to open once the network is idle: React delays loaded content. */
 const lateMs = 300;
-/** A request that is never answered ends the wait. */
+/** Limits the wait for a request that is never answered. */
 const maxRounds = 100;
 
-/** The requests of a page that are not answered yet, without streams. */
+/** The unanswered requests of a page, without streams. */
 function requestsOf(page: Page) {
   const open = new Set<Request>();
   const add = (request: Request): void => {
@@ -106,8 +111,8 @@ function requestsOf(page: Page) {
 }
 
 /**
- * What axe finds wrong with the dialogs and menus behind the buttons of a page, in both themes, and whether they are wider than a phone.
- * `opened` gets their names. Meanwhile the server is only read from.
+ * The violations that axe finds in the dialogs and menus behind the buttons of a page, in both themes, and popups that are wider than a
+ * phone. `opened` receives their names. Meanwhile, the server is only read from.
  */
 export async function findPopupFlaws(page: Page, opened: string[]): Promise<string[]> {
   const found: string[] = [];
@@ -119,7 +124,7 @@ export async function findPopupFlaws(page: Page, opened: string[]): Promise<stri
   await page.route('**/trpc/**', refuse);
   const requests = requestsOf(page);
   const popup = page.locator(popups);
-  /** Waits until one is open, or until what a click has asked for has come and is drawn. */
+  /** Waits until a popup is open, or until the content that a click has requested has arrived and is drawn. */
   const untilDrawn = async (): Promise<void> => {
     for (let round = 0; round < maxRounds; round++) {
       const isIdle = requests.open.size === 0;
@@ -148,7 +153,7 @@ export async function findPopupFlaws(page: Page, opened: string[]): Promise<stri
     if (await page.evaluate(isWide)) found.push(`${address} is wider than a phone`);
     await page.setViewportSize({ width: 1280, height: 720 });
   };
-  /** At one that has opened meanwhile. */
+  /** Checks a popup that has opened meanwhile. */
   const lookAtLate = async (name: string): Promise<void> => {
     if (!(await popup.first().isVisible())) return;
     await look(name);
@@ -165,7 +170,7 @@ export async function findPopupFlaws(page: Page, opened: string[]): Promise<stri
   const again = new Set<string>();
   const queue = [...named];
   for (const { isMenu, name } of queue) {
-    // One of those that are the same in each row.
+    // Of the buttons that are the same in each row, one is enough.
     const kind = name.replace(/^(Actions for|Approve|Edit|Remove|Revoke|Rotate|Send again|Thaw) .*/, '$1');
     const button = main.getByRole('button', { name, exact: true }).first();
     if (kind === '' || opensNothing.test(name) || kinds.has(kind) || opened.includes(addressOf(name))) continue;
@@ -183,12 +188,12 @@ export async function findPopupFlaws(page: Page, opened: string[]): Promise<stri
           .first()
           .waitFor({ timeout: waitMs })
           .catch(() => {});
-      // Some are loaded when they are first needed.
+      // Some popups are loaded when they are first needed.
       else await untilDrawn();
       return await popup.first().isVisible();
     };
     if (!(await opens())) {
-      // A popup that opens meanwhile, or a page that is drawn anew, is in its way. It is visited once more, after the others.
+      // A popup that opens meanwhile, or a redrawn page, is in the way of the click. The button is tried once more, after the others.
       if (unclicked.has(name) && !again.has(name)) {
         again.add(name);
         kinds.delete(kind);
@@ -199,7 +204,7 @@ export async function findPopupFlaws(page: Page, opened: string[]): Promise<stri
     await look(name);
     const items = isMenu ? await page.getByRole('menuitem').allTextContents() : [];
     await close();
-    // Those that ask for more.
+    // Items that open a dialog.
     for (const item of items.filter((each) => each.endsWith('…'))) {
       if (!(await opens())) continue;
       await page.getByRole('menuitem', { name: item, exact: true }).click();
@@ -214,7 +219,7 @@ export async function findPopupFlaws(page: Page, opened: string[]): Promise<stri
   return found;
 }
 
-/** The same, and whether the page is wider than a phone. */
+/** Like `findBarriers`, and whether the page is wider than a phone. */
 export async function findFlaws(page: Page): Promise<string[]> {
   const found = await findBarriers(page);
   await page.setViewportSize({ width: 390, height: 844 });
@@ -229,9 +234,12 @@ export async function untilAsWide(page: Page, width: number): Promise<void> {
   await until(isAsWide, `${page.url()} is ${width} pixels wide`);
 }
 
-/** Chooses a command of the palette by the keyboard. Enter runs what is selected, which others may be before the search has answered. */
+/**
+ * Chooses a command of the palette by the keyboard. Enter runs the selected command, which may be another one before the search has
+ * answered.
+ */
 export async function runCommand(page: Page, text: string, option: string | RegExp): Promise<void> {
-  // The palette does not open over a dialog, and a dialog whose call is done stays for a moment.
+  // The palette does not open over a dialog, and a dialog stays for a moment after its call has succeeded.
   await until(async () => (await page.locator(popups).count()) === 0, 'no dialog is open');
   await page.keyboard.press('Control+k');
   await page.getByRole('combobox', { name: 'Stack, page or command' }).and(page.locator(':focus')).waitFor();
@@ -240,13 +248,13 @@ export async function runCommand(page: Page, text: string, option: string | RegE
   await page.keyboard.press('Enter');
 }
 
-/** Counts the clicks of a mouse on a page, also over navigations. Keys make none. */
+/** Counts the mouse clicks on a page, even across navigations. Keys do not count. */
 export async function countClicks(page: Page): Promise<{ take(): number }> {
   let clicks = 0;
   await page.exposeBinding('countClick', () => void clicks++);
   await page.addInitScript(`addEventListener('click', ({ detail }) => (detail > 0 ? countClick() : undefined), true)`);
   return {
-    /** Those since the last time. */
+    /** Returns the clicks since the last call. */
     take: () => {
       const taken = clicks;
       clicks = 0;
@@ -255,14 +263,14 @@ export async function countClicks(page: Page): Promise<{ take(): number }> {
   };
 }
 
-/** The page of a test file, on which one person after another is signed in, and what its tests do with it. */
+/** The page of a test file, on which one user after another is signed in, and the actions of its tests. */
 export function filePage() {
   let page: Page;
   let url: string;
-  /** What the browser complained about. */
+  /** Errors that the browser has reported. */
   const complaints: string[] = [];
   const signInAs = async (login: string): Promise<void> => {
-    // A page that is open would leave for the sign-in page by itself.
+    // An open page would go to the sign-in page by itself.
     await page.goto('about:blank');
     await page.context().clearCookies();
     await enter(page, url, login);
@@ -279,7 +287,7 @@ export function filePage() {
       page = await browser.context.newPage();
       url = serverUrl;
       page.on('console', (message) => {
-        // Refusals of the server that the page shows.
+        // The page itself shows refusals of the server.
         if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text());
       });
       page.on('pageerror', (error) => complaints.push(error.message));
@@ -287,7 +295,7 @@ export function filePage() {
       return page;
     },
 
-    /** Presses the button of the dialog that does it, and waits until it is done. */
+    /** Presses the confirming button of the dialog, and waits until its call is done. */
     async confirm(name: string): Promise<void> {
       await dialog().getByRole('button', { name, exact: true }).click();
       await dialog().waitFor({ state: 'detached' });

@@ -1,7 +1,7 @@
 import type { DemoStack } from './programs/program.ts';
 import { Choices, type DemoResource } from './resources.ts';
 
-/** A resource as it is stored in a state. */
+/** A resource in a state. */
 export interface StateResource {
   readonly urn: string;
   readonly custom: boolean;
@@ -22,7 +22,7 @@ export function secretValue(ciphertext: string): Record<string, string> {
   return { ...secretSignature, ciphertext };
 }
 
-/** The newest ones first. Not every stack has come as far. */
+/** The newest versions first. Some stacks have not upgraded yet. */
 const providerVersions: Readonly<Record<string, readonly string[]>> = {
   aws: ['7.8.0', '7.8.0', '7.2.1', '6.83.0', '5.43.0'],
   gcp: ['9.1.0', '9.1.0', '8.41.1'],
@@ -30,7 +30,7 @@ const providerVersions: Readonly<Record<string, readonly string[]>> = {
   cloudflare: ['6.4.1', '5.49.0'],
   random: ['4.18.2'],
 };
-/** The engine's own resources have none. */
+/** The package of the engine's own resources, which have no provider. */
 const builtIn = 'pulumi';
 
 /** The resources of a stack in the order in which the engine stores them: the stack, its providers, then the others. */
@@ -41,14 +41,14 @@ export function toState(
 ): StateResource[] {
   const prefix = `urn:pulumi:${stack}::${project}`;
   const root = `${prefix}::pulumi:pulumi:Stack::${project}-${stack}`;
-  // Parents are components, whatever else has their names.
+  // The type of a parent comes from a component, even if other resources have the same name.
   const types = new Map(resources.filter(({ custom }) => !custom).map(({ name, type }) => [name, type]));
   const urns = new Map<string, string>();
   for (const { name, parent, type } of resources) {
     const parentType = parent === null ? '' : `${types.get(parent)}$`;
     urns.set(key(type, name), `${prefix}::${parentType}${type}::${name}`);
   }
-  // Several resources may have the same name: a dependency is on the last one before it.
+  // Several resources may have the same name: a dependency refers to the last preceding one.
   const latest = new Map<string, string>();
   const used = resources.filter(({ custom }) => custom).map(({ type }) => packageOf(type));
   const packages = [...new Set(used)].filter((name) => name !== builtIn);
@@ -70,7 +70,7 @@ export function toState(
     const urn = urns.get(key(type, name)) as string;
     const provider = providers.get(packageOf(type));
     const parentUrn = parent === null ? root : (urns.get(key(types.get(parent) as string, parent)) as string);
-    // A new revision is another resource of the cloud.
+    // A new revision is another resource in the cloud.
     const place = computed['revision'] === undefined ? urn : `${urn}:${computed['revision']}`;
     const dependencies = dependsOn.map((dependency) => latest.get(dependency)).filter((found) => found !== undefined);
     state.push({

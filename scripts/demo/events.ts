@@ -4,18 +4,18 @@ import { type StepTimes, scheduleOf } from './schedule.ts';
 /** An engine event without its number and time. */
 export type EventPayload = Readonly<Record<string, unknown>>;
 
-/** How an update ends. A failed one names the resource that could not be changed, and why. */
+/** The result of an update. A failed update names the resource that could not be changed, and the reason. */
 export type Ending =
   | { readonly result: 'succeeded' }
   | { readonly result: 'failed'; readonly urn: string; readonly reason: string };
 
-/** An event with its time in ms: after the beginning of its run, or since 1970. */
+/** An event with its time in ms: since the beginning of its run, or since 1970. */
 export interface TimedEvent {
   readonly atMs: number;
   readonly payload: EventPayload;
 }
 
-/** The events of a run in their order, with the times that the steps would take. */
+/** The events of a run in order, with the times that the steps would take. */
 export function timelineOf(
   steps: readonly Step[],
   {
@@ -41,7 +41,7 @@ export function timelineOf(
       add(endedMs, { diagnosticEvent: failureOf(resource.urn, ending.reason) });
       add(endedMs, { resOpFailedEvent: { metadata, status: 0, steps: 1 } });
       const stack = done.find(({ after }) => after?.type === 'pulumi:pulumi:Stack')?.after;
-      // As the engine says it at the end.
+      // The engine ends a failed update with this message.
       if (stack) add(endedMs, { diagnosticEvent: failureOf(stack.urn, 'update failed') });
       continue;
     }
@@ -96,7 +96,7 @@ function metadataOf({ after, before, operation }: Step, resource: StateResource)
   };
 }
 
-/** A resource as events show it: secrets are hidden. */
+/** A resource in the form of events: secrets are hidden. */
 function inEvent({ custom, id, inputs, outputs, parent, protect, provider, type, urn }: StateResource): object {
   const hidden = JSON.parse(JSON.stringify({ inputs: inputs ?? {}, outputs: outputs ?? {} }), (name, value) =>
     name === 'ciphertext' ? '[secret]' : value,

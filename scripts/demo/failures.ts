@@ -2,7 +2,7 @@ import type { StateResource } from './deployment.ts';
 
 type Failure = (resource: StateResource) => string;
 
-/** What providers say when a cloud refuses, by package; as they print it. */
+/** Error messages of providers whose cloud refuses a call, by package. */
 const failures: Readonly<Record<string, readonly Failure[]>> = {
   aws: [
     ({ id, type, urn }) =>
@@ -33,13 +33,13 @@ const others: readonly Failure[] = [
   ({ urn }) => `rpc error: code = Unavailable desc = ${name(urn)}: connection reset by peer`,
 ];
 
-/** The error that a resource fails with. `choice`: from 0 to 1. */
+/** The error of a resource that fails. `choice`: from 0 to 1. */
 export function failureOf(resource: StateResource, choice: number): string {
   const known = failures[resource.type.split(':')[0] ?? ''] ?? others;
   return (known[Math.min(known.length - 1, Math.floor(choice * known.length))] as Failure)(resource);
 }
 
-/** `ECS` of `aws:ecs/service:Service`. */
+/** The service of a type: `ECS` of `aws:ecs/service:Service`. */
 function service(type: string): string {
   return (type.split(':')[1]?.split('/')[0] ?? '').toUpperCase();
 }

@@ -6,20 +6,20 @@ import { Choices } from './resources.ts';
 import { type DemoRun, StackPlayer } from './runs.ts';
 import type { Moment } from './times.ts';
 
-/** The stacks of one organization that something happens to, with their players, by project and stack. */
+/** The stacks of one organization that have incidents, with their players, by project and stack. */
 export interface Incidents {
   readonly organization: string;
   readonly clientOf: (login: string) => RawClient;
   readonly callsOf: (login: string) => Calls;
   readonly played: ReadonlyMap<string, { readonly plan: StackPlan; readonly player: StackPlayer }>;
   readonly url: string;
-  /** When its updates are to have run, one after the other; each incident adds its own. */
+  /** The intended times of updates, in order; each incident adds its own. */
   readonly moments: Moment[];
 }
 
 const choices = new Choices('incidents');
 
-/** What no update of its own shows: refusals, drift, a run that was cut off, approvals, and a stack that was deleted. */
+/** Events that ordinary updates do not show: refusals, drift, an interrupted run, approvals, and a deleted stack. */
 export async function seedIncidents(incidents: Incidents): Promise<void> {
   for (const name of ['storefront/prod', 'storefront/dev', 'cluster/prod', 'cluster/staging', 'analytics/prod'])
     await refuseOthers(incidents, name);
@@ -35,7 +35,7 @@ export async function seedIncidents(incidents: Incidents): Promise<void> {
   await deleteStack(incidents, 'analytics/dev', 'scratch');
 }
 
-/** The updates of all incidents were in the last half hour, after everything else. */
+/** Dates the updates of all incidents to the last half hour, after all others. */
 function note({ moments }: Incidents, updateId: string): void {
   const endedMs = Date.now() - (30 - moments.length) * 60_000;
   moments.push({ updateId, beganMs: endedMs - 60_000 - choices.between(0, 90) * 1000, endedMs });
@@ -69,7 +69,7 @@ async function runRefused({ clientOf, played }: Incidents, name: string, by: str
   }
 }
 
-/** Somebody updates the stack while others try the same and do not wait. */
+/** A user updates the stack while others try the same and do not wait. */
 async function refuseOthers(incidents: Incidents, name: string): Promise<void> {
   const { callsOf, clientOf, organization, played } = incidents;
   const found = played.get(name);
@@ -86,7 +86,7 @@ async function refuseOthers(incidents: Incidents, name: string): Promise<void> {
   await callsOf('ada').rules.remove.mutate({ organization, ruleId: id });
 }
 
-/** Two runs of a branch wait; the one of the older commit makes way. */
+/** Two runs of a branch wait; the run of the older commit is superseded. */
 async function supersede(incidents: Incidents, name: string): Promise<void> {
   const { callsOf, clientOf, organization, played } = incidents;
   const found = played.get(name);
@@ -144,7 +144,7 @@ async function askForApprovals({ callsOf, organization }: Incidents): Promise<vo
     });
 }
 
-/** Somebody deletes a stack together with its state. */
+/** A user deletes a stack together with its state. */
 async function deleteStack(
   { clientOf, organization, played, url }: Incidents,
   like: string,
@@ -162,7 +162,7 @@ async function deleteStack(
     clientOf('ada'),
     Date.now() - 60_000,
   );
-  // Refused while other states are not indexed yet: they may read its outputs.
+  // Refused until other states are indexed, because they may read its outputs.
   const remove = (): Promise<boolean> =>
     clientOf('ada')
       .once('DELETE', `/api/stacks/${organization}/${ref.project}/${stack}?force=true`)

@@ -13,7 +13,7 @@ export interface DemoOrganization {
   readonly people: readonly Person[];
 }
 
-/** A stack with what has happened to it: who ran what, and how many days ago. */
+/** A stack and its history: who ran which update, and how many days ago. */
 export interface StackPlan {
   readonly stack: DemoStack;
   readonly program: DemoProgram;
@@ -104,7 +104,7 @@ const messages = [
 ];
 const branches = ['main', 'main', 'main', 'release', 'feature/search', 'fix/timeouts', 'renovate/all'];
 
-/** The first organization has everything; in each one, everybody of `people` is a member. */
+/** The organizations. The first one has examples of everything; all `people` are members of each. */
 export function organizations(): DemoOrganization[] {
   return organizationNames.map((name, index) => {
     const choices = new Choices(name);
@@ -114,7 +114,7 @@ export function organizations(): DemoOrganization[] {
   });
 }
 
-/** Plans `count` stacks over all organizations, and at least those of the first one that the rest of the demo is about. */
+/** Plans `count` stacks over all organizations, and at least the stacks of the first one that the rest of the demo uses. */
 export function planStacks(list: readonly DemoOrganization[], count: number): StackPlan[] {
   const plans: StackPlan[] = [];
   const large = [programs.storefront, programs.cluster, programs.analytics, programs.site];
@@ -137,7 +137,7 @@ export function planStacks(list: readonly DemoOrganization[], count: number): St
   return plans;
 }
 
-/** What happened to a stack; `length`: about how many runs at least. */
+/** The history of a stack; `length`: its approximate minimum number of runs. */
 function historyOf(stack: DemoStack, organization: DemoOrganization, length: number): StackPlan['runs'] {
   const choices = new Choices(`history of ${stack.organization}/${stack.project}/${stack.stack}`);
   const runs: { run: DemoRun; by: string; daysAgo: number }[] = [];
@@ -178,7 +178,7 @@ function messageOf(choices: Choices): string {
     .replace('%b', choices.of(branches.slice(3)));
 }
 
-/** What a run in CI, or from somebody's computer, tells about itself. */
+/** The environment that a run in CI, or from a user's computer, reports. */
 export function environmentOf(
   choices: Choices,
   { organization, project }: DemoStack,

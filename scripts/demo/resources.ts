@@ -8,7 +8,7 @@ export interface DemoResource {
   readonly custom: boolean;
   readonly protect: boolean;
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** What the provider adds to the inputs. */
+  /** Outputs that the provider adds to the inputs. */
   readonly computed: Readonly<Record<string, unknown>>;
 }
 
@@ -68,7 +68,7 @@ export class Choices {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   }
 
-  /** A whole number of `low` to `high`. */
+  /** A whole number from `low` to `high`. */
   between(low: number, high: number): number {
     return low + Math.floor(this.fraction() * (high - low + 1));
   }
@@ -77,7 +77,7 @@ export class Choices {
     return list[Math.floor(this.fraction() * list.length)] as T;
   }
 
-  /** Whether something with this probability happens. */
+  /** Whether an event with this probability happens. */
   happens(probability: number): boolean {
     return this.fraction() < probability;
   }

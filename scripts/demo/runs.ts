@@ -8,18 +8,18 @@ import { Choices } from './resources.ts';
 /** A run of the CLI against a stack. */
 export interface DemoRun {
   readonly kind: 'update' | 'preview' | 'refresh' | 'destroy';
-  /** Which edition of the program; it decides what changes. */
+  /** The edition of the program, which determines the changes. */
   readonly edition: number;
-  /** Null: it succeeds. Otherwise from 0 to 1: which of the errors of the resource's provider it ends with. */
+  /** Null: the run succeeds. Otherwise a number from 0 to 1 that chooses one of the errors of the resource's provider. */
   readonly failure: number | null;
   readonly message: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly seconds: number;
-  /** A refresh that compares, finds resources that differ, and leaves the state as it is. */
+  /** A refresh that finds resources that differ, but does not change the state. */
   readonly findsDrift?: boolean;
 }
 
-/** What was under way when a run was cut off. */
+/** The operation in progress when a run was cut off. */
 type PendingOperation = 'creating' | 'updating' | 'deleting';
 
 /** Plays runs of the CLI on one stack and knows its state in between. */
@@ -47,7 +47,7 @@ export class StackPlayer {
     return { [`${this.#stack.project}:size`]: String(this.#stack.scale), 'aws:region': this.#stack.region };
   }
 
-  /** Creates the stack with tags as the CLI sets them. */
+  /** Creates the stack with the tags that the CLI sets. */
   async create(): Promise<void> {
     const { organization, project, stack } = this.#stack;
     const { description, runtime, team } = this.#program;
@@ -64,7 +64,7 @@ export class StackPlayer {
     await this.#client.once('POST', `/api/stacks/${organization}/${project}`, { stackName: stack, tags });
   }
 
-  /** Plays a whole run as fast as the server takes it, with the times of one that began then. Returns the id of the update. */
+  /** Plays a whole run as fast as the server permits, with the times of a run that began at `beganMs`. Returns the id of the update. */
   async play(run: DemoRun, by: RawClient, beganMs: number): Promise<string> {
     const live = await this.begin(run, by);
     await live.send(live.timeline.map(({ atMs, payload }) => ({ atMs: beganMs + atMs, payload })));
@@ -72,7 +72,7 @@ export class StackPlayer {
     return live.id;
   }
 
-  /** Starts a run, whose events the caller sends. */
+  /** Starts a run; the caller sends its events. */
   async begin(run: DemoRun, by: RawClient = this.#client): Promise<LiveRun> {
     const goal = await this.#goalOf(run);
     const steps = stepsBetween(this.#state, goal);
@@ -92,7 +92,7 @@ export class StackPlayer {
     return new LiveRun(by, update, timeline, document, ending.result);
   }
 
-  /** Begins a run that is cut off while resources are being changed, as when its machine dies, and cancels it. */
+  /** Begins a run that is cut off while resources are being changed, as if its machine died, and cancels it. */
   async interrupt(run: DemoRun, by: RawClient, operations: readonly PendingOperation[]): Promise<string> {
     const update = await startRun(by, this.#path, run, this.#program, this.#config, this.#stack.project);
     const pending = this.#state
@@ -141,10 +141,10 @@ interface StartedRun {
   readonly lease: string;
 }
 
-/** A run under way: sends events, the state, and the end. */
+/** A run in progress: sends events, the state, and the end. */
 export class LiveRun {
   readonly id: string;
-  /** Its events, with their times after its beginning. */
+  /** Its events, with their times since its beginning. */
   readonly timeline: readonly TimedEvent[];
   readonly #client: RawClient;
   readonly #update: StartedRun;
@@ -184,7 +184,7 @@ export class LiveRun {
       );
   }
 
-  /** Keeps the lease for five more minutes. */
+  /** Extends the lease to five more minutes. */
   async renew(): Promise<void> {
     await this.#client.call(
       'POST',
@@ -214,12 +214,12 @@ export class LiveRun {
   }
 }
 
-/** Whether a run leaves the state as it is. */
+/** Whether a run does not change the state. */
 function changesNothing({ findsDrift = false, kind }: DemoRun): boolean {
   return kind === 'preview' || findsDrift;
 }
 
-/** The resources as they are after somebody has changed some of them by hand. */
+/** The resources after some of them were changed manually. */
 function driftedFrom(state: readonly StateResource[]): StateResource[] {
   const isTagged = ({ inputs }: StateResource): boolean =>
     inputs?.['tags'] !== undefined || inputs?.['labels'] !== undefined;
@@ -229,7 +229,9 @@ function driftedFrom(state: readonly StateResource[]): StateResource[] {
   );
 }
 
-/** A resource as the engine notes it before it begins; one that is being created has no id and no outputs yet. */
+/**
+ * A resource in the form in which the engine records it before an operation; a resource that is being created has no id and no outputs yet.
+ */
 function pendingResource(resource: StateResource, operation: PendingOperation | undefined): object {
   if (operation !== 'creating') return resource;
   const { id: _, outputs: __, ...rest } = resource;
@@ -269,7 +271,7 @@ async function startRun(
   return { id: updateID, path, lease: `update-token ${token}` };
 }
 
-/** The state after all steps before the one that failed. */
+/** The state after all steps before the failed one. */
 function upTo(before: readonly StateResource[], steps: readonly Step[], urn: string): StateResource[] {
   const done = new Map<string, StateResource | null>();
   for (const step of steps) {

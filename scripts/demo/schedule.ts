@@ -1,23 +1,23 @@
 import type { Step } from './deployment.ts';
 import { Choices } from './resources.ts';
 
-/** When a step began and ended, in ms after its run began. */
+/** Begin and end of a step, in ms since the begin of its run. */
 export interface StepTimes {
   readonly beganMs: number;
   readonly endedMs: number;
 }
 
-/** How long steps of such resources take, against 1 for others. */
+/** The relative duration of steps of these resources; 1 for others. */
 const slow: readonly (readonly [RegExp, number])[] = [
   [/^aws:(rds|eks)\//, 14],
   [/^aws:cloudfront\//, 9],
   [/^aws:(ecs\/service|lb|wafv2)/, 5],
   [/:(Deployment|Release|NodeGroup)$/, 5],
 ];
-/** The program runs before its first step, and the engine ends after the last one. */
+/** The program runs before the first step, and the engine ends after the last one. */
 const lead = 0.04;
 
-/** The times of steps of a run that takes `seconds`: each begins when all that it depends on has ended. */
+/** The times of the steps of a run that takes `seconds`: each step begins when all its dependencies have ended. */
 export function scheduleOf(steps: readonly Step[], seconds: number): StepTimes[] {
   const ended = new Map<string, number>();
   const rough = steps.map(({ after, before, operation }) => {
@@ -26,7 +26,7 @@ export function scheduleOf(steps: readonly Step[], seconds: number): StepTimes[]
     const weight = slow.find(([pattern]) => pattern.test(type))?.[1] ?? 1;
     const took = operation === 'same' ? 0.05 : weight * (0.6 + 0.8 * choices.fraction());
     const began = Math.max(0, ...[...dependencies, parent ?? ''].map((name) => ended.get(name) ?? 0)) + 0.02;
-    // A component ends with its last child, so that nothing waits for it.
+    // A component ends with its last child, so no resource waits for the component itself.
     if (after?.custom !== false && type !== 'pulumi:pulumi:Stack') ended.set(urn, began + took);
     return { began, end: began + took };
   });

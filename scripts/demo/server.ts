@@ -9,7 +9,7 @@ import type { DemoOrganization } from './plan.ts';
 export interface DemoServer {
   readonly url: string;
   readonly dataDir: string;
-  /** The password of whoever signs in. */
+  /** The password of all users. */
   readonly password: string;
   setPassword(login: string): Promise<void>;
   stop(): Promise<void>;
@@ -19,7 +19,7 @@ const root = path.join(import.meta.dirname, '../..');
 const password = 'kelp holds to rock';
 const operator = 'ada';
 
-/** Starts an embedded server whose data are in `home`, and stops it when this process ends. */
+/** Starts an embedded server with its data in `home`, and stops it when this process ends. */
 export async function startDemoServer({
   home,
   organizations,
@@ -31,18 +31,18 @@ export async function startDemoServer({
   readonly organizations: readonly DemoOrganization[];
   readonly port: number;
   readonly tokens: Readonly<Record<string, string>>;
-  /** Where webhooks may be sent. */
+  /** The address to which webhooks may be sent. */
   readonly receiver: string;
 }): Promise<DemoServer> {
   const dataDir = path.join(home, 'data');
   const bootstrap = path.join(home, 'bootstrap.json');
   const members = organizations.map(({ name, people }) => ({
     name,
-    // A token is of a user, whatever the organizations: only the first one names it.
+    // A token belongs to a user, not to an organization, so only the first organization names it.
     members: people.map(({ login, role }) => ({
       login,
       role,
-      // Sees the pages of the installation, too.
+      // This user sees the pages of the installation, too.
       ...(login === operator ? { siteAdmin: true } : {}),
       ...(name === organizations[0]?.name ? { token: tokens[login] } : {}),
     })),
@@ -53,7 +53,7 @@ export async function startDemoServer({
   const env = {
     ...process.env,
     HOLDFAST_LISTEN: `127.0.0.1:${port}`,
-    // Two demos may run on one machine.
+    // A free port, because two demos may run on one machine.
     HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:0',
     HOLDFAST_DATA_DIR: dataDir,
     HOLDFAST_BOOTSTRAP: bootstrap,
@@ -70,7 +70,7 @@ export async function startDemoServer({
   };
   process.once('exit', end);
   let isEnding = false;
-  // Without its server, a demo has nothing to show.
+  // The demo ends with its server.
   server.once('exit', (code) => process.exit(isEnding ? 0 : (code ?? 1)));
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.on(signal, () => {

@@ -4,7 +4,7 @@ import type { Calls } from './calls.ts';
 
 const day = 86_400_000;
 
-/** Gives an organization what admins set: people in teams, tokens, rules, webhooks and policies. */
+/** Gives an organization the settings of its admins: people in teams, tokens, rules, webhooks and policies. */
 export async function seedSettings(
   organization: string,
   { calls, client, receiver }: { readonly calls: Calls; readonly client: RawClient; readonly receiver: string },

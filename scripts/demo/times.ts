@@ -1,13 +1,13 @@
 import pg from 'pg';
 
-/** When an update is to have run, in ms. */
+/** The intended times of an update, in ms. */
 export interface Moment {
   readonly updateId: string;
   readonly beganMs: number;
   readonly endedMs: number;
 }
 
-/** Moves updates into the past: the server has given all of them the time of the seeding. */
+/** Moves updates into the past: on the server, all of them have the time of the seeding. */
 export async function spreadTimes(databaseUrl: string, moments: readonly Moment[]): Promise<void> {
   await withDatabase(databaseUrl, async (client) => {
     const columns = [
@@ -20,13 +20,13 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
        from unnest($1::uuid[], $2::float8[], $3::float8[]) as m (id, began, ended) where u.id = m.id`,
       columns,
     );
-    // What their durations are compared with.
+    // Durations are compared with these values.
     await client.query(
       `update update_statistics t set created_at = u.created_at, ended_at = u.ended_at, seconds = extract(epoch from u.ended_at - u.started_at)
        from updates u where u.id = t.update_id and u.id = any ($1::uuid[])`,
       columns.slice(0, 1),
     );
-    // Some had to wait for their turn.
+    // Some updates had to wait for their turn.
     await client.query(
       `update updates set waited_ms = 20000 + abs(hashtext(id::text)) % 600000
        where id = any ($1::uuid[]) and not dry_run and abs(hashtext(id::text)) % 9 = 0`,
@@ -56,7 +56,7 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
        from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
        where u.ended_at is not null and u.started_at is not null and u.kind not in ('import', 'rename') group by 1, 2, 3`,
     );
-    // A trigger counts deliveries when statistics are recorded: again, with these times.
+    // A trigger counts deliveries when statistics are recorded, so the statistics are recorded again with these times.
     await client.query('create temporary table recorded as select * from update_statistics');
     await client.query('delete from update_statistics where update_id in (select update_id from recorded)');
     await client.query('insert into update_statistics select * from recorded order by ended_at on conflict do nothing');
@@ -64,7 +64,7 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
   });
 }
 
-/** Moves refusals into the last week: they came one after the other. */
+/** Spreads refusals over the last week. */
 export async function spreadRefusals(databaseUrl: string): Promise<void> {
   await withDatabase(databaseUrl, (client) =>
     client.query(

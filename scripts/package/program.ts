@@ -4,7 +4,7 @@ import { buildBundle } from '../../testkit/bundles/node-bundle.ts';
 import { place, put, root, run } from './folders.ts';
 import { noticesOf } from './notices.ts';
 
-/** What package.json says that packages say, too. */
+/** The parts of package.json that packages repeat. */
 export interface Manifest {
   readonly name: string;
   readonly version: string;
@@ -17,7 +17,7 @@ export interface Manifest {
 export const manifest = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as Manifest;
 
 /**
- * Builds what all packages contain into a new folder: the bundled server, which is what the tests run, the web UI, migrations,
+ * Builds the common content of all packages into a new folder: the bundled server, which the tests run, too, the web UI, migrations,
  * licenses and the SBOM. Its package.json has no dependencies other than programs for one platform.
  */
 export async function buildProgram(folder: string): Promise<void> {
@@ -25,7 +25,7 @@ export async function buildProgram(folder: string): Promise<void> {
     main: path.join(root, 'src/main.ts'),
     'replay-thread': path.join(root, 'src/shared/state/journal/replay/runner/replay-thread.ts'),
   };
-  // Readable: its lines are those of stack traces.
+  // Not minified, because stack traces refer to its lines.
   const inputs = await buildBundle(root, entryPoints, path.join(folder, 'dist'), {
     minifyWhitespace: false,
     minifySyntax: false,

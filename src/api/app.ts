@@ -81,7 +81,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     childLoggerFactory: (logger, { reqId }) => childOfRequest(logger as Logger, String(reqId)),
-    // Long enough for every valid name and id; longer ones are not found.
+    // Long enough for every valid name and id; a longer one gives "not found".
     routerOptions: { maxParamLength: 200 },
     frameworkErrors: sendFrameworkError,
     serverFactory: createFront(context),
@@ -103,7 +103,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   await registerWebAssets(app, webFolder);
   registerErrors(app);
   const services = createServices(context);
-  // Before the server stops: it waits for all calls to end.
+  // Before the server stops, because it waits for all calls to end.
   app.addHook('preClose', async () => {
     services.updateQueue.drain();
     services.live.drain();
@@ -136,8 +136,8 @@ async function registerPages(scope: FastifyInstance, services: ApiServices): Pro
 }
 
 /**
- * From the beginning of a shutdown on, each response ends its connection. A client that keeps it would lose its next call when the server closes
- * the connection.
+ * From the beginning of a shutdown, each response ends its connection. A client that kept the connection would lose its next call when the
+ * server closes it.
  */
 function registerGoodbye(app: FastifyInstance, lifecycle: ApiContext['lifecycle']): void {
   app.addHook('onSend', (_request, reply, _payload, done) => {
@@ -166,8 +166,8 @@ function registerPrecedence(app: FastifyInstance): void {
 }
 
 /**
- * Acknowledges no write once the data belongs to another server. Checks after the commit: writes committed before the
- * other server took over are in the data that it reads.
+ * Acknowledges no write once the data belongs to another server. The check follows the commit: the other server reads writes that were
+ * committed before it took over.
  */
 function registerOwnershipCheck(app: FastifyInstance, ownership: DataOwnership): void {
   app.addHook('onSend', (request, reply, _payload, done) => {

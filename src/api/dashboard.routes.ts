@@ -40,7 +40,7 @@ declare module 'fastify' {
   }
 }
 
-/** The dashboard's API: procedures, called by users with a session and by token holders. */
+/** The API of the dashboard: procedures for users with a session and for holders of tokens. */
 export async function registerTrpc(scope: FastifyInstance, services: DashboardServices): Promise<void> {
   assertDeclared(appRouter);
   const refusals = new Refusals(services);
@@ -99,7 +99,7 @@ async function findHolder(request: FastifyRequest, services: DashboardServices):
   return { caller: await findAt(nowhere), findAt, confirm: () => sessions.confirm(value) };
 }
 
-/** Browsers also send the session cookie with requests from other pages of the same site. */
+/** Rejects other pages of the same site: browsers also send the session cookie with their requests. */
 function assertOwnPage(request: FastifyRequest, { config }: DashboardServices): void {
   if (request.method !== 'GET') assertSameOrigin(request, config);
   const site = request.headers['sec-fetch-site'];
@@ -146,7 +146,7 @@ function retryHeaders(errors: readonly Error[]): Headers {
   return new Headers(latest === 0 ? {} : { 'retry-after': String(latest) });
 }
 
-/** Joins the chunks in which tRPC writes an event: otherwise each would be a separate packet. */
+/** Joins the chunks in which tRPC writes an event, which would otherwise be separate packets. */
 async function* wholeEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
   let parts: Uint8Array[] = [];
   for await (const part of body) {

@@ -21,7 +21,7 @@ export async function runCommandLine(given: readonly string[], load = loadConfig
   try {
     args = takeSettingsFile(given);
     const run: CommandRun = { loadConfig: load, exitCode: 0 };
-    // Short path, because a container runs this every few seconds.
+    // A short path, because a container runs this every few seconds.
     if (args.length === 1 && args[0] === '--healthz') return await checkHealth(run.loadConfig());
     // Run `holdfast help admin list` as `holdfast admin list --help`, which loads each level of commands.
     const [first, ...rest] = args;
@@ -30,7 +30,7 @@ export async function runCommandLine(given: readonly string[], load = loadConfig
   } catch (error) {
     // commander has printed the message.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : args[0] === 'plan' ? 1 : 2;
-    // Only the message for problems that an operator can fix; the stack for bugs.
+    // Only the message for problems that an operator can fix; the stack trace for bugs.
     const isPlain = error instanceof OperatorError || error instanceof AppError || isFileError(error);
     console.error(isPlain ? `holdfast: ${(error as Error).message}` : stackOf(error));
     return 1;
@@ -47,7 +47,7 @@ function takeSettingsFile(given: readonly string[]): readonly string[] {
   return given.slice(joined === undefined ? 2 : 1);
 }
 
-/** For a file that takeSettingsFile has not read. */
+/** Refuses the option where takeSettingsFile has not read it. */
 function refuseSettingsFile(): never {
   throw new InvalidArgumentError('One file of settings is read, and only as the first option.');
 }
@@ -56,7 +56,7 @@ function runWith(config: Config, args: readonly string[]): Promise<number | unde
   return runCommandLine(args, () => config);
 }
 
-/** Adds what is below a command, by its name; it is loaded when the command runs. */
+/** The loaders of each command's options and subcommands, by name; they are loaded when the command runs. */
 const parts: Readonly<Record<string, (command: Command, run: CommandRun) => Promise<void>>> = {
   admin: async (command, run) => (await import('./admin/admin-commands.ts')).addAdminCommands(command, run),
   approve: async (command) => (await import('./remote/remote-commands.ts')).addApproveCommand(command),
@@ -81,7 +81,7 @@ const parts: Readonly<Record<string, (command: Command, run: CommandRun) => Prom
     (await import('./support/support-bundle-command.ts')).addSupportBundleOptions(command, run),
 };
 
-/** The program with everything below its commands. */
+/** The program with all commands and subcommands. */
 export async function createWholeProgram(run: CommandRun): Promise<Command> {
   const program = createProgram(run);
   for (const command of program.commands) await parts[command.name()]?.(command, run);

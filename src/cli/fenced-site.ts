@@ -5,8 +5,8 @@ type Options = Readonly<Record<string, unknown>>;
 const always = (): boolean => true;
 
 /**
- * Commands that run at a site that another one has replaced, with these options: they only read there, are about the site, or need no running
- * installation. All others are refused.
+ * Commands that may run at a site that another one has replaced, with the condition on their options: they only read there, concern the
+ * site itself, or need no running installation. All other commands are refused.
  */
 export const commandsOfFencedSite: Readonly<Record<string, (options: Options) => boolean>> = {
   server: always,
@@ -48,7 +48,7 @@ export const commandsOfFencedSite: Readonly<Record<string, (options: Options) =>
   'admin site status': always,
   'admin site promote': always,
   'admin site demote': always,
-  // With --keep, it would delete backups of the other site.
+  // With --keep, the command would delete backups of the other site.
   'backup create': ({ keep }) => keep === undefined,
   'backup list': always,
   'backup verify': always,
@@ -56,7 +56,7 @@ export const commandsOfFencedSite: Readonly<Record<string, (options: Options) =>
   'blobs status': always,
   import: ({ apply }) => apply !== true,
   export: always,
-  // They call the API of a server.
+  // These commands call the API of a server.
   plan: always,
   apply: always,
   'export-config': always,
@@ -65,7 +65,7 @@ export const commandsOfFencedSite: Readonly<Record<string, (options: Options) =>
   'bundle return': ({ apply }) => apply !== true,
 };
 
-/** Whether the command, with its options, runs at a site that another one has replaced. */
+/** Whether the command, with its options, may run at a site that another one has replaced. */
 export function runsAtFencedSite(command: Command): boolean {
   return commandsOfFencedSite[pathOf(command)]?.(command.opts()) === true;
 }

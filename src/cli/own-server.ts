@@ -3,7 +3,10 @@ import { get as getOverTls } from 'node:https';
 import type { Config } from '../shared/platform/config/config.ts';
 import { onFailure } from '../shared/platform/outgoing/failed-request.ts';
 
-/** The URL of a path of the server with these settings, from this machine: at its management listener if there is one, because clients cannot block it. */
+/**
+ * The URL of a path of the server with these settings, from this machine: at its management listener if there is one, because clients
+ * cannot block that.
+ */
 export function ownUrl({ front, listen, managementListen }: Config, path: string): string {
   const address = managementListen ?? listen;
   const host = address.host === '0.0.0.0' ? '127.0.0.1' : address.host === '::' ? '::1' : address.host;
@@ -11,7 +14,7 @@ export function ownUrl({ front, listen, managementListen }: Config, path: string
   return `${isTls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${address.port}${path}`;
 }
 
-/** Gets such a URL. */
+/** Sends a GET request to a URL of `ownUrl`. */
 export function getOwn(url: string, limitMs: number): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
     const isTls = url.startsWith('https:');

@@ -27,12 +27,12 @@ export async function serve(run: CommandRun, role: Role, options: ServeOptions =
   const config = run.loadConfig();
   const logger = createProcessLogger(config);
   const lifecycle = new Lifecycle(logger, config);
-  // Before the start, which may wait for its parts: a process that is the first of its container ignores signals without a handler.
+  // Registered before the start, which may wait for its parts: without a handler, the first process of a container ignores signals.
   const isStopping = closeOnSignal(lifecycle, logger);
   const tracing = await startTracing(role, readTracingConfig(), logger);
   if (tracing) lifecycle.onClose('processes', 'tracing', tracing.close);
   const started = await start(role, { config, lifecycle, logger }, options).catch((error: unknown) => {
-    // It fails because its parts are closed.
+    // The start fails because its parts are closed.
     if (isStopping()) return null;
     throw error;
   });
@@ -61,8 +61,8 @@ async function start(
 }
 
 /**
- * Prints how to log in. Token and link are shown only at a terminal, and the token's file is then removed: any other reader of standard output
- * would keep them, as container logs do.
+ * Prints how to log in. The token and the link are shown only at a terminal, and the token's file is then removed. Other readers of
+ * standard output, for example container logs, would keep them.
  */
 function printFirstLogin(
   config: Config,

@@ -5,7 +5,7 @@ import { claimDataDir } from '../shared/platform/config/data-dir.ts';
 import { endAfter } from './end-after.ts';
 import { createProcessLogger } from './process-logger.ts';
 
-/** Brings the embedded database to the Postgres of this release, while no server runs on the data directory. Throws UpgradeError. */
+/** Upgrades the embedded database to the Postgres of this release, while no server runs on the data directory. Throws UpgradeError. */
 export async function upgradeEmbeddedDatabase(
   config: Config,
   { oldPostgres = null }: { readonly oldPostgres?: string | null },

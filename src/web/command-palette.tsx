@@ -61,7 +61,7 @@ export default function CommandPalette({
             setIsEntered(false);
           }}
           onKeyDown={(event) => {
-            // The key is one of an input method.
+            // The key belongs to an input method.
             if (event.nativeEvent.isComposing) return;
             const step = ({ ArrowDown: 1, ArrowUp: -1 } as const)[event.key];
             const command = commands[at];

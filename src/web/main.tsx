@@ -34,14 +34,14 @@ function Ended() {
   ));
 }
 
-// Links and buttons of the page say where they lead. The ways of the browser to leave it do not, and may be taken by mistake.
+// Links and buttons of the page say where they lead. The browser's own ways to leave a page do not, and may be used by mistake.
 router.history.block({
   blockerFn: ({ action }) => !['PUSH', 'REPLACE'].includes(action) && hasLoss() && !confirm(sessionTexts.leave),
   enableBeforeUnload: hasLoss,
 });
 addEventListener('input', noteInput);
 
-// What had the focus may be gone with the former page: then the keyboard goes on from the content, not from the top.
+// The focused element may be gone with the former page: the keyboard then continues from the content, not from the top.
 router.subscribe('onRendered', ({ fromLocation, pathChanged }) => {
   if (fromLocation === undefined || !pathChanged || document.activeElement !== document.body) return;
   document.getElementById('content')?.focus({ preventScroll: true });

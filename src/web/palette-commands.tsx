@@ -65,7 +65,7 @@ export interface Command {
   readonly run: () => void;
 }
 
-/** The entry that searches for what is typed: the last one. */
+/** The last entry, which searches for the typed text. */
 export const searchId = 'search';
 
 /**
@@ -164,7 +164,7 @@ export function useCommands(
     run: () => void navigate({ to: '/~/search', search: { q: text } }),
   };
   return {
-    // Results of the former text may not be what is looked for.
+    // The results of the previous text may not match the new one.
     commands: [...(isCurrent ? stacks : stacks.filter(matches)), ...fixed.filter(matches), search],
     isAnswered: found.failureCount > 0 || (isCurrent && !found.isPending),
   };

@@ -62,7 +62,7 @@ export const router = createRouter({
   stringifySearch,
   // A page keeps nothing of the former stack or organization: no revealed secret, no draft, no rows.
   defaultRemountDeps: ({ params }) => params,
-  // A page that throws leaves the frame, and its navigation, in place.
+  // A page that throws leaves the frame and its navigation in place.
   defaultErrorComponent: ErrorPage,
   defaultPreload: 'intent',
   scrollRestoration: true,

@@ -38,7 +38,7 @@ export function Shell() {
       if (key === '?' && !altKey && !ctrlKey && !metaKey && !isTyping(target) && !hasPopup()) setIsHelpOpen(true);
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== 'k') return;
       event.preventDefault();
-      // Its entries leave the page, and what is open there.
+      // The entries of the palette leave the page and its open content.
       const isFree = !hasPopup();
       setIsPaletteOpen((isOpen) => !isOpen && isFree);
     };
@@ -52,7 +52,7 @@ export function Shell() {
         className={styles['skip']}
         href="#content"
         onClick={(event) => {
-          // The browser would follow the link: for the router, that is a way back.
+          // The browser would follow the link, which the router would take for a step back.
           event.preventDefault();
           document.getElementById('content')?.focus();
         }}
@@ -102,7 +102,7 @@ export function Shell() {
   );
 }
 
-/** Screen readers announce the title of a page that the user goes to: the browser does that only for pages that it loads. */
+/** Lets screen readers announce the title of a page after a navigation: browsers do that only for pages that they load. */
 function Announcer() {
   const [title, setTitle] = useState('');
   useEffect(() => {

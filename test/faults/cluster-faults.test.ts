@@ -18,7 +18,7 @@ import { readState } from './support/pipelines.ts';
 import { documentWrites, lockStack, runAgain, stackIdOf, writeJournal } from './support/points.ts';
 import { QueuedPipeline } from './support/queued-pipelines.ts';
 import type { Held, S3Gate } from './support/s3-gate.ts';
-import { longLimits, type Storm, startStorm, withLongLimits } from './support/storm.ts';
+import { calm, longLimits, type Storm, startStorm, withLongLimits } from './support/storm.ts';
 
 // A cluster under the load of many pipelines, whose parts are broken at random and at chosen points.
 // HOLDFAST_TEST_FAULT_SECONDS makes the storm longer, HOLDFAST_TEST_FAULT_SEED repeats its choices,
@@ -299,7 +299,8 @@ describe('in a storm', () => {
   test(
     'every kind of fault occurs while the pipelines run',
     async () => {
-      const { chaos, pipelines } = storm;
+      const { chaos, load, pipelines } = storm;
+      load.pauses = 1;
       const before = pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
       for (const fault of chaos.faults) {
         await until(() => chaos.inject(fault), `a part that ${fault} needs is whole again`, {
@@ -309,6 +310,7 @@ describe('in a storm', () => {
       }
       await chaos.rage(Date.now() + stormSeconds * 1_000);
       await chaos.settle();
+      load.pauses = calm;
       const after = pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
       expect([...chaos.counts.keys()].sort()).toEqual([...chaos.faults].sort());
       expect(after).toBeGreaterThan(before);
@@ -384,7 +386,7 @@ describe('processes that come and go under load', () => {
       while (working) {
         await newStack(client).catch((error: unknown) => failed.push(String(error)));
         // Without it the calls would take CPU time from the processes that start.
-        await sleep(10);
+        await sleep(30);
       }
     });
     try {

@@ -48,7 +48,7 @@ describeAsRoot('packages', () => {
   beforeAll(async () => {
     await ensureSystemProgram(['rpmbuild'], 'rpm');
     await ensureSystemProgram(['systemd-analyze'], 'systemd');
-    [packages, another] = await Promise.all([buildPackages(), buildPackages()]);
+    [packages, another] = await Promise.all([buildPackages(), buildPackages({ withWeb: true })]);
   }, 900_000);
   afterAll(() => {
     packages?.[Symbol.dispose]();

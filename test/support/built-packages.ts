@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -23,12 +23,17 @@ export interface BuiltPackages extends Disposable {
   readonly hashes: Readonly<Record<string, string>>;
 }
 
-/** Copies the checkout, and builds all packages of this platform there, with least compression. */
-export async function buildPackages(): Promise<BuiltPackages> {
+/**
+ * Copies the checkout, and builds all packages of this platform there, with least compression. `withWeb`: copies the web UI, too, if the
+ * checkout has it, which is then built again only if its sources have changed.
+ */
+export async function buildPackages({ withWeb = false } = {}): Promise<BuiltPackages> {
   const folder = mkdtempSync(path.join(tmpdir(), 'holdfast-packages-'));
   const checkout = path.join(folder, 'checkout');
   mkdirSync(checkout);
   for (const part of parts) cpSync(path.join(root, part), path.join(checkout, part), { recursive: true });
+  const web = path.join(root, 'dist/web');
+  if (withWeb && existsSync(web)) cpSync(web, path.join(checkout, 'dist/web'), { recursive: true });
   symlinkSync(path.join(root, 'node_modules'), path.join(checkout, 'node_modules'));
   await promisify(execFile)(process.execPath, ['scripts/package.ts', '--fast', path.join(folder, 'out')], {
     cwd: checkout,

@@ -7,8 +7,8 @@ export const root = join(import.meta.dirname, '../..');
 const keptMs = 24 * 3_600_000;
 
 /**
- * Returns the directory of a bundle in node_modules, which `build` fills if none was built from the same inputs yet.
- * Removes those of earlier days.
+ * Returns the directory of a bundle in node_modules. `build` fills it, unless it was built from the same inputs before. Removes bundles of
+ * earlier days.
  */
 export async function bundleDir(
   name: string,
@@ -50,7 +50,7 @@ async function removeOld(parent: string, name: string): Promise<void> {
   await mkdir(parent, { recursive: true });
   for (const found of await readdir(parent)) {
     if (!found.startsWith(`${name}-`)) continue;
-    // Another worker may have removed it.
+    // Another worker may have removed the directory.
     const details = await stat(join(parent, found)).catch(() => null);
     if (details && details.mtimeMs < Date.now() - keptMs)
       await rm(join(parent, found), { recursive: true, force: true });

@@ -4,8 +4,8 @@ import { bundleDir, listSources, root } from './bundle-dir.ts';
 import { buildBundle } from './node-bundle.ts';
 
 /**
- * Bundles the server, whose processes then start with less than half of the CPU time that the sources need. Returns the
- * program to run with Node, in place of `bin/holdfast.js`.
+ * Bundles the server. Its processes then need less than half of the CPU time to start. Returns the program to run with Node, in place of
+ * `bin/holdfast.js`.
  */
 export async function bundleServer(): Promise<string> {
   const sources = await listSources(join(root, 'src'));
@@ -20,7 +20,7 @@ export async function bundleServer(): Promise<string> {
 export async function bundleServerInto(dir: string, checkout: string): Promise<void> {
   const entryPoints = {
     main: join(checkout, 'src/main.ts'),
-    // The runner expects it next to its own file.
+    // The runner expects the thread next to its own file.
     'replay-thread': join(checkout, 'src/shared/state/journal/replay/runner/replay-thread.ts'),
   };
   await buildBundle(checkout, entryPoints, dir);

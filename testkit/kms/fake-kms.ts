@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What a fake service does with requests. */
+/** How a fake service responds to requests. */
 export type FakeMode = 'works' | 'unavailable' | 'silent' | 'stalled' | 'denied';
 
 /** A response of the fake. */
@@ -12,7 +12,7 @@ export interface FakeAnswer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A request that has been read. */
+/** A request whose body has been read. */
 export interface FakeRequest {
   readonly method: string;
   readonly path: string;
@@ -25,7 +25,7 @@ export interface FakeRequest {
 export interface FakeKms extends AsyncDisposable {
   mode: FakeMode;
   readonly port: number;
-  /** Keys by name. Versions are never forgotten; the last one wraps. */
+  /** Keys by name. All versions are kept; the last one wraps. */
   readonly keys: Map<string, FakeKey>;
   /** Requests for the KMS itself. */
   readonly requests: FakeRequest[];
@@ -34,18 +34,18 @@ export interface FakeKms extends AsyncDisposable {
   listen(): Promise<void>;
 }
 
-/** A symmetric key with versions, as all services have them. */
+/** A symmetric key with versions, like the keys of all services. */
 export class FakeKey {
   isEnabled = true;
   readonly versions: Buffer[] = [randomBytes(32)];
-  /** Versions below are refused. */
+  /** Versions below this one are refused. */
   minVersion = 1;
 
   rotate(): void {
     this.versions.push(randomBytes(32));
   }
 
-  /** Version, nonce, ciphertext and tag. */
+  /** Returns the version, and nonce, ciphertext and tag. */
   wrap(plain: Buffer, context: string): { readonly version: number; readonly bytes: Buffer } {
     const version = this.versions.length;
     const nonce = randomBytes(12);
@@ -55,7 +55,7 @@ export class FakeKey {
     return { version, bytes };
   }
 
-  /** Null: not of this key, or not for this context. */
+  /** Null: the bytes belong to another key, or to another context. */
   unwrap(version: number, bytes: Buffer, context: string): Buffer | null {
     const key = this.versions[version - 1];
     if (!key || bytes.length < 28) return null;
@@ -70,7 +70,7 @@ export class FakeKey {
   }
 }
 
-/** Starts a service. `special` answers requests that are not for the KMS, or returns null. */
+/** Starts a service. `special` answers requests that are not for the KMS; it returns null for others. */
 export async function startFakeKms(
   answer: (request: FakeRequest, kms: FakeKms) => FakeAnswer,
   special: (request: FakeRequest) => FakeAnswer | null = () => null,

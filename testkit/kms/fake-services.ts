@@ -1,13 +1,13 @@
 import { type FakeAnswer, FakeKey, type FakeKms, type FakeRequest, startFakeKms } from './fake-kms.ts';
 
-/** A fake service with what a process needs to use it. */
+/** A fake service, and the data that a process needs to use it. */
 export interface FakeService extends AsyncDisposable {
   readonly kms: FakeKms;
-  /** The URL of a key, which is made. */
+  /** Creates a key, and returns its URL. */
   addKey(name: string): { readonly url: string; readonly key: FakeKey };
-  /** Environment of the process: for AWS and Google their own variables, for Vault settings. */
+  /** Environment of the process: variables of AWS and Google, or settings for Vault. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Must be in no message. */
+  /** Must not be in any message. */
   readonly secret: string;
 }
 
@@ -34,7 +34,7 @@ export async function startFakeAws(): Promise<FakeService> {
     if (user !== accessKeyId || !signed?.includes('x-amz-target'))
       return refuse('UnrecognizedClientException', 'The security token included in the request is invalid.');
     if (mode === 'denied') return refuse('AccessDeniedException', 'User is not authorized to perform: kms:Decrypt');
-    // Without the id of a key, the ciphertext names it.
+    // Without the id of a key, the ciphertext names the key.
     const id = json.KeyId ?? unbase64(json.CiphertextBlob).toString('latin1').split('\0')[0];
     const key = keys.get(id);
     if (!key) return refuse('NotFoundException', `Key '${id}' does not exist`);
@@ -120,10 +120,10 @@ export async function startFakeVault(): Promise<FakeService> {
   const answer = ({ headers, json, method, path }: FakeRequest, { keys, mode }: FakeKms): FakeAnswer => {
     const [, verb, name = ''] = /^\/v1\/team\/transit\/(encrypt|decrypt)\/([^/]+)$/.exec(path) ?? [];
     if (!['POST', 'PUT'].includes(method) || !verb) return refuse(404, 'no handler for route');
-    // It says so for an invalid token, too.
+    // The service answers so for an invalid token, too.
     if (headers['x-vault-token'] !== secret || mode === 'denied') return refuse(403, 'permission denied');
     const key = keys.get(name);
-    // A token that may not create keys.
+    // The token may not create keys.
     if (!key) return verb === 'encrypt' ? refuse(403, 'permission denied') : refuse(400, 'encryption key not found');
     if (!key.isEnabled) return refuse(400, 'encryption key not found');
     const context = String(json.associated_data);
@@ -178,7 +178,7 @@ export const fakeServices: readonly (readonly [string, () => Promise<FakeService
   ['Vault transit', startFakeVault],
 ];
 
-/** Sets variables of this process; returns what sets them back. */
+/** Sets variables of this process; returns a function that restores them. */
 export function setEnvironment(values: Readonly<Record<string, string>>): () => void {
   const before = new Map(Object.keys(values).map((name) => [name, process.env[name]]));
   Object.assign(process.env, values);

@@ -6,8 +6,9 @@ import { runProgram } from './program.ts';
 import { encode, fieldOf } from './protobuf.ts';
 
 /**
- * A language host of the CLI for policy packs and programs in the language of the tests: `policy.json` in the pack's directory names a type of
- * resource that is not allowed; for programs, see program.ts. Implements what the CLI calls of pulumirpc.LanguageRuntime and pulumirpc.Analyzer.
+ * A language host of the CLI for policy packs and programs of the tests: `policy.json` in the pack's directory names a type of resource
+ * that is not allowed; for programs, see program.ts. Implements the methods of pulumirpc.LanguageRuntime and pulumirpc.Analyzer that the
+ * CLI calls.
  */
 interface Pack {
   readonly name: string;
@@ -20,7 +21,7 @@ const mandatory = 1;
 const resourcePolicy = 1;
 
 const parent = process.ppid;
-// Tests kill the CLI a lot.
+// Tests often kill the CLI.
 setInterval(() => process.ppid === parent || process.exit(1), 200).unref();
 
 console.log(
@@ -34,7 +35,7 @@ console.log(
   }),
 );
 
-/** Serves a pack until the CLI ends the call; its first message is what the pack writes to stdout: its port. */
+/** Serves a pack until the CLI ends the call. Its first message is the output of the pack: its port. */
 async function* runPack(request: Buffer): AsyncGenerator<Buffer> {
   const [pwd, info] = [fieldOf(request, 1), fieldOf(request, 5)];
   const directory = fieldOf(info, 2).toString() || pwd.toString();

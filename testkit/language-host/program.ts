@@ -7,11 +7,11 @@ import { encode, type Field, fieldOf } from './protobuf.ts';
 /** A resource of a program: a component, or a Thing of the test provider if it has a value. */
 export interface ProgramResource {
   readonly name: string;
-  /** Name of the resource that is its parent. Default: the stack. */
+  /** Name of the parent resource. Default: the stack. */
   readonly parent?: string;
   readonly value?: string;
   readonly dependsOn?: readonly string[];
-  /** Its migration of the state: new names of itself and of its children, by their old ones. */
+  /** The migration of its state: new names of the resource and of its children, by their old names. */
   readonly renames?: Readonly<Record<string, string>>;
 }
 

@@ -1,4 +1,4 @@
-/** The little of protobuf that the language host needs: strings, numbers and nested messages. */
+/** The part of protobuf that the language host needs: strings, numbers and nested messages. */
 
 /** A field of a message to be encoded: text or bytes, a non-negative integer, or a nested message. */
 export type Field = readonly [number: number, value: string | number | Buffer];

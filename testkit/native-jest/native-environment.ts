@@ -5,27 +5,27 @@ import { ModuleMocker } from 'jest-mock';
 
 type FakeTimersOptions = ConstructorParameters<typeof ModernFakeTimers>[0];
 
-// As they are before the first test file.
+// The globals before the first test file.
 const globals = Object.getOwnPropertyDescriptors(globalThis) as Record<PropertyKey, PropertyDescriptor>;
 const { exit } = process;
 const { prepareStackTrace } = Error;
 
-/** Of Jest, between a worker and its parent. */
+/** Events of Jest between a worker and its parent. */
 const parentEvents = new Set(['message', 'internalMessage', 'disconnect']);
-/** Jest's keys on the global object, which each test file begins without. */
+/** Jest's keys on the global object, which are removed before each test file. */
 const jestKeys =
   /^(JEST_STATE_SYMBOL|EVENT_HANDLERS|TEST_TIMEOUT_SYMBOL|RETRY_|LOG_ERRORS_BEFORE_RETRY|WAIT_BEFORE_RETRY)/;
-/** Keys of packages, which are loaded once. */
+/** Keys of packages, which are loaded only once. */
 const packageKeys = /^(__|ROARR$|awslambda$)/;
-/** In a worker, the console of the last file remains until the next one: it reports what a file logs after its end. */
+/** In a worker, the console of the last file remains until the next one: it reports output of a file after its end. */
 const keptGlobals = new Set<PropertyKey>(process.connected ? ['console'] : []);
-/** Jest sets it when a file logs after its end. */
+/** Jest sets this exit code when a file logs after its end. */
 const lateLogCode = 1;
 
 /**
- * Runs test files in the process itself instead of a context of their own. Afterwards, it puts back what a file has
- * changed: globals, environment variables, the exit code, and listeners of the process. What fails between the last test and
- * then, without being awaited, fails the file: it would end the process, and the run with `-i`.
+ * Runs test files in the process itself instead of in separate contexts. Afterwards, it restores everything that a file has changed:
+ * globals, environment variables, the exit code, and listeners of the process. A failure after the last test that nobody awaits fails the
+ * file; it would otherwise end the process, and the run with `-i`.
  */
 export default class NativeEnvironment {
   readonly global = globalThis;
@@ -40,17 +40,17 @@ export default class NativeEnvironment {
   constructor({ projectConfig }: { projectConfig: FakeTimersOptions['config'] }) {
     this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
     for (const event of process.eventNames()) this.#listeners.set(event, new Set(process.rawListeners(event)));
-    // Jest puts its own in their places from the first test to the last one.
+    // Jest sets its own listeners from the first test to the last one.
     for (const event of ['unhandledRejection', 'uncaughtException'])
       process.on(event, (error: unknown) => this.#lateErrors.push(error));
   }
 
   setup(): void {
-    // Jest's own looks for source maps in each file of the trace. Types are stripped in place: there are none.
+    // Jest's own function looks for source maps in each file of the trace. There are none, because types are stripped in place.
     Error.prepareStackTrace = prepareStackTrace;
   }
 
-  /** Jest prints message and stack. Those of a test that fails, and then in `await using`, too, name neither failure. */
+  /** Jest prints message and stack. If a test fails, and then its `await using`, too, they name neither failure. */
   handleTestEvent({ error }: { readonly error?: unknown }): void {
     if (error instanceof SuppressedError) Object.assign(error, { message: '', stack: describe(error) });
   }
@@ -81,7 +81,7 @@ export default class NativeEnvironment {
     return listeners.filter((listener) => !this.#listeners.get(event)?.has(listener));
   }
 
-  /** They do their work now: they end programs and remove directories that tests have left. */
+  /** Runs the exit listeners now: they end programs and remove directories that tests have left behind. */
   #runExitListeners(): void {
     const errors: unknown[] = [];
     for (const listener of this.#addedListeners('exit')) {
@@ -102,7 +102,7 @@ export default class NativeEnvironment {
   }
 }
 
-/** The first failure first. */
+/** Describes an error, the first failure first. */
 function describe(error: unknown): string {
   if (!(error instanceof SuppressedError)) return error instanceof Error && error.stack ? error.stack : inspect(error);
   return `${describe(error.suppressed)}\n\nThen, its disposal failed:\n${describe(error.error)}`;
@@ -110,7 +110,7 @@ function describe(error: unknown): string {
 
 function restoreGlobals(): void {
   for (const key of Reflect.ownKeys(globalThis)) {
-    // Other symbols are of packages, too.
+    // Other symbols belong to packages, too.
     const isAdded =
       typeof key === 'symbol' ? jestKeys.test(key.description ?? '') : !(key in globals || packageKeys.test(key));
     if (isAdded) Reflect.deleteProperty(globalThis, key);

@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = pathToFileURL(join(import.meta.dirname, '../../')).href;
 const packages = `${root}node_modules/`;
-/** Modules whose state test files put back. Most of the web UI's have one per page. */
+/** Modules whose state test files restore. Most modules of the web UI have state for one page. */
 const shared = new RegExp(`^${RegExp.escape(root)}src/(?!web/)(?!.*\\.test\\.ts$)`);
 const parameter = '?file=';
 const globalsUrl = 'jest:globals';
@@ -22,17 +22,16 @@ const globalNames = [
   'test',
 ].join(', ');
 
-/** Code without types by path: what all test files share is read and stripped once. */
+/** Code without types by path: modules that all test files share are read and stripped once. */
 const stripped = new Map<string, string>();
 let files = 0;
 
-/** What one test file imports from `@jest/globals`. */
+/** The imports of one test file from `@jest/globals`. */
 export type TestGlobals = Readonly<Record<string, unknown>>;
 
 /**
- * Imports modules for one test file. Its own modules, test support and test kit are loaded anew, so that they register
- * their hooks and begin with their first state; packages and `src` (but for the web UI) are loaded once per
- * process.
+ * Imports modules for one test file. Its own modules, test support and test kit are loaded anew, so that they register their hooks and
+ * begin with their initial state; packages and `src` (except for the web UI) are loaded once per process.
  */
 export function createImporter(): (path: string, globals: TestGlobals) => Promise<unknown> {
   files += 1;
@@ -66,7 +65,7 @@ function readStripped(url: string): string {
   return code;
 }
 
-/** Lines and columns stay. Stack traces have the plain path. */
+/** Lines and columns are kept. Stack traces contain the plain path. */
 function stripTypes(path: string): string {
   return stripTypeScriptTypes(readFileSync(path, 'utf8'), { sourceUrl: path });
 }

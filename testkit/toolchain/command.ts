@@ -3,9 +3,7 @@ import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 
-/**
- * A tool is not available on this machine. The message says what to install. Callers decide whether to skip or fail.
- */
+/** A tool is not available on this machine. The message says what to install. Callers decide whether to skip or fail. */
 export class ToolUnavailableError extends Error {
   override readonly name = 'ToolUnavailableError';
 }
@@ -23,7 +21,7 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Writes one line about the toolchain to stderr. stdout is for the caller's output. */
+/** Writes one line about the toolchain to stderr, because stdout is for the caller's output. */
 export function report(line: string): void {
   process.stderr.write(`toolchain: ${line}\n`);
 }

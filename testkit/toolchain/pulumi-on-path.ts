@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 
 import { CommandFailedError, findOnPath, report, runCommand } from './command.ts';
 
-/** Oldest CLI with which the tests for the current one pass. */
+/** The oldest CLI with which the tests for the current CLI pass. */
 const oldest = { major: 3, minor: 276 };
 
 /**

@@ -15,7 +15,7 @@ const shippedS3Server = join(import.meta.dirname, '../../deploy/s3');
 
 /** Versions that the Pulumi CLI reports. The go.mod in go/pulumi-<minor> must require the same version. */
 export const pulumiVersions = { '3.276': '3.276.0', '3.142': '3.142.0' } as const;
-/** The oldest Postgres that is supported, and the one before the embedded one. */
+/** The oldest supported Postgres, and the version before the embedded one. */
 const oldPostgres = { '15': '15.18.0-beta.17', '17': '17.10.0-beta.17' } as const;
 const schemathesisVersion = '4.32.5';
 
@@ -31,8 +31,8 @@ export interface Recipe {
 }
 
 /**
- * Builds the CLI without the drivers and secrets providers of clouds, which are half of the code to compile, and without
- * the word lists against secrets that are not marked as such, which take a third of the time in which it starts.
+ * Builds the CLI without the drivers and secrets providers of clouds, which are half of the code to compile, and without the word lists for
+ * finding unmarked secrets, which take a third of its startup time.
  */
 const withoutClouds: StandIns = {
   folder: join(goModules, 'pulumi-without-clouds'),
@@ -78,7 +78,7 @@ function goTool(build: GoBuild, name: string): Recipe {
   return { builds: async () => [await goBuild(build)], executable: `bin/${name}` };
 }
 
-/** Our own program over the packages of Helm, and what validates the manifests that it makes. */
+/** Our own program over the packages of Helm, and the validator of the manifests that it renders. */
 const chartTools: GoBuild = {
   label: 'chart-tools-3.22.0',
   typicalSeconds: 25,
@@ -86,11 +86,11 @@ const chartTools: GoBuild = {
   packagePath: '.',
   isSeldomRun: true,
   morePackages: ['github.com/yannh/kubeconform/cmd/kubeconform'],
-  // Nothing here talks to a cluster.
+  // No test talks to a cluster.
   standIns: { folder: join(goModules, 'helm-without-client'), modules: ['k8s.io/client-go'] },
 };
 
-/** The npm package of an earlier Postgres than the embedded one, as a folder. */
+/** The npm package of a Postgres that is older than the embedded one, as a folder. */
 function postgresPackage(major: keyof typeof oldPostgres): Recipe {
   const version = oldPostgres[major];
   const build = async (dir: string): Promise<void> => {
@@ -104,7 +104,7 @@ function postgresPackage(major: keyof typeof oldPostgres): Recipe {
   };
 }
 
-/** Recipes of all tools that are built, by name. */
+/** Recipes of all built tools, by name. */
 export const recipes = {
   /** Our own resource plugin. */
   'test-provider': goTool(
@@ -134,7 +134,7 @@ export const recipes = {
     },
     'actionlint',
   ),
-  /** Makes clients in Go. */
+  /** Generates clients in Go. */
   'oapi-codegen': goTool(
     {
       label: 'oapi-codegen-2.8.2',
@@ -142,12 +142,12 @@ export const recipes = {
       module: 'oapi-codegen',
       isSeldomRun: true,
       packagePath: 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen',
-      // What its clients import.
+      // A package that the generated clients import.
       morePackages: ['github.com/oapi-codegen/runtime'],
     },
     'oapi-codegen',
   ),
-  /** A folder with what makes and runs clients in TypeScript. */
+  /** A folder with the generator and the runtime of clients in TypeScript. */
   'openapi-typescript': {
     builds: async () => {
       const files = ['package.json', 'package-lock.json'];
@@ -166,7 +166,7 @@ export const recipes = {
     },
     executable: '',
   },
-  /** Reads our files for Compose and Prometheus with the code of these programs. */
+  /** Validates our files for Compose and Prometheus with the code of these programs. */
   'config-checks': goTool(
     { label: 'config-checks', typicalSeconds: 55, module: 'config-checks', packagePath: '.', isSeldomRun: true },
     'config-checks',
@@ -203,7 +203,7 @@ export const recipes = {
   'kubernetes-schemas': { builds: async () => [kubernetesSchemas], executable: '' },
   'postgres-15': postgresPackage('15'),
   'postgres-17': postgresPackage('17'),
-  /** In its own Python environment. */
+  /** Installed in a separate Python environment. */
   schemathesis: {
     builds: async () => [
       {
@@ -227,7 +227,7 @@ async function buildVenv(dir: string): Promise<void> {
   }
   const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
   await runCommand(join(dir, 'bin', 'python'), [...pip, `schemathesis==${schemathesisVersion}`]);
-  // The scripts that pip creates contain the directory they were installed in, and this one is renamed once complete.
+  // The scripts that pip creates contain their installation directory, but this directory is renamed once complete.
   const wrapper = join(dir, 'bin', 'schemathesis-run');
   const call = 'import sys; sys.argv[0] = "schemathesis"; from schemathesis.cli import schemathesis; schemathesis()';
   await writeFile(wrapper, `#!/bin/sh\nexec "$(dirname "$0")/python" -c '${call}' "$@"\n`);

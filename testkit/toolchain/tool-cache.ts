@@ -149,8 +149,8 @@ async function breakIfAbandoned(path: string): Promise<void> {
   const { pid, host } = JSON.parse(lock.content) as { pid: number; host: string };
   const isHolderGone = host === hostname() && !isAlive(pid);
   if (!isHolderGone && Date.now() - lock.touchedAt < staleAfterMs) return;
-  // Two waiters may get here, and the second may remove the first one's new lock. Then both build, and the rename in
-  // ensureBuilt succeeds for one of them: that costs time, but does not break the tool.
+  // Two waiters may get here, and the second one may remove the new lock of the first. Then both build, and the rename in ensureBuilt
+  // succeeds for one of them: that costs time, but does not break the tool.
   if ((await readLock(path))?.content === lock.content) await rm(path, { force: true });
 }
 

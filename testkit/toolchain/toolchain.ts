@@ -8,7 +8,7 @@ import { recipes } from './recipes.ts';
 import { ensureSystemProgram } from './system-package.ts';
 import { buildDir, type CachedBuild, ensureBuilt } from './tool-cache.ts';
 
-/** Chromium without the parts for windows, which takes a third less CPU time. Debian has a package of it. */
+/** Chromium without its window system, which takes a third less CPU time. Debian has a package of it. */
 const chromiumShell = 'chromium-headless-shell';
 
 const systemPrograms = {
@@ -60,8 +60,8 @@ export async function ensureToolchain(options?: { only: readonly ToolName[] }): 
 export type ToolOutcome = { path: string } | { error: ToolUnavailableError | CommandFailedError };
 
 /**
- * Prepares all tools, downloads in parallel with compilations, and reports how long it will take. A tool that is not
- * available does not prevent the others.
+ * Prepares all tools, downloads in parallel with compilations, and reports the estimated time. A tool that is not available does not
+ * prevent the others.
  */
 export async function makeTools(names: readonly ToolName[]): Promise<Map<ToolName, ToolOutcome>> {
   const outcomes = new Map<ToolName, ToolOutcome>();
@@ -82,7 +82,7 @@ export async function makeTools(names: readonly ToolName[]): Promise<Map<ToolNam
     }
   };
   await Promise.all([
-    // One after the other: each build uses all processors, and reuses what the previous one has compiled.
+    // One after the other: each build uses all processors, and reuses packages that the previous one has compiled.
     makeInOrder(names.filter((name) => !downloaded.includes(name))),
     makeInOrder(names.filter((name) => downloaded.includes(name))),
     downloadAhead(missing),
@@ -90,7 +90,7 @@ export async function makeTools(names: readonly ToolName[]): Promise<Map<ToolNam
   return outcomes;
 }
 
-/** Downloads what later builds need while the first one compiles. */
+/** Downloads the dependencies of later builds while the first one compiles. */
 async function downloadAhead(builds: readonly CachedBuild[]): Promise<void> {
   for (const { download } of builds.slice(1)) {
     // The build itself reports the error.

@@ -1,7 +1,7 @@
 import { ResourceList } from '../resources.ts';
 import { account, type DemoProgram, isProduction, tagsOf } from './program.ts';
 
-/** A Kubernetes cluster with what every team needs on it. */
+/** A Kubernetes cluster with the parts that every team needs. */
 export const cluster: DemoProgram = {
   project: 'cluster',
   description: 'Kubernetes with ingress, monitoring and certificates',

@@ -1,16 +1,16 @@
 import type { Choices, DemoResource } from '../resources.ts';
 
-/** What a program is run with. */
+/** The input of a program. */
 export interface DemoStack {
   readonly organization: string;
   readonly project: string;
   readonly stack: string;
-  /** How much of everything: 1 for development, more for production. */
+  /** The scale of all resources: 1 for development, more for production. */
   readonly scale: number;
   readonly region: string;
 }
 
-/** Which edition of a program runs: later ones have newer images, other sizes, and some more or fewer resources. */
+/** The edition of a program: later editions have newer images, other sizes, and more or fewer resources. */
 export interface Edition {
   readonly number: number;
   readonly choices: Choices;
@@ -26,7 +26,7 @@ export interface DemoProgram {
   readonly outputs: (stack: DemoStack, edition: Edition) => Record<string, unknown>;
 }
 
-/** Whether a stack is one of production, whose databases are protected. */
+/** Whether a stack is a production stack, whose databases are protected. */
 export const isProduction = ({ stack }: DemoStack): boolean => stack.startsWith('prod');
 
 /** Tags that programs give to their resources. */

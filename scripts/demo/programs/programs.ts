@@ -4,5 +4,5 @@ import { service } from './service.ts';
 import { site } from './site.ts';
 import { storefront } from './storefront.ts';
 
-/** What the stacks of the demo run. */
+/** The programs of the demo's stacks. */
 export const programs = { storefront, cluster, analytics, site, service } as const;

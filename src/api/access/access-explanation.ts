@@ -20,8 +20,8 @@ export const HolderFacts = Type.Object({
 export type HolderFacts = Static<typeof HolderFacts>;
 
 /**
- * Why a holder has a permission: `role`, `grants`, `scopes` (of a token without a role), or `included` in reading. Why not: a grant has
- * `denied` it; `nothing` allows it; the `scopes` of the token exclude it; or it `needs` another permission that is missing.
+ * Why a holder has a permission: by `role`, by `grants`, by `scopes` (of a token without a role), or `included` in reading. Why not: a
+ * grant has `denied` it; `nothing` allows it; the `scopes` of the token exclude it; or it `needs` another permission that is missing.
  */
 export type AccessReason = 'role' | 'grants' | 'included' | 'scopes' | 'denied' | 'nothing' | 'needs';
 
@@ -29,12 +29,12 @@ export interface ExplainedPermission {
   readonly permission: Permission;
   readonly isAllowed: boolean;
   readonly reason: AccessReason;
-  /** Ids of the grants that allow it, or deny it. */
+  /** Ids of the grants that allow or deny the permission. */
   readonly grantIds: readonly string[];
 }
 
 export interface Explanation {
-  /** The same as `decide` returns. */
+  /** The same set that `decide` returns. */
   readonly held: PermissionSet;
   readonly permissions: readonly ExplainedPermission[];
 }
@@ -43,7 +43,7 @@ export interface Explanation {
 export function explain(holder: HolderFacts, stack: StackFacts, hasRole: boolean): Explanation {
   const held = decide(holder, stack);
   const matching = matchingGrants(holder.grants, stack);
-  // Without the scopes of the token.
+  // The permissions without the scopes of the token.
   const ofOwner = decide(
     { ...holder, grants: matching.filter(({ deny, token }) => deny || !token), scopes: null },
     stack,

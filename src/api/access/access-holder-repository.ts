@@ -19,9 +19,9 @@ const TokenHolderRow = Type.Object({
   id: Type.String(),
   kind: TokenKind,
   name: Nullable(Type.String()),
-  /** Of a personal token. */
+  /** The owner of a personal token. */
   login: Nullable(Type.String()),
-  /** Of a team's token. */
+  /** The owner of a team's token. */
   team: Nullable(Type.String()),
   role: Nullable(Role),
   facts: HolderFacts,
@@ -29,14 +29,17 @@ const TokenHolderRow = Type.Object({
 export type TokenHolderRow = Row<typeof TokenHolderRow>;
 
 interface HolderPage {
-  /** Login or id of the only one to list; null: all. */
+  /** Login or id of the only holder to list; null: all. */
   readonly only: string | null;
-  /** Login or id of the last one on the page before. */
+  /** Login or id of the last holder on the previous page. */
   readonly after: string | null;
   readonly limit: number;
 }
 
-/** Holders of permissions in an organization, with the facts that decide about all or one of its stacks: the same as token_facts collects. */
+/**
+ * Holders of permissions in an organization, with the facts that decide about all or one of its stacks: the facts that token_facts
+ * collects.
+ */
 export function createAccessHolderRepository(db: Queryable, stack: GrantedStack | null) {
   const everything = sql.fragment`true`;
   const grantsIn = sql.fragment`join grants g on g.id = own.id and g.organization_id = o.id and ${stack === null ? everything : holdsOn(stack)}`;
@@ -62,7 +65,9 @@ export function createAccessHolderRepository(db: Queryable, stack: GrantedStack 
           and ${after === null ? everything : sql.fragment`u.login > ${after}`}
         order by u.login limit ${limit}`),
 
-    /** Valid tokens of the organization, its teams and its services in the order of their ids; by its id, a member's, too. */
+    /**
+     * Valid tokens of the organization, its teams and its services in the order of their ids. A member's token is listed only by its id.
+     */
     listTokens: (organizationId: string, { after, limit, only }: HolderPage) =>
       db.any(sql.rows(TokenHolderRow)`
         /* holders.listTokens */
@@ -74,7 +79,7 @@ export function createAccessHolderRepository(db: Queryable, stack: GrantedStack 
                 select tm.team_id from team_members tm where tm.user_id = t.user_id))
             ) own ${grantsIn})) as facts
         from organizations o join api_tokens t on ${
-          // Facts are collected for the page alone, not for tokens of CI runs that have ended.
+          // Facts are collected only for the page, not for ended tokens of CI runs.
           only === null
             ? sql.fragment`t.id = any (array(select t.id from api_tokens t where t.organization_id = ${organizationId} and ${isValid}))`
             : sql.fragment`t.id = ${only}`

@@ -7,7 +7,6 @@ import { IfMatchHeaders } from '../platform/protocol/edits.ts';
 import { AccessPolicy, ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
 import { type AccessPolicyService, revisionOfPolicy } from './access-policy-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly accessPolicy: AccessPolicyService;
 }
@@ -16,7 +15,7 @@ const tags = ['access'];
 const path = '/api/orgs/:organization/access-policy';
 const manage = { kind: 'organization', permission: 'manage' } as const;
 
-/** What roles of an organization may do, for its admins. */
+/** The permissions of an organization's roles, for its admins. */
 export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: Services): void {
   app.get(
     path,

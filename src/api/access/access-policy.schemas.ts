@@ -13,7 +13,7 @@ const defaultPermissions = Type.Union([Type.Array(Type.String({ maxLength: 100 }
 export const AccessPolicy = component('AccessPolicy', Type.Object({ decryptByRole, defaultPermissions }));
 export type AccessPolicy = Static<typeof AccessPolicy>;
 
-/** One or both; with both, `decryptByRole` is applied to the permissions. */
+/** One or both fields; with both, `decryptByRole` is applied to the permissions. */
 export const ChangeAccessPolicyRequest = component(
   'ChangeAccessPolicyRequest',
   Type.Object({

@@ -45,7 +45,7 @@ export const accessRouter = router({
       objects: await services.managedObjects.listOfKind(organization, kind),
     })),
 
-  /** The declaration of an object, which a person sees before changing it by hand. */
+  /** The declaration of an object, shown to a person before they change the object by hand. */
   declaration: organizationProcedure('manage')
     .input(input(Type.Object({ kind: text(50), object: text(250) })))
     .query(async ({ ctx: { services }, input: { kind, object, organization } }) => ({

@@ -16,8 +16,8 @@ export type CallTarget = RequestedTarget;
 export type CallerAccess = Extract<Access, { kind: 'user' | 'operator' | 'organization' | 'stack' }>;
 
 /**
- * Throws unless the caller, found at `target`, has this access there: NotFoundError for anything they must not know of, otherwise
- * ForbiddenError. `action`: the action of the call in the audit log, if any.
+ * Throws unless the caller, found at `target`, has this access there: NotFoundError for objects whose existence they must not learn,
+ * otherwise ForbiddenError. `action`: the action of the call in the audit log, if any.
  */
 export function assertAuthorized(
   caller: Caller,
@@ -55,7 +55,7 @@ function assertHasAccess(caller: Caller, access: CallerAccess, target: CallTarge
   }
 }
 
-/** On stacks, such a token has no permissions anyway. */
+/** A provisioning token has no permissions on stacks anyway. */
 function onlyProvisions(): ForbiddenError {
   return new ForbiddenError('A provisioning token may only be used for provisioning');
 }

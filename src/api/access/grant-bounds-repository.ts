@@ -5,18 +5,18 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 const CountRow = Type.Object({ count: Type.Integer() });
 const LoginRow = Type.Object({ login: Type.String() });
 
-/** Some users of an organization: these, and the members of these teams. */
+/** Users of an organization: the listed users, and the members of the listed teams. */
 export interface GrantedUsers {
   readonly userIds?: readonly string[];
   readonly teamIds?: readonly string[];
-  /** A team that they are about to join. */
+  /** A team that the users are about to join. */
   readonly joining?: string | null;
 }
 
 /** Counts grants. */
 export function createGrantBoundsRepository(db: Queryable) {
   return {
-    /** Up to `limit`. */
+    /** Counts up to `limit` grants. */
     countOf: async (organizationId: string, subject: GrantSubject, limit: number): Promise<number> => {
       const isOf =
         'userId' in subject
@@ -31,7 +31,7 @@ export function createGrantBoundsRepository(db: Queryable) {
       return count;
     },
 
-    /** The login of one of these users to whom more than `limit` grants apply, the grants of their teams included. */
+    /** The login of one of these users to whom more than `limit` grants apply, including the grants of their teams. */
     findOver: async (
       organizationId: string,
       { joining = null, teamIds = [], userIds = [] }: GrantedUsers,

@@ -89,8 +89,8 @@ export class GrantService {
   }
 
   /**
-   * Adds grants, and then removes others, all or none. Returns what was added, in the same order; a grant to which an equal one exists is
-   * not added again. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError.
+   * Adds grants, and then removes others, all or none. Returns the added grants, in the same order; instead of a grant that already exists,
+   * the existing one. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError.
    */
   async change(
     caller: Caller,
@@ -110,10 +110,10 @@ export class GrantService {
       const removed = remove.filter(isId);
       const subjectOf = remembered((_, request: Subject) => findSubject(tx, organization, request));
       const roleOf = remembered((id) => readRole(tx, organization.id, id));
-      /** New grants, by what they give to whom. */
+      /** New grants, by subject and content. */
       const missing = new Map<string, NewGrant>();
       const found: string[] = [];
-      // Nothing to record if all exist already.
+      // Nothing is recorded if all grants exist already.
       audit.settle();
       for (const { named, request, selection } of wanted) {
         const subject = await subjectOf(JSON.stringify([request.user, request.team, request.token]), request);
@@ -139,7 +139,7 @@ export class GrantService {
         await audit.record(tx, { action: 'grant.add', ...eventOf(organizationName, rowOf(rows, id)) });
       const gone = new Map((await grants.listByIds(organization.id, removed)).map((row) => [row.id, row]));
       for (const id of remove) {
-        // Each once.
+        // Each grant is removed once.
         const row = rowOf(gone, id);
         gone.delete(id);
         await audit.record(tx, { action: 'grant.remove', ...eventOf(organizationName, row) });
@@ -158,7 +158,7 @@ function rowOf(rows: ReadonlyMap<string, GrantRow>, id: string): GrantRow {
   return row;
 }
 
-/** Calls once for each key. */
+/** Calls the function once for each key. */
 function remembered<Value>(
   find: (key: string, request: CreateGrantRequest) => Promise<Value>,
 ): (key: string, request: CreateGrantRequest) => Promise<Value> {
@@ -177,7 +177,7 @@ interface Organization {
 
 type Subject = { readonly [Kind in 'user' | 'team' | 'token']?: string | null | undefined };
 
-/** Throws InvalidRequestError unless exactly one is named, and NotFoundError. */
+/** Throws InvalidRequestError unless the request names exactly one subject, and NotFoundError. */
 async function findSubject(db: Queryable, organization: Organization, subject: Subject): Promise<GrantSubject> {
   const { team: teamName, token: tokenId, user: login } = subject;
   if ([login, teamName, tokenId].filter((each) => typeof each === 'string').length !== 1)

@@ -17,7 +17,6 @@ import {
 } from './grants.schemas.ts';
 import type { StackAccessService } from './stack-access-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly grants: GrantService;
   readonly stackAccess: StackAccessService;

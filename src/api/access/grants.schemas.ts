@@ -11,11 +11,11 @@ export const GrantResponse = component(
     id: Type.String(),
     effect: Effect,
     permissions: Type.Array(Type.String()),
-    /** The role that it gives. */
+    /** The role that the grant gives. */
     role: Type.Optional(Type.Object({ id: Type.String(), name: Type.String() })),
     /** `project/stack`, where `*` matches any characters. */
     stacks: Type.String(),
-    /** Without a value: any. */
+    /** Without a value: the tag with any value. */
     tag: Type.Optional(Type.Object({ name: Type.String(), value: Type.Optional(Type.String()) })),
     /** The grantee: login, name of a team, or token. Exactly one of them. */
     user: Type.Optional(Type.String()),
@@ -66,14 +66,14 @@ export const ChangeGrantsRequest = component(
   'ChangeGrantsRequest',
   Type.Object({
     add: Type.Optional(Type.Array(CreateGrantRequest, { maxItems: 200 })),
-    /** Ids, of which each exists. */
+    /** Ids of existing grants. */
     remove: Type.Optional(Type.Array(Type.String(), { maxItems: 200 })),
   }),
   { add: [{ effect: 'allow', permissions: ['write'], stacks: 'website/*', team: 'platform' }] },
 );
 export type ChangeGrantsRequest = Type.Static<typeof ChangeGrantsRequest>;
 
-/** In the order of the request; a grant to which an equal one existed is that one. */
+/** The grants in the order of the request; in place of a grant that already existed, the existing one. */
 export const ChangeGrantsResponse = component(
   'ChangeGrantsResponse',
   Type.Object({ added: Type.Array(GrantResponse) }),
@@ -82,11 +82,11 @@ export const ChangeGrantsResponse = component(
 export const GrantParams = Type.Object({ organization: Type.String(), grant: Type.String() });
 
 export const AccessQuery = Type.Object({
-  /** Whom to list: users by default. */
+  /** The kind of holders to list: users by default. */
   holders: Type.Optional(Type.Union([Type.Literal('users'), Type.Literal('tokens')])),
   /** Login of the only user to list. */
   user: Type.Optional(Type.String()),
-  /** Id of the only token to list: a member's, too. */
+  /** Id of the only token to list, which may be a member's. */
   token: Type.Optional(Type.String()),
   continuationToken: Type.Optional(Type.String()),
 });
@@ -118,7 +118,7 @@ export const AccessResponse = component(
             team: Type.Optional(Type.String()),
           }),
         ),
-        /** In the organization. */
+        /** The role in the organization. */
         role: Type.Optional(Type.String()),
         permissions: Type.Array(Type.String()),
         decisions: Type.Array(
@@ -126,7 +126,7 @@ export const AccessResponse = component(
             permission: Type.String(),
             allowed: Type.Boolean(),
             reason: Reason,
-            /** Ids of the grants that allow it, or deny it. */
+            /** Ids of the grants that allow or deny the permission. */
             grants: Type.Array(Type.String()),
           }),
         ),

@@ -11,7 +11,7 @@ declare module './procedures/context.ts' {
 }
 
 const maxPermissions = 20;
-/** One of them. */
+/** Exactly one of them. */
 const subject = { user: Type.Optional(Name), team: Type.Optional(Name), token: Type.Optional(text(40)) };
 
 /** Grants: permissions in the organization in addition to roles, and denials. */

@@ -23,7 +23,7 @@ interface ManagedObjectPage {
   readonly continuationToken: string | null;
 }
 
-/** Says which objects of an organization a configuration under version control declares. The objects themselves know nothing of it. */
+/** Knows which objects of an organization a configuration under version control declares. The objects themselves do not record it. */
 export class ManagedObjectService {
   readonly #db: ApiContext['db'];
 
@@ -47,7 +47,7 @@ export class ManagedObjectService {
     return createManagedObjectRepository(this.#db).listOfKind(id, kind, maxObjects);
   }
 
-  /** Where an object is declared and who applied it last; null if no configuration declares it. */
+  /** The source of an object's declaration, and who applied it last; null if no configuration declares the object. */
   async findDeclaration(organization: string, kind: string, object: string) {
     const { id } = await getOrganization(this.#db, organization);
     const found = await createManagedObjectRepository(this.#db).findDeclaration(id, kind, object);
@@ -81,7 +81,7 @@ export class ManagedObjectService {
       await lockManagement(tx, organization, caller);
       if (set.length + remove.length === 0) return audit.settle();
       const { id } = await getOrganization(tx, organization);
-      // One at a time: each counts the objects of the others.
+      // Changes run one at a time, because each counts the objects of the others.
       await createQuotaRepository(tx).lockOrganization(id);
       const managed = createManagedObjectRepository(tx);
       await managed.remove(id, remove);

@@ -9,7 +9,6 @@ import {
   ManagedObjectsQuery,
 } from './managed-objects.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly managedObjects: ManagedObjectService;
 }

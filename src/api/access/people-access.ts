@@ -4,13 +4,13 @@ import type { Caller } from '../platform/http/request.ts';
 /** The properties of a caller that decide. */
 type Viewer = Pick<Caller, 'userId' | 'login' | 'role' | 'isScoped' | 'policyId'>;
 
-/** Whether the caller administers the organization in which it was found. */
+/** Whether the caller administers the organization in which the caller was found. */
 export function manages({ isScoped, policyId, role }: Viewer): boolean {
   return role === 'admin' && !isScoped && policyId === null;
 }
 
 /**
- * Whether the caller may list the people of the organization in which it was found: members and administering tokens may. A machine
+ * Whether the caller may list the people of the organization in which the caller was found: members and administering tokens may. A machine
  * needs no list of people: it sees the logins of authors wherever it may read their changes.
  */
 export function seesPeople(caller: Viewer): boolean {
@@ -27,7 +27,7 @@ export function assertSeesPeople(caller: Viewer): void {
     );
 }
 
-/** People with their addresses, as far as the caller may see them: admins see all, other users only their own. Hidden addresses are empty. */
+/** People with the e-mail addresses that the caller may see: admins see all, other users only their own. Hidden addresses are empty. */
 export function withAddresses<T extends { readonly login: string; readonly email: string }>(
   caller: Viewer,
   people: readonly T[],

@@ -3,19 +3,19 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { FairSemaphore } from '../platform/admission/fair-semaphore.ts';
 
-/** One change runs at a time, on all processes together. Few calls wait for it with a connection, the others without. */
+/** One change runs at a time, in all processes together. Only a few waiting calls hold a connection. */
 const limits = { atOnce: 3, atOncePerCaller: 1, waiting: 1_000, waitingPerCaller: 100, waitMs: 10_000 };
 const lockMs = 2_000;
-/** Of changes that nobody can repeat, or that must not fail because organizations are busy. */
+/** The wait for changes that nobody can repeat, or that must not fail because organizations are busy, in ms. */
 export const patientLockMs = 15_000;
-/** How much longer than for the lock such a change waits for its turn to ask for it, in ms. */
+/** How much longer such a change waits for its turn to ask for the lock, in ms. */
 const turnMs = 5_000;
 const semaphores = new WeakMap<Database, FairSemaphore>();
 
 /**
- * Runs a change of users, memberships, grants or tokens in a transaction that holds the lock on people. `of`: the organization or user that it
- * belongs to, one of whose changes runs at a time; null: there is none, so the transaction takes no lock. `waitMs`: for the lock. Throws
- * UnavailableError.
+ * Runs a change of users, memberships, grants or tokens in a transaction that holds the lock on people. `of`: the organization or user that
+ * the change belongs to, whose changes run one at a time; null: none, so the transaction takes no lock. `waitMs`: the maximum wait for the
+ * lock. Throws UnavailableError.
  */
 export function changePeople<T>(
   db: Database,

@@ -11,7 +11,7 @@ export interface Limit {
   readonly name: QuotaName;
   /** Null: no limit. */
   readonly limit: number | null;
-  /** Null: not measured, or unknown at the moment. */
+  /** Null: not measured, or currently unknown. */
   readonly used: number | null;
 }
 
@@ -47,7 +47,7 @@ export class QuotaQueries {
     };
   }
 
-  /** Usage of the fullest in-flight budget; the limit applies to each of them. Null if it is unknown at the moment. */
+  /** Usage of the fullest in-flight budget, because the limit applies to each of them. Null if it is currently unknown. */
   async #bytesInFlight(organization: string): Promise<number | null> {
     const { payloads } = this.#context;
     const budgets = await Promise.all([payloads.heldByKey('writes'), payloads.heldByKey('imports')]).catch(() => null);

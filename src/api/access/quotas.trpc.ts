@@ -7,7 +7,7 @@ declare module './procedures/context.ts' {
   }
 }
 
-/** Limits that operators set. */
+/** Limits set by operators. */
 export const quotasRouter = router({
   /** Limits and usage of the organization. */
   get: organizationProcedure('manage').query(({ ctx: { services }, input: { organization } }) =>

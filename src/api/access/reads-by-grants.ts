@@ -5,16 +5,16 @@ import { AppError } from '../../shared/platform/errors/errors.ts';
 import type { ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
 import { FairSemaphore } from '../platform/admission/fair-semaphore.ts';
 
-/** In one process: other calls also need connections to Postgres. */
+/** Limits within one process: other calls also need connections to Postgres. */
 const limits = { atOnce: 3, atOncePerCaller: 2, waiting: 300, waitingPerCaller: 50 };
 const statementMs = 10_000;
 const manyGrants = 50;
-/** In characters of JSON. */
+/** Length of the shortest grant, in characters of JSON. */
 const shortestGrant = 20;
 const semaphores = new WeakMap<Database, FairSemaphore>();
 const methods = ['any', 'anyFirst', 'exists', 'maybeOne', 'maybeOneFirst', 'one', 'oneFirst'] as const;
 
-/** Too many grants are compared with too many stacks. */
+/** Too many grants would be compared with too many stacks. */
 class ReadTooBroadError extends AppError {
   override readonly name = 'ReadTooBroadError';
   override readonly status = 422;
@@ -22,8 +22,9 @@ class ReadTooBroadError extends AppError {
 }
 
 /**
- * For statements that compare the caller's grants with all stacks of these organizations, which can take seconds if many grants apply: few run at
- * once, few of one organization, and none for long. Without such organizations, the pool itself. Statements throw ReadTooBroadError, UnavailableError.
+ * For statements that compare the caller's grants with all stacks of these organizations, which can take seconds if many grants apply: only
+ * a few run at once, few of one organization, and none for long. Returns the pool itself if no organization needs that. Statements throw
+ * ReadTooBroadError, UnavailableError.
  */
 export function readsByGrants(
   db: Database,
@@ -42,7 +43,7 @@ export function readsByGrants(
 }
 
 function hasManyGrants(facts: string | null): boolean {
-  // Of an organization that has grants at all, few apply to most callers.
+  // Even if an organization has grants, few of them apply to most callers.
   if (facts === null || facts.length < manyGrants * shortestGrant) return false;
   return ((JSON.parse(facts) as { grants?: readonly unknown[] }).grants?.length ?? 0) > manyGrants;
 }

@@ -9,7 +9,7 @@ const members = ['__type', 'permissions'];
 /** The permissions of a role, in the form that the CLI sends and shows. */
 export interface RoleDetails {
   readonly __type: typeof descriptor;
-  /** Names of permissions after `stack:`. */
+  /** Names of permissions without the prefix `stack:`. */
   readonly permissions: readonly string[];
 }
 
@@ -36,9 +36,8 @@ export function isRoleName(name: string): boolean {
 }
 
 /**
- * Reads the details of a role: one set of permissions. Conditions and other kinds of descriptors, and permissions of Pulumi Cloud that
- * are narrower or wider than ours, are rejected: a similar permission would give too much or too little. Throws
- * InvalidRequestError.
+ * Reads the details of a role: one set of permissions. Conditions, other kinds of descriptors, and permissions of Pulumi Cloud that are
+ * narrower or wider than ours are rejected, because a similar permission would give too much or too little. Throws InvalidRequestError.
  */
 export function parseRoleDetails(details: unknown): PermissionSet {
   const form = `{"__type": "${descriptor}", "permissions": ["stack:read", …]}`;

@@ -8,7 +8,7 @@ import { createRoleRepository } from './role-repository.ts';
 
 export const isId = isUuid;
 
-/** A role as others refer to it. The id of a built-in one is its name. */
+/** A reference to a role. The id of a built-in role is its name. */
 export interface RoleReference {
   readonly id: string;
   readonly name: string;

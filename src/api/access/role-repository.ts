@@ -23,12 +23,12 @@ export interface RoleText {
   readonly permissions: PermissionSet;
 }
 
-/** Roles that organizations have made. A trigger copies their permissions into the grants that give them. */
+/** Roles that organizations have created. A trigger copies their permissions into the grants that give them. */
 export function createRoleRepository(db: Queryable) {
   const columns = sql.fragment`id, name, description, permissions, role_version as "roleVersion", created_at as "createdAt",
     changed_at as "changedAt"`;
   return {
-    /** The organization of roles: built-in ones are as old as it is. */
+    /** The organization of roles; built-in roles are as old as the organization. */
     findOrganization: (name: string) =>
       db.maybeOne(sql.rows(OrganizationRow)`
         /* roles.findOrganization */ select id, created_at as "createdAt" from organizations where name = ${name}`),
@@ -42,7 +42,7 @@ export function createRoleRepository(db: Queryable) {
       db.maybeOne(sql.rows(RoleRow)`
         /* roles.find */ select ${columns} from roles where organization_id = ${organizationId} and id = ${id}`),
 
-    /** Up to `limit`. */
+    /** Counts up to `limit` roles. */
     count: async (organizationId: string, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* roles.count */
@@ -50,14 +50,14 @@ export function createRoleRepository(db: Queryable) {
       return count;
     },
 
-    /** Violates `roles_name_key` if there is one of that name, in any case. */
+    /** Violates `roles_name_key` if there is a role with that name, in any case. */
     insert: (organizationId: string, { description, name, permissions }: RoleText) =>
       db.one(sql.rows(RoleRow)`
         /* roles.insert */
         insert into roles (organization_id, name, description, permissions)
         values (${organizationId}, ${name}, ${description}, ${permissions}) returning ${columns}`),
 
-    /** The same if there is another one of that name. */
+    /** Violates `roles_name_key` if another role has the name. */
     change: (id: string, { description, name, permissions }: RoleText) =>
       db.one(sql.rows(RoleRow)`
         /* roles.change */
@@ -65,7 +65,7 @@ export function createRoleRepository(db: Queryable) {
           role_version = role_version + 1, changed_at = now()
         where id = ${id} returning ${columns}`),
 
-    /** How many grants give the role. */
+    /** Number of grants that give the role. */
     countGrants: async (id: string): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* roles.countGrants */ select count(*) as count from grants where role_id = ${id}`);

@@ -21,7 +21,7 @@ import { createRoleRepository, type RoleRow } from './role-repository.ts';
 import { builtInView, type Organization, ownView, type RoleView } from './role-view.ts';
 import type { CreateRoleRequest, UpdateRoleRequest } from './roles.schemas.ts';
 
-/** The CLI requests all of them at once. */
+/** The limit is low, because the CLI requests all roles at once. */
 const maxRoles = 200;
 
 interface TeamName {
@@ -51,7 +51,7 @@ export class RoleService {
     return getRole(db, await findOrganization(db, organizationName), id);
   }
 
-  /** How many grants give a role of the organization. Throws NotFoundError, and ConflictError for a built-in role. */
+  /** Number of grants that give a role of the organization. Throws NotFoundError, and ConflictError for a built-in role. */
   async countGrants(organizationName: string, id: string): Promise<number> {
     const { db } = this.#context;
     await getOwnRole(db, await findOrganization(db, organizationName), id);
@@ -145,7 +145,7 @@ export class RoleService {
     return (await this.list(organizationName)).filter(({ id }) => ids.includes(id));
   }
 
-  /** Gives a team a role on all stacks, in place of any that it has there. Throws NotFoundError, ForbiddenError, ConflictError. */
+  /** Gives a team a role on all stacks, in place of its present roles there. Throws NotFoundError, ForbiddenError, ConflictError. */
   async assign(caller: Caller, { organization, team: name }: TeamName, id: string, audit: AuditTrail): Promise<void> {
     await this.#change(caller, organization, '', async (tx, owner) => {
       const team = await findTeam(tx, owner.id, name);
@@ -154,7 +154,7 @@ export class RoleService {
       const former = await grants.listAssigned(team.id);
       const kept = former.find((grant) => roleIdOf(grant) === id);
       if (kept && former.length === 1) return audit.settle();
-      // The new grant comes first, so that updates that both permit go on.
+      // The new grant comes first, so that updates that both grants permit continue.
       if (!kept)
         await grants.insert({
           organizationId: owner.id,
@@ -176,7 +176,7 @@ export class RoleService {
     });
   }
 
-  /** Takes back a role that a team has on all stacks. Throws NotFoundError, ForbiddenError. */
+  /** Takes a role on all stacks back from a team. Throws NotFoundError, ForbiddenError. */
   async unassign(caller: Caller, { organization, team: name }: TeamName, id: string, audit: AuditTrail): Promise<void> {
     await this.#change(caller, organization, '', async (tx, owner) => {
       const team = await findTeam(tx, owner.id, name);

@@ -20,7 +20,6 @@ import {
   UpdateRoleRequest,
 } from './roles.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly roles: RoleService;
 }

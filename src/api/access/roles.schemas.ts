@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { component } from '../platform/protocol/components.ts';
 import { Maybe } from '../platform/protocol/core.ts';
 
-/** As the CLI reads it (sdk/go/common/apitype/roles.go). */
+/** A role as the CLI reads it (sdk/go/common/apitype/roles.go). */
 export const RoleResponse = component(
   'RoleResponse',
   Type.Object({
@@ -12,7 +12,7 @@ export const RoleResponse = component(
     description: Type.String(),
     resourceType: Type.Literal('global'),
     uxPurpose: Type.Literal('role'),
-    /** Of a built-in role; empty for others. */
+    /** For a built-in role; empty for others. */
     defaultIdentifier: Type.String(),
     details: Type.Object({
       __type: Type.Literal('PermissionDescriptorAllow'),
@@ -25,7 +25,7 @@ export const RoleResponse = component(
   }),
 );
 
-/** What roles can permit, as the pulumiservice provider reads it. */
+/** The permissions that roles can have, as the pulumiservice provider reads them. */
 export const RoleScopesResponse = component(
   'RoleScopesResponse',
   Type.Object({
@@ -39,12 +39,12 @@ export const RoleScopesResponse = component(
 );
 
 export const RolesQuery = Type.Object({
-  /** All roles here have the purpose `role`: the list of any other is empty. */
+  /** All roles here have the purpose `role`: the list for any other purpose is empty. */
   uxPurpose: Type.Optional(Type.String()),
 });
 export const ListRolesResponse = component('ListRolesResponse', Type.Object({ roles: Type.Array(RoleResponse) }));
 
-/** What is read of a request. The details are checked later, to say what is wrong with them. */
+/** The members of a request that are read. The details are checked later, to report their faults. */
 export const CreateRoleRequest = Type.Object({
   name: Type.String(),
   description: Maybe(Type.String()),
@@ -54,7 +54,7 @@ export const CreateRoleRequest = Type.Object({
 });
 export type CreateRoleRequest = Type.Static<typeof CreateRoleRequest>;
 
-/** A member that is missing or null leaves the role as it is. */
+/** A member that is missing or null is not changed. */
 export const UpdateRoleRequest = Type.Object({
   name: Maybe(Type.String()),
   description: Maybe(Type.String()),
@@ -74,7 +74,7 @@ const Details = Type.Object(
 );
 const name = Type.String({ pattern: '^[a-zA-Z0-9][a-zA-Z0-9_.:@ -]{0,99}$' });
 
-/** What the API description says about requests. */
+/** The description of requests in the API description. */
 export const DescribedRole = {
   creation: component('CreateRoleRequest', Type.Object({ name, description: Maybe(Type.String()), details: Details })),
   change: component(
@@ -86,7 +86,7 @@ export const DescribedRole = {
 
 export const RoleParams = Type.Object({ organization: Type.String(), role: Type.String() });
 export const RemoveRoleQuery = Type.Object({
-  /** Also with the grants that give it. */
+  /** Also removes the grants that give the role. */
   force: Type.Optional(Type.String()),
 });
 export const TeamRoleParams = Type.Object({

@@ -57,7 +57,7 @@ export const rolesRouter = router({
       },
     ),
 
-  /** With `force`, also the grants that give it. */
+  /** With `force`, also removes the grants that give it. */
   delete: organizationMutation('manage', 'role.remove')
     .input(input(Type.Object({ ...chosen, revision: Revision, force: Type.Boolean() })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { force, id, organization, revision } }) => {

@@ -14,7 +14,7 @@ import { assertSeesPeople, manages, seesPeople } from './people-access.ts';
 import { isId } from './role-references.ts';
 
 const pageSize = 100;
-/** Pages that are read for one with tokens that the caller may see. */
+/** Maximum number of pages to read for one page of tokens that the caller may see. */
 const maxReads = 10;
 
 /** A user or token, its permissions on a stack, and the reasons. */
@@ -45,8 +45,8 @@ export class StackAccessService {
   }
 
   /**
-   * A page of active members or of tokens. Who does not administer the organization sees only tokens with a permission on the stack, and
-   * members only if they may list people. Throws NotFoundError, ForbiddenError, InvalidRequestError.
+   * A page of active members or of tokens. A caller who does not administer the organization sees only tokens with a permission on the
+   * stack, and sees members only if they may list people. Throws NotFoundError, ForbiddenError, InvalidRequestError.
    */
   async list(caller: Caller, ref: StackRef, query: AccessQuery, limit = pageSize): Promise<AccessPage> {
     const { kind, only } = readHolders(query);
@@ -89,14 +89,14 @@ export class StackAccessService {
 
   /** The caller's permissions, and the reasons. Null if the caller has just lost the membership or the token. Throws NotFoundError. */
   async explainOwn(caller: Caller, ref: StackRef) {
-    // Users in a browser also have a token: the one of their session.
+    // Users in a browser also have a token: the token of their session.
     const { grants, holders } = await this.list(caller, ref, { token: caller.tokenId });
     const [holder] = holders;
     return holder === undefined ? null : { holder, grants };
   }
 }
 
-/** A page of what is shown, which may be empty although there are more. */
+/** A page of visible rows, which may be empty although there are more. */
 async function readShown(
   read: (after: string | null) => Promise<readonly Keyed[]>,
   { after, isShown, limit }: { after: string | null; limit: number; isShown: (row: Keyed) => boolean },

@@ -12,12 +12,12 @@ import { assertSameRules, otherGrants } from '../../shared/updates/rules/rule-se
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 
-/** A tag decides about permissions or rules, and the caller may not change these. */
+/** A tag decides about permissions or rules that the caller may not change. */
 export class DecidingTagError extends ForbiddenError {
   override readonly name = 'DecidingTagError';
 }
 
-/** Gives a locked stack other tags, and records that. Throws DecidingTagError. */
+/** Replaces the tags of a locked stack, and records that. Throws DecidingTagError. */
 export async function changeTags(
   tx: Queryable,
   access: LockedAccess,
@@ -33,8 +33,8 @@ export async function changeTags(
 }
 
 /**
- * Throws DecidingTagError if the new tags of a locked stack would change a tag that grants or update rules select by, unless
- * the caller may manage the stack: otherwise a writer of the stack could change its access, or end a freeze of it.
+ * Throws DecidingTagError if the new tags of a locked stack would change a tag by which grants or update rules select stacks, unless the
+ * caller may manage the stack. Otherwise, a writer of the stack could change its access, or end its freeze.
  */
 async function assertMayChangeTags(tx: Queryable, access: LockedAccess, stack: StackRow, newTags: Tags): Promise<void> {
   const tags = readTags(stack.tags);
@@ -49,9 +49,9 @@ async function assertMayChangeTags(tx: Queryable, access: LockedAccess, stack: S
 }
 
 /**
- * Throws ForbiddenError if a new stack would take the name of a deleted stack that can be restored, without the tags by which rules
- * or grants selected it, or with new grants, unless the caller may manage it: deleting and recreating a stack must not bypass the check of its tags.
- * Returns the id of the deleted stack, of which the new one takes over the policy groups; null if there is none.
+ * Throws ForbiddenError if a new stack would take the name of a deleted stack that can be restored, without the tags by which rules or
+ * grants selected it, or with new grants, unless the caller may manage it: deleting and recreating a stack must not bypass the check of its
+ * tags. Returns the id of the deleted stack, whose policy groups the new stack takes over; null if there is none.
  */
 export async function assertMayFollow(
   tx: Queryable,

@@ -25,8 +25,8 @@ interface TeamStack {
 }
 
 /**
- * Lets teams update and decrypt a new stack, for `pulumi stack init --teams`, until it is deleted. Admins may name any team, other
- * users only their own teams. Call with the lock on people and before any lock on a project or stack: new grants lock the whole organization.
+ * Lets teams update and decrypt a new stack, for `pulumi stack init --teams`, until it is deleted. Admins may name any team, other users
+ * only their own teams. Call with the lock on people and before any lock on a project or stack: new grants lock the whole organization.
  * `access` is null for the creator of the organization. Throws NotFoundError for unknown teams, ForbiddenError and ConflictError.
  */
 export async function grantToTeams(
@@ -75,7 +75,7 @@ export async function grantToTeams(
   );
 }
 
-/** Throws ForbiddenError unless the caller has what the teams are given. */
+/** Throws ForbiddenError unless the caller has the permissions that the teams get. */
 function assertHolds(access: LockedAccess, ref: StackRef, tags: Tags): void {
   const held = permissionsOn(access, { ...ref, tags });
   const missing = given.find((permission) => !permits(held, permission));

@@ -19,7 +19,7 @@ const runs: readonly AuditAction[] = [
   'update.break-glass',
 ];
 
-/** The events of each kind. One event for each update: its start, which is shown with the status of today. */
+/** The events of each kind. An update has one event: its start, which is shown with the current status. */
 const actionsOf = {
   updates: runs,
   previews: runs,
@@ -38,17 +38,17 @@ const actionsOf = {
 } as const satisfies Readonly<Record<string, readonly AuditAction[]>>;
 export type ActivityKind = keyof typeof actionsOf;
 
-/** Of the rules, the list has only freezes. */
+/** The only rules in the list are freezes. */
 const freezeWords: Readonly<Record<string, string>> = {
   'update-rule.set': 'Set a freeze',
   'update-rule.remove': 'Removed a freeze',
 };
 
-/** Events of the log that are scanned for a page. */
+/** Maximum number of events of the log to scan for a page. */
 const maxRead = 2_000;
 
 export interface ActivityQuery {
-  /** Null: of every kind. */
+  /** Null: every kind. */
   readonly kind: ActivityKind | null;
   readonly login: string | null;
   readonly project: string | null;
@@ -57,7 +57,7 @@ export interface ActivityQuery {
   readonly limit: number;
 }
 
-/** What happened in an organization, for everybody who may read its stacks. */
+/** The history of an organization, for everybody who may read its stacks. */
 export class ActivityQueries {
   readonly #db: ApiContext['db'];
 
@@ -65,10 +65,10 @@ export class ActivityQueries {
     this.#db = db;
   }
 
-  /** Newest first. `next`: where to continue, even if the page has no event; null at the end. Throws NotFoundError. */
+  /** Newest first. `next`: the position of the next page, even if this page has no event; null at the end. Throws NotFoundError. */
   async list(caller: Caller, organization: string, { kind, limit, ...query }: ActivityQuery) {
     const found = await getListedOrganization(this.#db, caller.tokenId, organization);
-    // An admin may read the log itself.
+    // An admin may read the log itself, so facts do not limit the list.
     const listed = manages(caller) ? { ...found, facts: null } : found;
     const actions = kind === null ? Object.values(actionsOf).flat() : actionsOf[kind];
     const isPreview = kind === 'updates' ? false : kind === 'previews' ? true : null;

@@ -35,24 +35,25 @@ export type ActivityRow = Row<typeof ActivityRow>;
 /** Filters of events; null: any. */
 export interface ActivitySearch {
   readonly actions: readonly string[];
-  /** Only updates that are previews, or that are not. */
+  /** Only previews, or only other updates. */
   readonly isPreview: boolean | null;
   readonly login: string | null;
   readonly project: string | null;
-  /** Only with its project. */
+  /** Set only together with the project. */
   readonly stack: string | null;
   readonly after: AuditPosition | null;
 }
 
 const maxMessage = 300;
 
-/** Events of an organization about its stacks, for everybody who may read these. */
+/** Events of an organization about its stacks, for everybody who may read the stacks. */
 export function createActivityRepository(db: Queryable) {
   const any = sql.fragment`true`;
   return {
     /**
-     * Up to `limit` events, newest first. At most `maxRead` events of the log are scanned, and if there are more, the result includes the
-     * last scanned one even if it does not match. Rules other than freezes, and refused calls, are left out; with facts, freezes, too.
+     * Up to `limit` events, newest first. At most `maxRead` events of the log are scanned; if there are more, the result includes the last
+     * scanned event even if it does not match. Rules other than freezes, and refused calls, are left out; with facts, freezes are left out,
+     * too.
      */
     list: (
       { facts, id, name }: ListedOrganization,
@@ -69,7 +70,7 @@ export function createActivityRepository(db: Queryable) {
             : sql.fragment`(object = ${path} or object = ${`stack ${project}/${stack}`})`;
       const ofKind =
         isPreview === null ? any : sql.fragment`coalesce(u.dry_run or u.kind = 'preview', false) = ${isPreview}`;
-      // A stack of the same name may have been there before, or the stack may have had another name.
+      // Another stack may have had the name before, or the stack may have had another name.
       const isReadable =
         facts === null
           ? any

@@ -25,16 +25,16 @@ const ListInput = Type.Object({
   /** A login. */
   by: Type.Optional(text(200)),
   project: Type.Optional(Name),
-  /** Only with its project. */
+  /** Set only together with the project. */
   stack: Type.Optional(Name),
   ...page,
 });
 
-/** What happened in an organization. */
+/** The history of an organization. */
 export const activityRouter = router({
   /**
-   * Of the stacks that the caller may read, newest first. A page may be short or empty and still have a next page: the number of scanned
-   * events per page is limited.
+   * Events of the stacks that the caller may read, newest first. A page may be short or empty and still have a next page, because the
+   * number of scanned events per page is limited.
    */
   list: organizationProcedure('read')
     .input(input(ListInput))

@@ -22,7 +22,7 @@ export interface AuditSearch extends AuditSelection {
   readonly outcome: string | null;
 }
 
-/** The filters that no index has: beside the login, the action; and operators and the server, who have few events. */
+/** The filters without an index: the action in addition to the login; and operators and the server, who have few events. */
 function scanned({ action, actor, login, object, outcome }: AuditSearch) {
   return { object, outcome, action: login === null ? null : action, actor: actor === 'user' ? null : actor };
 }
@@ -49,8 +49,8 @@ export function createAuditSearchRepository(db: Queryable) {
   };
   return {
     /**
-     * Up to `limit` events, newest first. At most `maxRead` events are scanned for what is not a range of an index: see `isScan`. If there
-     * are more, the result includes the last scanned event even if it does not match.
+     * Up to `limit` events, newest first. At most `maxRead` events are scanned for filters that are not a range of an index: see `isScan`.
+     * If there are more, the result includes the last scanned event even if it does not match.
      */
     find: (
       organizationId: string,

@@ -19,7 +19,7 @@ export type { AuditPosition, ListedEventRow };
 
 const pageSize = 100;
 const exportedAtOnce = 500;
-/** The same for a part of an export that the dashboard assembles. */
+/** Maximum number of events in a part of an export that the dashboard assembles. */
 const exportedPart = 2_000;
 /** The number of events that are scanned for fields without an index. */
 const readAtOnce = 5_000;
@@ -83,8 +83,8 @@ export class AuditService {
   }
 
   /**
-   * A page, newest first, and the token of the next one, or null. Only the last page has fewer than `pageSize` events, because the CLI may read
-   * a single one, unless filling it takes too long: `cutAt` is then the time up to which it was searched. Throws InvalidRequestError.
+   * A page, newest first, and the token of the next page, or null. Only the last page has fewer than `pageSize` events, because the CLI may
+   * read a single page. If filling a page takes too long, `cutAt` is the time up to which the log was searched. Throws InvalidRequestError.
    */
   async listPage(
     organization: string,
@@ -118,7 +118,10 @@ export class AuditService {
     return this.#read(await this.#getId(organization), search, limit);
   }
 
-  /** The same as lines of a format, once the export is recorded: the text, and where it continues. Throws InvalidRequestError. */
+  /**
+   * Like `find`, as lines of a format, once the export is recorded: the text, and the position of the next part. Throws
+   * InvalidRequestError.
+   */
   async exportPage(
     organization: string,
     { after, ...query }: AuditFilter,
@@ -223,7 +226,7 @@ function searchOf({ after, from, object, outcome, until, ...query }: AuditFilter
 const maxTimeMs = 253_402_300_800_000;
 const isoTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 
-/** `millisecond`: of a second since the epoch. */
+/** `millisecond`: the milliseconds of a time given in seconds since the epoch. */
 function timeOf(text: string, millisecond: number): Date {
   if (/^\d{1,11}$/.test(text)) return new Date(Number(text) * 1000 + millisecond);
   const time = isoTime.test(text) ? new Date(text) : new Date(Number.NaN);

@@ -20,7 +20,6 @@ import {
 } from './audit.schemas.ts';
 import type { AuditQuery, AuditService } from './audit-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly audit: AuditService;
 }
@@ -76,7 +75,7 @@ export function registerAuditRoutes(app: RouteScope, { audit: events }: Services
       const at = page.cutAt.toISOString();
       const found = page.events.length === 0 ? `No event since ${at} matches` : `There may be more events before ${at}`;
       const problem = `${found}: the whole search takes too long for one call`;
-      // Its --all ends at an empty page, as if nothing followed, and it prints no warning.
+      // The `--all` of `pulumi api` ends at an empty page, as if nothing followed, and prints no warning.
       if (isGeneric && page.events.length === 0)
         throw new InvalidRequestError(`${problem}; continue with ${end}=${at}`);
       const hint = `Use --all, or continue with ${endFlags[end]} ${at}`;
@@ -120,7 +119,7 @@ export function registerAuditRoutes(app: RouteScope, { audit: events }: Services
   );
 }
 
-/** The first version had no begin of the range. */
+/** The first version of the call had no start of the range. */
 function filtersOf({ startTime, ...query }: AuditLogsQuery): AuditQuery {
   return { ...query, ...(startTime ? { until: startTime } : {}) };
 }

@@ -23,7 +23,7 @@ export const AuditFilter = Type.Object({
   /** Part of the object, in any case. */
   object: Type.Optional(text(300)),
   outcome: Type.Optional(Type.Union([Type.Literal('done'), Type.Literal('refused')])),
-  /** Only events from this time, and up to this one: ISO 8601. */
+  /** Only events from this time on, and up to the other one: ISO 8601. */
   from: Type.Optional(Time),
   until: Type.Optional(Time),
   cursor: Cursor,
@@ -31,7 +31,7 @@ export const AuditFilter = Type.Object({
 
 /** The audit log of an organization. */
 export const auditRouter = router({
-  /** Newest first. A page may be short or empty and still have a next page: the number of scanned events per page is limited. */
+  /** Newest first. A page may be short or empty and still have a next page, because the number of scanned events per page is limited. */
   list: organizationProcedure('manage')
     .input(input(Type.Object({ ...AuditFilter.properties, ...page })))
     .query(async ({ ctx: { services }, input: { limit = defaultPage, organization, ...filter } }) => {

@@ -22,7 +22,7 @@ export class DriftService {
     return status;
   }
 
-  /** Runs, newest first, and how many there are. Throws NotFoundError. */
+  /** Runs, newest first, and their number. Throws NotFoundError. */
   async list(
     ref: StackRef,
     page: { readonly limit: number; readonly offset: number },

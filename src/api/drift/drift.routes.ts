@@ -4,7 +4,6 @@ import { StackParams } from '../platform/protocol/core.ts';
 import { DriftStatusResponse, ListDriftRunsQuery, ListDriftRunsResponse } from './drift.schemas.ts';
 import type { DriftRunRow, DriftService } from './drift-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly drift: DriftService;
 }

@@ -1,11 +1,11 @@
 import type { UpdateStatus } from '../../shared/updates/update-state.ts';
 import { html } from '../platform/pages/html.ts';
 
-/** What a badge says: the status of the last update, `none` without one, and `unknown` for every address that shows no stack. */
+/** The text of a badge: the status of the last update, `none` without an update, and `unknown` for every address that shows no stack. */
 export type BadgeStatus = UpdateStatus | 'none' | 'unknown';
 
 const neutral = '#59636e';
-/** White text has a contrast of at least 4.5 on each. */
+/** White text has a contrast of at least 4.5 on each color. */
 const views: Readonly<Record<BadgeStatus, readonly [string, string]>> = {
   'not started': ['waiting', '#9a5b00'],
   running: ['running', '#0b62b8'],
@@ -20,7 +20,7 @@ const label = 'pulumi';
 const charWidth = 6.6;
 const padding = 7;
 
-/** The badge as SVG, with nothing in it but the status. */
+/** The badge as SVG; it contains only the status. */
 export function renderBadge(status: BadgeStatus): string {
   const [word, color] = views[status];
   const parts = [label, word].map((text) => ({ text, width: Math.round(text.length * charWidth) + 2 * padding }));

@@ -29,7 +29,7 @@ const FeedRow = Type.Object({
   id: Type.String(),
   organizationId: Type.String(),
   organization: Type.String(),
-  /** Null: the feed is of the organization. */
+  /** Null: the feed of the organization. */
   stackId: Text,
   project: Text,
   stack: Text,
@@ -49,10 +49,10 @@ const EntryRow = Type.Object({
   kind: Type.String(),
   status: Type.Unsafe<UpdateStatus>(Type.String()),
   by: Text,
-  /** Its first characters. */
+  /** The first characters of the message. */
   message: Type.String(),
   createdAt: Timestamp,
-  /** When it ended, or began. */
+  /** When the update ended, or began. */
   changedAt: Timestamp,
 });
 export type EntryRow = Row<typeof EntryRow>;
@@ -62,7 +62,7 @@ const IdRow = Type.Object({ id: Type.String() });
 
 const maxMessage = 300;
 
-/** Badges and feeds, and what they show. */
+/** Badges and feeds, and their contents. */
 export function createEmbedRepository(db: Queryable) {
   const ofOwner = ({ organizationId, stackId }: EmbedOwner) => sql.fragment`
     e.organization_id = ${organizationId} and e.stack_id is not distinct from ${stackId}::uuid`;
@@ -88,12 +88,12 @@ export function createEmbedRepository(db: Queryable) {
         from embeds e left join users c on c.id = e.created_by
         where ${ofOwner(owner)} order by e.created_at desc, e.id`),
 
-    /** Returns what it was; null if the owner has none with this id. */
+    /** Returns the removed embed; null if the owner has none with this id. */
     remove: (owner: EmbedOwner, id: string) =>
       db.maybeOne(sql.rows(Type.Object({ kind: EmbedKind }))`
         /* embeds.remove */ delete from embeds e where ${ofOwner(owner)} and e.id = ${id} returning e.kind`),
 
-    /** The status of the last update of a badge's stack; null if there is no such badge, or its stack is deleted. */
+    /** The status of the last update of a badge's stack; null if there is no badge with this token, or if its stack is deleted. */
     findStatus: (tokenHash: Buffer) =>
       db.maybeOne(sql.rows(StatusRow)`
         /* embeds.findStatus */
@@ -115,7 +115,10 @@ export function createEmbedRepository(db: Queryable) {
         left join stacks s on s.id = e.stack_id and s.deleted_at is null left join projects p on p.id = s.project_id
         where e.token_hash = ${sql.binary(tokenHash)} and e.kind = 'feed' and (e.stack_id is null or s.id is not null)`),
 
-    /** The newest updates of an organization or a stack, without previews. Those of an organization are among its last changed stacks. */
+    /**
+     * The newest updates of an organization or a stack, without previews. For an organization, they are searched among its last changed
+     * stacks.
+     */
     listEntries: ({ organizationId, stackId }: EmbedOwner, limit: number) =>
       db.any(sql.rows(EntryRow)`
         /* embeds.listEntries */

@@ -29,7 +29,7 @@ export type EmbedOwnerRef =
   | StackRef
   | { readonly organization: string; readonly project?: never; readonly stack?: never };
 
-/** What an address shows. `isFound`: false if it shows nothing, for whatever reason. */
+/** The content of an address. `isFound`: false if there is none, for whatever reason. */
 export interface RenderedEmbed {
   readonly text: string;
   readonly isFound: boolean;
@@ -40,8 +40,9 @@ const maxEmbeds = 20;
 const maxEntries = 50;
 
 /**
- * Badges, for callers who may write to the stack, and feeds, also of organizations for their admins. The token in the address is all that its
- * reader needs. A badge stays when its creator leaves, since it tells nothing but a status; a feed shows what its creator may still read.
+ * Badges, for callers who may write to the stack, and feeds, also of organizations for their admins. A reader needs only the token in the
+ * address. A badge stays when its creator leaves, because it reveals only a status; a feed shows only stacks that its creator may still
+ * read.
  */
 export class EmbedService {
   readonly #context: Pick<ApiContext, 'db' | 'config'>;
@@ -133,7 +134,7 @@ async function findOwner(db: Queryable, ref: EmbedOwnerRef): Promise<EmbedOwner>
   return { organizationId: stack.organizationId, stackId: stack.id };
 }
 
-/** The same for a change, with the caller's permission locked until it is committed. */
+/** Like `findOwner`, for a change: the caller's permission is locked until the commit. */
 async function lockOwner(tx: Queryable, ref: EmbedOwnerRef, caller: Caller): Promise<EmbedOwner> {
   if (ref.stack === undefined) {
     await lockManagement(tx, ref.organization, caller);

@@ -4,20 +4,19 @@ import { Type } from 'typebox';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import type { EmbedService, RenderedEmbed } from './embed-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly embeds: EmbedService;
 }
 
 const tags = ['embeds'];
-/** In the query, which no log of ours has. */
+/** The token is in the query, which none of our logs contains. */
 const Query = Type.Object({ token: Type.Optional(Type.String({ maxLength: 200 })) });
 const described = (mediaType: string) => ({
   responses: { 200: Type.String(), 404: Type.String() },
   produces: [mediaType],
 });
 
-/** Badges and feeds, for readers with their address alone. An address that shows nothing gets one response, whatever the reason. */
+/** Badges and feeds, whose readers need only the address. An address that shows nothing always gets the same response. */
 export function registerEmbedRoutes(app: RouteScope, { embeds }: Services): void {
   app.get(
     '/api/embeds/badge.svg',
@@ -26,7 +25,7 @@ export function registerEmbedRoutes(app: RouteScope, { embeds }: Services): void
       schema: { tags, summary: 'Show the status of a stack as a badge', querystring: Query },
     },
     async (request, reply) => {
-      // Pages of other sites may show it.
+      // Pages of other sites may show the badge.
       void reply.header('cross-origin-resource-policy', 'cross-origin');
       const shown = await embeds.showBadge(request.query.token ?? '');
       return send(request, reply, shown, { caching: 'public, max-age=60', mediaType: 'image/svg+xml' });
@@ -51,7 +50,7 @@ export function registerEmbedRoutes(app: RouteScope, { embeds }: Services): void
   );
 }
 
-/** Sends it, or 304 if the reader has it already. */
+/** Sends the text, or 304 if the reader already has it. */
 function send(
   request: FastifyRequest,
   reply: FastifyReply,

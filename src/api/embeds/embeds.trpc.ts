@@ -17,7 +17,7 @@ declare module '../access/procedures/context.ts' {
 
 const Kind = Type.Union([Type.Literal('badge'), Type.Literal('feed')]);
 
-/** Badges and feeds. The token of a new one is in the response to its creation only. */
+/** Badges and feeds. Only the response to the creation contains the token. */
 export const embedsRouter = router({
   ofStack: stackProcedure('write').query(async ({ ctx: { services }, input: ref }) => ({
     items: (await services.embeds.list(ref)).map(toItem),

@@ -1,7 +1,7 @@
 import { html } from '../platform/pages/html.ts';
 import type { EntryRow, FeedRow } from './embed-repository.ts';
 
-/** XML 1.0 has no way to write the others. */
+/** Characters that XML 1.0 cannot represent. */
 const unwritable = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu;
 const clean = (text: string): string => text.replace(unwritable, '');
 

@@ -28,8 +28,8 @@ export class EventQueries {
   }
 
   /**
-   * The update with this id or version, and whether more events may arrive. Call before reading the page: events added in between
-   * would be missing from it. Throws NotFoundError, and EventsDeletedError if retention has deleted them.
+   * The update with this id or version, and whether more events may arrive. Call before reading the page, which would otherwise lack events
+   * added in between. Throws NotFoundError, and EventsDeletedError if retention has deleted them.
    */
   async find(update: string | number, ref: StackRef): Promise<EventOwner & { readonly isActive: boolean }> {
     const found = await (typeof update === 'number'
@@ -40,7 +40,7 @@ export class EventQueries {
     return { id: found.id, mayHaveRows: found.mayHaveEventRows, isActive: isActive(found.status) };
   }
 
-  /** Links to imported updates may have the ids that these had elsewhere. */
+  /** Links to imported updates may contain the ids that the updates had elsewhere. */
   async #findById(id: string, ref: StackRef) {
     const found = await this.#history.findStatus(id, ref);
     const imported = found ? null : await this.#history.findImported(id, ref);
@@ -48,8 +48,8 @@ export class EventQueries {
   }
 
   /**
-   * The first page of the selection, as JSON. Its token is `atEnd` if it has no events; null ends the client's loop. For clients that `follow` a
-   * running update, the page waits for late batches and, if it is empty, for events, until `gone` is aborted.
+   * The first page of the selection, as JSON. If it has no events, its token is `atEnd`; null ends the client's loop. For clients that
+   * `follow` a running update, the page waits for late batches and, if it is empty, for events, until `gone` is aborted.
    */
   async *pageJson(
     update: EventOwner & { readonly isActive: boolean },
@@ -57,7 +57,7 @@ export class EventQueries {
     { atEnd, follow, gone }: { readonly atEnd: string | null; readonly follow: boolean; readonly gone: AbortSignal },
   ): AsyncGenerator<Buffer> {
     const follows = follow && update.isActive && !selection.newestFirst;
-    // Before the first page is read: events that arrive meanwhile are not in it.
+    // Begun before the first page is read, which lacks events that arrive meanwhile.
     const wait = follows ? this.#waits.next(update.id, this.#context.config.eventHoldMs, gone) : null;
     try {
       if (yield* this.#page(update, selection, follows)) return;
@@ -69,7 +69,7 @@ export class EventQueries {
     yield Buffer.from(`{"events":[],"continuationToken":${JSON.stringify(atEnd)}}`);
   }
 
-  /** Lets calls that wait for events respond: this process is about to stop. */
+  /** Makes calls that wait for events respond, because this process is about to stop. */
   drain(): void {
     this.#waits.drain();
   }
@@ -91,7 +91,7 @@ export class EventQueries {
     return yield* eventPageJson(db ? this.#readerOf(db) : eventReader, update, selection, settled);
   }
 
-  /** Reads with `db`, and reports damage to the primary. */
+  /** A reader that reads from `db`, and reports damage to the primary. */
   #readerOf(db: Queryable): EventReader {
     const { copies, documents, logger, readOnly } = this.#context;
     const { list, find } = createEventSegmentRepository(db);

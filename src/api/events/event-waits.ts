@@ -1,7 +1,7 @@
 import { parsePayload } from '../../shared/events/live/notification.ts';
 import type { NotificationChannel } from '../../shared/platform/db/notification-channel.ts';
 
-/** A call that waits. `end` is harmless if it is repeated. */
+/** A waiting call. Repeating `end` is harmless. */
 interface EventWait {
   readonly changed: Promise<void>;
   end(): void;
@@ -10,7 +10,7 @@ interface EventWait {
 /** Calls of this process that wait for events of running updates. All its data is in memory. */
 export class EventWaits {
   readonly #channel: NotificationChannel;
-  /** What wakes them, by update. */
+  /** The functions that wake waiting calls, by update. */
   readonly #waiting = new Map<string, Set<() => void>>();
   #isDraining = false;
 
@@ -20,8 +20,8 @@ export class EventWaits {
   }
 
   /**
-   * Begins to wait for a change of the update, for at most `ms`, until `gone` is aborted, or until this process is about to stop. Call before
-   * reading what may change, so that no change is missed, and `end` afterwards.
+   * Begins to wait for a change of the update, for at most `ms`, until `gone` is aborted, or until this process is about to stop. Call
+   * before reading, so that no change is missed, and call `end` afterwards.
    */
   next(updateId: string, ms: number, gone: AbortSignal): EventWait {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -41,7 +41,7 @@ export class EventWaits {
     return { changed: promise, end };
   }
 
-  /** Wakes all calls, and future ones at once. */
+  /** Wakes all calls now, and future calls immediately. */
   drain(): void {
     this.#isDraining = true;
     for (const updateId of this.#waiting.keys()) this.#wake(updateId);

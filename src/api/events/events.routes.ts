@@ -13,7 +13,6 @@ import { assertUpdateId } from '../updates/updates.routes.ts';
 import type { EventQueries } from './event-queries.ts';
 import { EventBatchRequest, EventsQuery, EventsResponse } from './events.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly events: EventQueries;
   readonly submitWrite: SubmitWrite;
@@ -60,27 +59,26 @@ function listEvents(app: RouteScope, { events }: Services): void {
       if (version === null) assertUpdateId(params.updateId);
       const newestFirst = query.order === 'desc';
       const beyond = readContinuation(query.continuationToken, newestFirst);
-      // Check the status before reading the page: events added in between would be missing from it, and a null token ends the
-      // client's loop.
+      // The status is read before the page, which would otherwise lack events added in between: a null token ends the client's loop.
       const update = await events.find(version ?? params.updateId, params);
-      // In descending order, the end of the list is the start of the update: nothing more arrives there.
+      // In descending order, the list ends with the start of the update, where nothing more arrives.
       const atEnd = lastPageToken(dialect, { isActive: update.isActive && !newestFirst, after: beyond });
       const selection = { beyond, newestFirst, urn: query.urn ?? null, types: readTypes(query.type) };
-      // Clients of the contract choose their own sequences, and how often they ask.
+      // Clients of the contract choose their own sequences and polling intervals.
       const page = { atEnd, follow: dialect === 'pulumi', gone: clientGone(reply) };
       return sendChunks(reply, events.pageJson(update, selection, page));
     },
   );
 }
 
-/** Reads a stack version in place of an update's id, which the CLI's history does not print. Null if there is none. */
+/** Reads a stack version in place of an update's id, because the CLI's history does not print ids. Null if the text is no version. */
 function readVersion(text: string): number | null {
   return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : null;
 }
 
 /**
- * The sequence number to continue after; -1 for the beginning, because sequences start at 0. Newest first, the one to continue
- * before.
+ * The sequence number after which the page starts; -1 for the beginning, because sequences start at 0. In descending order, the number
+ * before which it starts.
  */
 function readContinuation(token: string | undefined, newestFirst: boolean): number {
   if (token === undefined || token === '') return newestFirst ? Number.MAX_SAFE_INTEGER : -1;

@@ -13,7 +13,7 @@ const Numbered = Type.Tuple([Type.Integer({ minimum: -1, maximum: Number.MAX_SAF
 
 /** Engine events of an update. */
 export const eventsRouter = router({
-  /** Engine events. `resume` is the cursor for reading later events; `isActive`: more may arrive. */
+  /** `resume` is the cursor for reading later events; `isActive`: more may arrive. */
   events: stackProcedure('read')
     .input(
       input(
@@ -29,7 +29,7 @@ export const eventsRouter = router({
     .query(async ({ ctx: { services }, input: query }) => {
       const { cursor, limit = defaultPage, newestFirst = false, type, updateId, urn, ...ref } = query;
       const [beyond] = decodeCursor(cursor, Numbered) ?? [newestFirst ? Number.MAX_SAFE_INTEGER : -1];
-      // Before the page is read: events that arrive in between would be missing from it.
+      // Read before the page, which would otherwise lack events that arrive in between.
       const update = await services.events.find(updateId, ref);
       const selection = { beyond, newestFirst, urn: urn ?? null, types: type === undefined ? null : [type] };
       const { isCut, items } = await services.events.listPage(update, selection, limit);

@@ -23,8 +23,8 @@ import type { Person } from './person.ts';
 export type { InvitationRow };
 
 /**
- * Invitations to become a member. Responses to an admin never depend on whether the login exists, so an invitation for an unknown login is
- * open like any other until it expires.
+ * Invitations to become a member. Responses to an admin never depend on whether the login exists, so an invitation for an unknown login
+ * stays open like any other until it expires.
  */
 export class InvitationService {
   readonly #db: ApiContext['db'];
@@ -40,8 +40,8 @@ export class InvitationService {
   }
 
   /**
-   * Invites the user who has the login now. A second invitation replaces the first. Throws ForbiddenError, InvalidRequestError, and ConflictError
-   * for members and for too many invitations.
+   * Invites the user who has the login at this moment. A second invitation replaces the first. Throws ForbiddenError, InvalidRequestError,
+   * and ConflictError for members and for too many invitations.
    */
   async invite(
     caller: Caller,
@@ -71,7 +71,7 @@ export class InvitationService {
     });
   }
 
-  /** Throws ForbiddenError, and NotFoundError if there is none for the login. */
+  /** Withdraws the invitation of the login. Throws ForbiddenError, and NotFoundError if there is none. */
   async withdraw(caller: Caller, organization: string, login: string, audit: AuditTrail): Promise<void> {
     await changePeople(this.#db, organization, async (tx) => {
       await lockManagement(tx, organization, caller);
@@ -87,7 +87,10 @@ export class InvitationService {
     return createInvitationRepository(this.#db).listOfUser(userId);
   }
 
-  /** Makes the person a member. Throws UnauthenticatedError, NotFoundError, and ConflictError while a provider has suspended the person there. */
+  /**
+   * Makes the person a member. Throws UnauthenticatedError, NotFoundError, and ConflictError while a provider has suspended the person in
+   * the organization.
+   */
   async accept(person: Person, organization: string, audit: AuditTrail): Promise<void> {
     await this.#answer(person, organization, async (tx, { invitedBy, organizationId, role }) => {
       if ((await createProviderRepository(tx).listSuspensions(person.userId)).includes(organization))
@@ -100,7 +103,7 @@ export class InvitationService {
   /** Throws UnauthenticatedError, NotFoundError. */
   async decline(person: Person, organization: string, audit: AuditTrail): Promise<void> {
     await this.#answer(person, organization, (tx, { role }) =>
-      // An organization only learns that the user has declined.
+      // The organization learns only that the user has declined.
       audit.recordAs(
         tx,
         { address: null, userAgent: null, tokenId: null, tokenName: null },

@@ -8,7 +8,6 @@ import type { MemberService } from './member-service.ts';
 import { MemberParams } from './members.schemas.ts';
 import { personOf } from './person.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly invitations: InvitationService;
   readonly members: MemberService;

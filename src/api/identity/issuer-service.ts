@@ -40,13 +40,13 @@ export interface IssuerRequest {
   readonly thumbprints?: readonly string[] | null;
 }
 
-/** The policies of an issuer as a whole. */
+/** All policies of an issuer. */
 export interface IssuerPolicies {
   readonly issuer: IssuerRow;
   readonly policies: readonly PolicyRow[];
 }
 
-/** Of an organization. Their keys are in memory. */
+/** Maximum number per organization. The keys of issuers are in memory. */
 const maxIssuers = 50;
 
 /** Issuers that organizations trust, and their policies. For admins. */
@@ -62,7 +62,7 @@ export class IssuerService {
     return createIssuerRepository(db).list((await getOrganization(db, organization)).id);
   }
 
-  /** A page in the order of names; `next` is the last name of it, null on the last page. */
+  /** A page in the order of names; `next` is the last name of the page, null on the last page. */
   async listPage(organization: string, after: string | null, limit: number) {
     const { db } = this.#context;
     const { id: organizationId } = await getOrganization(db, organization);
@@ -77,7 +77,10 @@ export class IssuerService {
     return getIssuer(createIssuerRepository(db), (await getOrganization(db, organization)).id, id);
   }
 
-  /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the name or the URL is taken, or there are too many. */
+  /**
+   * Registers an issuer. Throws InvalidRequestError, ForbiddenError, and ConflictError if the name or the URL is taken, or if there are too
+   * many issuers.
+   */
   async register(
     caller: Caller,
     organization: string,
@@ -104,8 +107,9 @@ export class IssuerService {
   }
 
   /**
-   * Ends all issued tokens, unless only the name changes. Throws NotFoundError, InvalidRequestError, ForbiddenError, EditConflictError, and
-   * ConflictError if the name is taken, or for new keys or a new audience if a policy lets CI act as another user.
+   * Changes the issuer. Ends all issued tokens, unless only the name changes. Throws NotFoundError, InvalidRequestError, ForbiddenError,
+   * EditConflictError. Throws ConflictError if the name is taken, or for new keys or a new audience if a policy lets CI act as another
+   * user.
    */
   async update(
     caller: Caller,
@@ -140,7 +144,7 @@ export class IssuerService {
     );
   }
 
-  /** Ends the trust, and all issued tokens. Throws NotFoundError, ForbiddenError, EditConflictError. */
+  /** Ends the trust in the issuer, and all issued tokens. Throws NotFoundError, ForbiddenError, EditConflictError. */
   async remove(
     caller: Caller,
     organization: string,
@@ -164,14 +168,14 @@ export class IssuerService {
     return { issuer, policies: await createIssuerRepository(this.#context.db).listPolicies(id) };
   }
 
-  /** The same with one pattern for each claim. Throws NotFoundError, and ConflictError if this needs too many policies. */
+  /** Like `getPolicies`, with one pattern for each claim. Throws NotFoundError, and ConflictError if this needs too many policies. */
   async getSplitPolicies(organization: string, id: string): Promise<IssuerPolicies> {
     return splitPolicies(await this.getPolicies(organization, id));
   }
 
   /**
-   * Replaces all policies of an issuer. `seen`: revisions of its policies. `isSplit`: by a client that reads split policies, and gets them.
-   * Throws NotFoundError, InvalidRequestError, ForbiddenError, EditConflictError.
+   * Replaces all policies of an issuer. `seen`: revisions of its policies. `isSplit`: the client reads and gets split policies. Throws
+   * NotFoundError, InvalidRequestError, ForbiddenError, EditConflictError.
    */
   async setPolicies(
     caller: Caller,
@@ -202,7 +206,7 @@ export class IssuerService {
   }
 }
 
-/** An admin who chooses the keys decides who is the user. Throws ConflictError. */
+/** Asserts that no policy lets CI act as another user: an admin who chooses the keys could choose the user. Throws ConflictError. */
 async function assertForNobodyElse(tx: Queryable, { id, name }: IssuerRow, { userId }: Caller): Promise<void> {
   const other = (await createIssuerRepository(tx).listPolicies(id)).find(
     (policy) => policy.decision === 'allow' && policy.tokenKind === 'personal' && policy.userId !== userId,
@@ -213,7 +217,7 @@ async function assertForNobodyElse(tx: Queryable, { id, name }: IssuerRow, { use
     );
 }
 
-/** Throws ConflictError. */
+/** Splits policies so that each has one pattern per claim. Throws ConflictError if there are too many. */
 function splitPolicies({ issuer, policies }: IssuerPolicies): IssuerPolicies {
   const split = splitAlternatives(policies);
   if (split === null)
@@ -228,7 +232,7 @@ async function listPresent(tx: Queryable, id: string): Promise<readonly TrustPol
   return rows.map(({ id: _id, teamId: _teamId, userId: _userId, ...policy }) => policy);
 }
 
-/** Of what `update` sets. */
+/** The revision covers the fields that `update` sets. */
 export function revisionOfIssuer({ audience, jwks, maxSeconds, name, replay }: IssuerRow): string {
   return revisionOf({ audience, jwks, maxSeconds, name, replay });
 }

@@ -19,7 +19,6 @@ import {
   UpdateIssuerRequest,
 } from './issuers.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly issuers: IssuerService;
 }
@@ -29,7 +28,7 @@ const path = '/api/orgs/:organization/oidc/issuers';
 const policiesPath = '/api/orgs/:organization/auth/policies';
 const access = { kind: 'organization', permission: 'manage' } as const;
 
-/** Issuers that an organization trusts, and their policies, in Pulumi Cloud's format. The policies have the same id as the issuer. */
+/** Issuers that an organization trusts, and their policies, in Pulumi Cloud's format. The policies of an issuer have its id. */
 export function registerIssuerRoutes(app: RouteScope, services: Services): void {
   listIssuers(app, services);
   registerIssuer(app, services);

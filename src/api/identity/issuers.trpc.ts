@@ -134,7 +134,7 @@ function toIssuer(row: IssuerRow) {
   return {
     revision: revisionOfIssuer(row),
     ...{ id, name, url, audience, replay, maxSeconds },
-    /** Whether its keys were given by hand; otherwise they are fetched. */
+    /** Whether the keys were given by hand; otherwise they are fetched. */
     hasOwnKeys: jwks !== null,
     createdAt: createdAt.toISOString(),
     changedAt: modifiedAt.toISOString(),

@@ -15,7 +15,7 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-/** The organization that invites, or that is left. */
+/** The organization that invites the user, or that the user leaves. */
 const Chosen = Type.Object({ organization: Name });
 
 /** The caller. */
@@ -30,7 +30,7 @@ export const meRouter = router({
     /** How many invitations the caller has not answered. */
     invitations: caller.userId === null ? 0 : (await services.invitations.listOf({ userId: caller.userId })).length,
     version: holdfastVersion,
-    /** Why the installation is read-only; null: it is not. */
+    /** Why the installation is read-only; null: it is not read-only. */
     readOnly: services.readOnly.current?.reason ?? null,
   })),
 

@@ -41,7 +41,7 @@ export class MemberService {
     this.#context = context;
   }
 
-  /** Members in order of their logins, after the one in the token. Throws ForbiddenError, InvalidRequestError. */
+  /** Members in the order of their logins, after the login in the token. Throws ForbiddenError, InvalidRequestError. */
   async list(caller: Caller, organization: string, continuationToken: string | null): Promise<MemberPage> {
     assertSeesPeople(caller);
     const after = decodeContinuation(continuationToken ?? '', (login) =>
@@ -56,16 +56,16 @@ export class MemberService {
   }
 
   /**
-   * Whether the caller may add members to their organizations without the users' consent: on a server with several organizations, nobody
-   * becomes a member, or is revealed to one, without consent.
+   * Whether the caller may add members to their organizations without the users' consent. On a server with several organizations, nobody
+   * becomes a member, or is revealed to an organization, without consent.
    */
   async mayAdd({ siteAdmin }: Pick<Caller, 'siteAdmin'>): Promise<boolean> {
     return siteAdmin || !(await createPeopleRepository(this.#context.db).hasSeveralOrganizations());
   }
 
   /**
-   * Makes an existing user a member. Adding a member again with the same role changes nothing, unless `isNew` says that the user must not be
-   * one. Throws ForbiddenError, NotFoundError, InvalidRequestError for a deactivated user, and ConflictError for a member.
+   * Makes an existing user a member. Adding a member again with the same role changes nothing, unless `isNew` requires that the user is not
+   * a member. Throws ForbiddenError, NotFoundError, InvalidRequestError for a deactivated user, and ConflictError for a member.
    */
   async add(
     caller: Caller,
@@ -73,7 +73,7 @@ export class MemberService {
     { isNew = false, login, role }: { readonly login: string; readonly role: Role; readonly isNew?: boolean },
     audit: AuditTrail,
   ): Promise<OrganizationMemberRow> {
-    // Before any lookup: callers who may not add members must not learn which users exist.
+    // Checked before any lookup: callers who may not add members must not learn which users exist.
     if (!(await this.mayAdd(caller)))
       throw new ForbiddenError(
         'This server has several organizations: invite the user, or let an operator run: holdfast admin add-member LOGIN --organization ORGANIZATION',
@@ -87,7 +87,7 @@ export class MemberService {
         throw new NotFoundError(
           `There is no user ${JSON.stringify(login.slice(0, 100))} on this server. An operator can create one: holdfast admin create-user`,
         );
-      // Not a conflict: the pulumiservice provider takes 409 for "already a member", and adopts a membership that is not there.
+      // Not a conflict: the pulumiservice provider takes 409 for "already a member", and would adopt a membership that does not exist.
       if (!user.isActive)
         throw new InvalidRequestError(
           `${login} is deactivated. An operator can change that: holdfast admin reactivate-user`,
@@ -104,7 +104,10 @@ export class MemberService {
     });
   }
 
-  /** `seen`: the role that the caller has read. Throws InvalidRequestError, NotFoundError, EditConflictError, and ConflictError for the last admin. */
+  /**
+   * Changes the role of a member. `seen`: the role that the caller has read. Throws InvalidRequestError, NotFoundError, EditConflictError,
+   * and ConflictError for the last admin.
+   */
   async setRole(
     caller: Caller,
     organization: string,
@@ -136,7 +139,7 @@ export class MemberService {
     return createProviderRepository(this.#context.db).listMemberships(userId);
   }
 
-  /** Ends a membership of the person's own. Throws UnauthenticatedError, NotFoundError, and ConflictError for the last admin. */
+  /** Ends the person's own membership. Throws UnauthenticatedError, NotFoundError, and ConflictError for the last admin. */
   async leave(person: Person, organizationName: string, audit: AuditTrail): Promise<void> {
     await changePeople(this.#context.db, `user ${person.login}`, async (tx) => {
       const people = createPeopleRepository(tx);

@@ -15,7 +15,6 @@ import {
   MembersResponse,
 } from './members.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly members: MemberService;
 }
@@ -135,8 +134,8 @@ function removeMember(app: RouteScope, { members }: Services): void {
 }
 
 /**
- * With a name by which the provider tells members apart: of several with one name it keeps the first, and none who is named like the
- * organization.
+ * A name by which the provider can tell members apart: among equal names, it keeps only the first member, and it drops members who are
+ * named like the organization.
  */
 function namedByLogin(member: OrganizationMemberRow, organization: string): OrganizationMemberRow {
   return { ...member, displayName: member.login === organization ? `@${member.login}` : member.login };

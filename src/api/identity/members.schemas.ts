@@ -4,7 +4,7 @@ import { component } from '../platform/protocol/components.ts';
 export const Role = Type.Union([Type.Literal('viewer'), Type.Literal('member'), Type.Literal('admin')]);
 
 export const MembersQuery = Type.Object({
-  /** `frontend` or `backend` of Pulumi Cloud: the same here. */
+  /** `frontend` or `backend` of Pulumi Cloud, which are the same here. */
   type: Type.Optional(Type.String()),
   continuationToken: Type.Optional(Type.String()),
 });
@@ -35,10 +35,10 @@ export const MembersResponse = component(
 );
 
 export const MemberParams = Type.Object({ organization: Type.String(), login: Type.String() });
-/** Any text, to say what is wrong with it. */
+/** Any text is accepted, so that the error can say what is wrong with it. */
 export const AddMemberRequest = Type.Object({ role: Type.String() });
 export const DescribedMember = component('AddMemberRequest', Type.Object({ role: Role }));
-/** A role, or the id of one as lists of roles have it. */
+/** A role, or its id in lists of roles. */
 export const ChangeMemberRequest = Type.Object({
   role: Type.Optional(Role),
   fgaRoleId: Type.Optional(Type.String()),

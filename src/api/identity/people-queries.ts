@@ -7,9 +7,9 @@ import type { Caller } from '../platform/http/request.ts';
 import { createPeopleQueryRepository, type TeamPageRow } from './people-query-repository.ts';
 
 interface PageQuery {
-  /** Part of a name; null: all. */
+  /** Part of the name; null: all. */
   readonly text: string | null;
-  /** Name of the last one on the page before; null: the first page. */
+  /** The last name on the previous page; null: the first page. */
   readonly after: string | null;
   readonly limit: number;
 }

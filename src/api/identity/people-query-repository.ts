@@ -9,7 +9,7 @@ const MemberRow = Type.Object({
   email: Type.String(),
   role: Role,
   isActive: Type.Boolean(),
-  /** Names of the first few teams, and how many there are. */
+  /** Names of the first few teams, and the number of all teams. */
   teams: Type.Array(Type.String()),
   teamCount: Type.Integer(),
   since: Timestamp,
@@ -37,9 +37,9 @@ const TeamMemberRow = Type.Object({
 });
 
 interface Selection {
-  /** Part of a name, in any case; null: all. */
+  /** Part of the name, in any case; null: all. */
   readonly text: string | null;
-  /** Name of the last one on the page before. */
+  /** The last name on the previous page. */
   readonly after: string | null;
   readonly limit: number;
 }

@@ -8,11 +8,11 @@ import type { SessionService } from './sign-in/session-service.ts';
 export interface Person {
   readonly userId: string;
   readonly login: string;
-  /** Keeps the proof that it is this person valid until the end of the transaction. Throws UnauthenticatedError. */
+  /** Keeps the person's credential valid until the end of the transaction. Throws UnauthenticatedError. */
   hold(tx: Queryable): Promise<void>;
 }
 
-/** Throws ForbiddenError unless the caller is a user: not a token of an organization or a team, and not a scoped token. */
+/** Throws ForbiddenError unless the caller is a user: tokens of an organization or a team and scoped tokens are refused. */
 export function personOf(caller: Caller): Person {
   const { isScoped, login, userId } = caller;
   if (userId === null) throw new ForbiddenError('This token belongs to no user, so it has no memberships of its own');

@@ -12,7 +12,7 @@ const SetupRow = Type.Object({
 });
 export type SetupRow = Row<typeof SetupRow>;
 
-/** What has been set up in organizations. */
+/** The state of setting up organizations. */
 export function createSetupRepository(db: Queryable) {
   return {
     find: (organization: string) =>

@@ -3,7 +3,10 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { createSetupRepository } from './setup-repository.ts';
 
-/** What a team needs after its first update. Only site admins see, and can do, those of the whole server: `provider` and `backups`. */
+/**
+ * The steps for a team after its first update. `provider` and `backups` concern the whole server, so only site admins see them and can do
+ * them.
+ */
 export type SetupStep = 'people' | 'trust' | 'rules' | 'provider' | 'backups';
 
 /** Finds out how far an organization is set up. */
@@ -14,7 +17,7 @@ export class SetupService {
     this.#context = context;
   }
 
-  /** The steps, in their order, and whether each is done; none before the first update. Throws NotFoundError. */
+  /** The steps, in order, and whether each is done; none before the first update. Throws NotFoundError. */
   async list(caller: Caller, organization: string): Promise<{ readonly step: SetupStep; readonly isDone: boolean }[]> {
     const { config, db } = this.#context;
     const found = await createSetupRepository(db).find(organization);

@@ -23,7 +23,7 @@ export interface TeamRef {
 
 type StackName = NonNullable<UpdateTeamRequest['removeStack']>;
 
-/** The action of all changes of a request; of different ones, that of the team. */
+/** The common action of all changes of a request; for different actions, the action for a change of the team. */
 export function actionOfChanges(request: UpdateTeamRequest): AuditAction {
   const { addStackPermission, editStackPermission, memberAction, memberChanges, removeStack } = request;
   const ofMembers = [memberAction, ...(memberChanges ?? []).map((change) => change.memberAction)];
@@ -39,7 +39,7 @@ export function actionOfChanges(request: UpdateTeamRequest): AuditAction {
 
 const maxTeams = 1000;
 
-/** Throws ConflictError if the organization has too many teams. Call after one was added, with the lock on people. */
+/** Throws ConflictError if the organization has too many teams. Call after a team was added, with the lock on people. */
 export async function assertTeamLimit(tx: Queryable, organizationId: string): Promise<void> {
   if ((await createTeamRepository(tx).count(organizationId)) > maxTeams)
     throw new ConflictError(`An organization can have at most ${maxTeams} teams`);
@@ -63,7 +63,7 @@ export async function changeMembers(
   const found = await createPeopleRepository(tx).listMembersAmong(organizationId, [...logins]);
   const userIds = new Map(found.map(({ login, userId }) => [login, userId]));
   const rows = await teams.listMembersAmong(team.id, [...userIds.values()]);
-  /** Whether each of these members of the team is an admin of it. */
+  /** The members of the team among these users, and whether each is an admin of it. */
   const before = new Map(rows.map(({ isAdmin, userId }) => [userId, isAdmin]));
   const after = new Map(before);
   for (const { action, login } of changes) {
@@ -89,7 +89,7 @@ export async function changeMembers(
   }
 }
 
-/** Grants the team a permission on a stack, instead of earlier ones. Throws NotFoundError, ConflictError. */
+/** Grants the team a permission on a stack, in place of earlier ones. Throws NotFoundError, ConflictError. */
 export async function giveStack(
   tx: Queryable,
   { organization, organizationId, team }: TeamRef,
@@ -111,7 +111,7 @@ export async function giveStack(
     subject: { teamId: team.id },
     createdBy: caller.userId,
   });
-  // Then the previous grants: updates that both permit go on.
+  // The previous grants are removed afterwards, so that updates that both permit continue.
   const removed = await createTeamRepository(tx).removeStack(team.id, ref, given);
   await assertGrantBounds(tx, organizationId, [{ teamId: team.id }]);
   const details = { effect: 'allow', team: team.name, permissions: namesOf(permissions) };
@@ -139,7 +139,7 @@ async function recordRemoved(
   }
 }
 
-/** Removes the permission of the team on a stack. Without one, nothing changes. Throws NotFoundError if there is no such stack, either. */
+/** Removes the team's permission on a stack. Without one, nothing changes. Throws NotFoundError if the stack does not exist, either. */
 export async function takeStack(
   tx: Queryable,
   { organization, team }: TeamRef,

@@ -39,7 +39,7 @@ export interface TeamView {
   readonly stacks: readonly TeamStackRow[] | null;
 }
 
-/** A team or a user with its permission on a stack, as a number of Pulumi's REST API. */
+/** A team or a user, and its permission on a stack as a number of Pulumi's REST API. */
 interface Level<Of> {
   readonly of: Of;
   readonly level: number;
@@ -115,8 +115,8 @@ export class TeamService {
   }
 
   /**
-   * Makes all changes of a request, or none. Admins of the team can also change names and members; only admins of the
-   * organization can grant stacks. `seen`: revisions of its names. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError,
+   * Makes all changes of a request, or none. Admins of the team can also change names and members; only admins of the organization can
+   * grant stacks. `seen`: revisions of its names. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError,
    * EditConflictError.
    */
   async update(
@@ -135,14 +135,14 @@ export class TeamService {
     audit.attempt(actionOfChanges(request));
     await changePeople(this.#context.db, organization, async (tx) => {
       const organizationId = (await getOrganization(tx, organization)).id;
-      // Non-admins are refused before any lookup; members see all teams anyway.
+      // Non-admins are refused before the lookup of stacks or users; members see all teams anyway.
       const team = await findTeam(tx, organizationId, name);
       const managesAll = await lockTeam(tx, organization, caller, team.id);
       const givesStacks = request.addStackPermission || request.editStackPermission || request.removeStack;
       if (givesStacks && !managesAll)
         throw new ForbiddenError(`Granting stacks to a team needs the role admin in organization ${organization}`);
       await assertSeenTeam(tx, organizationId, team, seen);
-      // Before the events of the individual changes, each of which has its own action.
+      // Settled before the events of the individual changes, each of which has its own action.
       audit.settle();
       const teamRef = { organization, organizationId, team };
       await this.#rename(tx, teamRef, request, audit);
@@ -156,7 +156,7 @@ export class TeamService {
     });
   }
 
-  /** Teams to which grants give something on the stack. Throws NotFoundError. */
+  /** Teams that have permissions on the stack by grants. Throws NotFoundError. */
   async listOfStack(caller: Caller, ref: StackRef): Promise<readonly (Level<TeamRow> & { isMember: boolean })[]> {
     const { db } = this.#context;
     const stack = await this.#context.stacks.find(ref);
@@ -167,7 +167,7 @@ export class TeamService {
     return levels.map(({ level, of }) => ({ of, level, isMember: own.has(of.id) }));
   }
 
-  /** Users to whom grants give something on the stack. Roles are not grants. Throws NotFoundError. */
+  /** Users who have permissions on the stack by grants. Roles are not grants. Throws NotFoundError. */
   async listCollaborators(ref: StackRef) {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
@@ -198,7 +198,7 @@ export class TeamService {
   }
 }
 
-/** Revision of the display fields; members and stacks are added and removed one by one. */
+/** Revision of the display fields only, because members and stacks are added and removed one by one. */
 export function revisionOfTeam({ description, displayName }: Pick<TeamRow, 'displayName' | 'description'>): string {
   return revisionOf({ description, displayName });
 }

@@ -17,7 +17,6 @@ import {
   UpdateTeamRequest,
 } from './teams.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly teams: TeamService;
 }
@@ -103,7 +102,7 @@ function updateTeam(app: RouteScope, { teams }: Services): void {
   app.patch(
     `${path}/:team`,
     {
-      // Also for admins of the team: the service checks.
+      // Admins of the team may call it, too: the service checks.
       config: { ...read, audit: 'team.change', described: { errorStatuses: [403, 412] } },
       schema: {
         tags,

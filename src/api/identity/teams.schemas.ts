@@ -14,7 +14,7 @@ const UserInfo = {
   email: Type.String(),
 };
 
-/** As Pulumi's REST API has it. `stacks` is in the response for one team only. */
+/** A team in the format of Pulumi's REST API. `stacks` is only in the response for one team. */
 export const TeamResponse = component(
   'TeamResponse',
   Type.Object({
@@ -32,7 +32,7 @@ export const TeamResponse = component(
 
 export const ListTeamsResponse = component('ListTeamsResponse', Type.Object({ teams: Type.Array(TeamResponse) }));
 
-/** Other members, such as `organization` and `teamType`, say what the path says. */
+/** Other members, like `organization` and `teamType`, repeat the path. */
 export const CreateTeamRequest = component(
   'CreateTeamRequest',
   Type.Object({

@@ -26,7 +26,10 @@ const maxText = 5_000;
 const filter = { text: Type.Optional(text(200)), ...page };
 const member = { team: Name, login: Name };
 
-/** Teams of an organization. The service decides which changes admins of the team may make; admins of the organization may make all. */
+/**
+ * Teams of an organization. The service decides which changes an admin of the team may make; admins of the organization may make all
+ * changes.
+ */
 export const teamsRouter = router({
   /** In the order of their names. */
   list: organizationProcedure('read')
@@ -70,7 +73,7 @@ export const teamsRouter = router({
       await services.teams.create(caller, organization, team, audit);
     }),
 
-  /** Also for admins of the team. */
+  /** Admins of the team may call it, too. */
   edit: organizationMutation('read', 'team.change')
     .input(
       input(Type.Object({ team: Name, revision: Revision, displayName: text(maxText), description: text(maxText) })),
@@ -86,7 +89,7 @@ export const teamsRouter = router({
       await services.teams.delete(caller, { organization, name: team }, audit, seenByField(revision));
     }),
 
-  /** Also for admins of the team. `isAdmin` promotes or demotes the member. */
+  /** Admins of the team may call it, too. `isAdmin` promotes or demotes the member. */
   setMember: organizationMutation('read', 'team.add')
     .input(input(Type.Object({ ...member, isAdmin: Type.Optional(Type.Boolean()) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { isAdmin, login, organization, team } }) => {
@@ -95,7 +98,7 @@ export const teamsRouter = router({
       await services.teams.update(caller, { organization, name: team }, { member: login, memberAction }, audit);
     }),
 
-  /** Also for admins of the team. */
+  /** Admins of the team may call it, too. */
   removeMember: organizationMutation('read', 'team.remove')
     .input(input(Type.Object(member)))
     .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, team } }) => {

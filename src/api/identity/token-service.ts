@@ -42,9 +42,9 @@ export interface TokenRequest {
   /** Seconds since 1970; null or 0: never. */
   readonly expires: number | null;
   readonly scopes: readonly WrittenScope[] | null;
-  /** Of an organization's token: role admin instead of member. */
+  /** For a token of an organization: the role admin instead of member. */
   readonly admin: boolean;
-  /** An organization's token without a role: its scopes and grants decide. */
+  /** For a token of an organization: no role; its scopes and grants decide. */
   readonly service: boolean;
 }
 
@@ -141,7 +141,10 @@ export class TokenService {
     });
   }
 
-  /** Replaces the secret, not that of a token of a CI run; the previous one stays valid for `overlapSeconds`. Throws ForbiddenError, NotFoundError. */
+  /**
+   * Replaces the secret of a token, but not of a CI run's token. The previous secret stays valid for `overlapSeconds`. Throws
+   * ForbiddenError, NotFoundError.
+   */
   async rotate(
     caller: Caller,
     ownerRef: TokenOwnerRef,
@@ -204,7 +207,7 @@ export class TokenService {
     return { ownerFilter: { organizationId: organization.id }, owner };
   }
 
-  /** The team, for admins of the organization and of the team. */
+  /** Finds the team. Only for admins of the organization and of the team. */
   async #findTeam(caller: Caller, organizationId: string, name: string): Promise<TeamRow> {
     const teams = createTeamRepository(this.#context.db);
     const team = await teams.find(organizationId, name);

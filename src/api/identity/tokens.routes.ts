@@ -14,7 +14,6 @@ import {
   RotateTokenResponse,
 } from './tokens.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly tokens: TokenService;
 }
@@ -49,14 +48,14 @@ const tokenRoutes: readonly TokenRoutes[] = [
   {
     path: '/api/orgs/:organization/teams/:team/tokens',
     of: 'a team',
-    // Also for admins of the team: the service checks.
+    // Admins of the team may call it, too: the service checks.
     access: { kind: 'organization', permission: 'read' },
     params: TeamParams,
     ownerOf: (params) => ({ of: 'team', ...(params as { organization: string; team: string }) }),
   },
 ];
 
-/** Tokens of users, organizations and teams. A secret is in the response that creates it, and nowhere else. */
+/** Tokens of users, organizations and teams. Only the response that creates a secret contains it. */
 export function registerTokenRoutes(app: RouteScope, services: Services): void {
   for (const routes of tokenRoutes) {
     listTokens(app, services, routes);

@@ -46,7 +46,7 @@ export const RotateTokenResponse = component(
   'RotateTokenResponse',
   Type.Object({
     ...CreateTokenResponse.properties,
-    /** Until when the previous secret is valid. */
+    /** When the previous secret expires. */
     previousExpires: Type.Integer(),
   }),
 );

@@ -74,7 +74,7 @@ export const tokensRouter = router({
     maxSeconds: await services.tokens.findMaxSeconds(caller, ofCaller),
   })),
 
-  /** Of the organization and its services. With `withCiTokens`, also tokens of CI runs. */
+  /** Tokens of the organization and its services. With `withCiTokens`, also tokens of CI runs. */
   list: organizationProcedure('manage')
     .input(input(Type.Object(list)))
     .query(async ({ ctx: { caller, services }, input: { organization, ...query } }) =>
@@ -86,7 +86,7 @@ export const tokensRouter = router({
         Type.Object({
           ...own,
           name: text(100),
-          /** With the role admin, with the role member, or without a role: then its scopes and grants decide. */
+          /** The role admin, the role member, or no role: then the token's scopes and grants decide. */
           power: Type.Union([Type.Literal('admin'), Type.Literal('member'), Type.Literal('service')]),
         }),
       ),
@@ -109,7 +109,7 @@ export const tokensRouter = router({
     maxSeconds: await services.tokens.findMaxSeconds(caller, { of: 'organization', organization }),
   })),
 
-  /** Also for admins of the team: the service checks, here and below. */
+  /** Admins of the team may call it, too: the service checks, here and below. */
   ofTeam: organizationProcedure('read')
     .input(input(Type.Object({ team: Name, ...list })))
     .query(async ({ ctx: { caller, services }, input: { organization, team, ...query } }) =>
@@ -175,9 +175,9 @@ function toPage({ next, tokens }: { tokens: readonly ListedTokenRow[]; next: { m
     scopes: token.scopes?.map(writeScope) ?? null,
     isProvisioning: token.isProvisioning,
     isCiToken: token.isCiToken,
-    /** Neither a token of a CI run, nor of an identity provider, nor one from the bootstrap file. */
+    /** False for tokens of CI runs, tokens of identity providers, and tokens from the bootstrap file. */
     mayRotate: !token.isCiToken && !token.isProvisioning && !token.isListed,
-    /** Until when the secret before the last rotation stays valid. */
+    /** When the secret from before the last rotation expires. */
     previousUntil: token.previousUntil?.toISOString() ?? null,
     createdAt: token.createdAt.toISOString(),
     createdBy: token.createdBy,

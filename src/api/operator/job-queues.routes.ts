@@ -6,7 +6,6 @@ import type { Authenticator } from '../identity/credentials/authenticator.ts';
 import { pagePolicy } from '../platform/http/security-headers.ts';
 import { queueStyleSha256, renderQueuePage } from './job-queues-page.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly credentials: Authenticator;
 }
@@ -16,9 +15,9 @@ const nowhere = { organization: null, project: null, stack: null };
 const maxJobs = 50;
 
 /**
- * Shows the queues to site admins: as a page, or as JSON if the client accepts it. Uses HTTP Basic, so that a browser needs no
- * login page of ours. The password is an API token; the user name is ignored. Not through a proxy: no ingress can keep to itself every
- * spelling of a path.
+ * Shows the queues to site admins: as a page, or as JSON if the client accepts it. Uses HTTP Basic, so that a browser needs no login page.
+ * The password is an API token; the user name is ignored. Not available through a proxy, because no ingress can block every spelling of a
+ * path.
  */
 export function registerQueueRoutes(app: FastifyInstance, services: Services, jobQueueView: JobQueueView): void {
   app.get(

@@ -6,7 +6,10 @@ import { lockOwner } from '../access/locked-access.ts';
 import { patientLockMs } from '../access/people-lock.ts';
 import type { Caller } from '../platform/http/request.ts';
 
-/** The caller stays a site admin until the transaction ends. Call before any other lock is taken. Throws UnauthenticatedError, ForbiddenError. */
+/**
+ * Keeps the caller a site admin until the transaction ends. Call before any other lock is taken. Throws UnauthenticatedError,
+ * ForbiddenError.
+ */
 export async function lockOperator(tx: Queryable, caller: Caller): Promise<void> {
   const people = createPeopleRepository(tx);
   await people.lock(patientLockMs);

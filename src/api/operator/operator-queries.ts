@@ -29,10 +29,10 @@ const maxTables = 12;
 const storageDays = 90;
 const maxMigrations = 10;
 const maxBackups = 50;
-/** The task that makes backups looks every minute. */
+/** The task that makes backups runs every minute. */
 const unattendedMs = 10 * 60_000;
 
-/** The state of the whole installation, for operators. Reads one thing after another: the pool is for the calls of clients. */
+/** The state of the whole installation, for operators. Runs its reads one after another, because the pool is for the calls of clients. */
 export class OperatorQueries {
   readonly #context: ApiContext;
   readonly #database: PartProbe;
@@ -46,7 +46,7 @@ export class OperatorQueries {
     this.#queue = new PartProbe((limitMs) => context.payloads.check(limitMs), probeMs);
   }
 
-  /** Services as this process reaches them, and all processes. */
+  /** The services as this process reaches them, and all processes. */
   async health() {
     const { jobQueueView, config, db } = this.#context;
     const [database, blobs, queue] = await Promise.all([
@@ -99,8 +99,8 @@ export class OperatorQueries {
   }
 
   /**
-   * Queues a failed job again. Throws NotFoundError, ConflictError for a job that only its caller can repeat or that is
-   * not known any more, and UnavailableError.
+   * Queues a failed job again. Throws NotFoundError, UnavailableError, and ConflictError for a job that only its caller can repeat, or that
+   * is unknown by now.
    */
   async retryJob(queue: QueueName, id: string, audit: AuditTrail): Promise<void> {
     const { jobQueueView, db, dispatcher } = this.#context;
@@ -111,7 +111,7 @@ export class OperatorQueries {
       throw new ConflictError(
         `The job ${name} cannot be rerun here: only its caller can retry it, or it failed over an hour ago`,
       );
-    // Running it twice does no harm; a lost job would wait for the next sweep.
+    // Running the job twice does no harm; a lost job would wait for the next sweep.
     await dispatcher.enqueue(retry);
     await audit.record(db, { organization: null, object: id, details: { queue, job: name } });
     await jobQueueView?.discard(queue, id);
@@ -126,7 +126,7 @@ export class OperatorQueries {
     await jobQueueView?.discard(queue, id);
   }
 
-  /** Updates that hold locks, in all organizations, the oldest first, and the position to continue after. */
+  /** Updates that hold locks, in all organizations, the oldest first, and the position of the next page. */
   async locks(after: readonly [string, string] | null, limit: number) {
     const rows = await createOperatorQueryRepository(this.#context.db).listLocks(after, limit + 1);
     const last = rows.length > limit ? rows[limit - 1] : undefined;
@@ -148,7 +148,7 @@ export class OperatorQueries {
     return { databaseBytes, tables, days: await storage.listDays(storageDays) };
   }
 
-  /** Organizations by the size of their data, and the position to continue after. */
+  /** Organizations by the size of their data, and the position of the next page. */
   async organizations(after: readonly [number, string] | null, limit: number) {
     const position = after && { bytes: after[0], organization: after[1] };
     const rows = await createStorageRepository(this.#context.db).list(position, limit + 1);
@@ -174,7 +174,7 @@ export class OperatorQueries {
     };
     const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
     return {
-      /** Null: no worker makes any. */
+      /** Null: no worker makes backups. */
       plan:
         found && !isFenced && unattendedSince === null
           ? {
@@ -182,12 +182,15 @@ export class OperatorQueries {
               nextAt: nextTime(found.schedule)?.toISOString() ?? null,
             }
           : null,
-      /** Since when no worker has looked whether one is due, although one did; null: one does, none ever did, or another site has taken over. */
+      /**
+       * Since when no worker has checked whether a backup is due, although one did before. Null: one does, none ever did, or another site
+       * has taken over.
+       */
       unattendedSince: unattendedSince?.toISOString() ?? null,
       backups: (found?.backups ?? [])
         .slice(0, maxBackups)
         .map(({ verifiedAt, ...backup }) => ({ ...backup, verifiedAt: iso(verifiedAt) })),
-      /** Of all backups, deleted ones too. */
+      /** The last verification of any backup, including deleted ones. */
       lastVerifiedAt: iso(found?.lastVerifiedAt ?? null),
       /** The last verification by a worker. */
       verification: verification?.at ? { ...verification, at: new Date(verification.at).toISOString() } : null,
@@ -225,16 +228,16 @@ export class OperatorQueries {
         endedAt: iso(endedAt),
         failedAt: iso(failedAt),
       })),
-      /** How many wait. */
+      /** Numbers of waiting items. */
       waiting: { archiving, encode, index, deliveries: deliveries.count },
-      /** Age of the oldest event that is not chained, sent or exported yet; null: nothing is sent or exported. */
+      /** Age of the oldest event that is not chained, sent or exported yet; null: events are not sent or exported. */
       audit: { unchainedSeconds, unsentSeconds, unexportedSeconds },
       faults: {
-        /** Stacks that take no changes because of an invalid journal. */
+        /** Number of stacks that accept no changes because of an invalid journal. */
         blockedStacks: journals.error,
         damagedDocuments: documents.damaged,
         isOutgoingHeld: rollbackState.isOutgoingHeld,
-        /** How long a backup has been due; null: none is made. */
+        /** How long a backup has been due; null: no backups are made. */
         backupOverdueSeconds: isMade
           ? overdueMs(backups.schedule, new Date(newest.takenAt), new Date(now)) / 1000
           : null,
@@ -244,7 +247,7 @@ export class OperatorQueries {
   }
 }
 
-/** Since when no worker has looked whether a backup is due; null: one does. */
+/** Since when no worker has checked whether a backup is due; null: one does. */
 function findUnattended(runs: Awaited<ReturnType<BackgroundTaskRepository['list']>>, now: number): Date | null {
   const { seenAt = null } = runs.find(({ name }) => name === backupTasks.create) ?? {};
   return seenAt !== null && now - seenAt.getTime() > unattendedMs ? seenAt : null;

@@ -15,10 +15,10 @@ const LockRow = Type.Object({
   by: Text,
   ciUrl: Text,
   since: Timestamp,
-  /** Expiry of its lease, or of its time to start. */
+  /** Expiry of the update's lease, or of its time to start. */
   expiresAt: Nullable(Timestamp),
   isExpired: Type.Boolean(),
-  /** How many wait for the stack. */
+  /** Number of calls that wait for the stack. */
   waiting: Type.Integer(),
 });
 export type LockRow = Row<typeof LockRow>;

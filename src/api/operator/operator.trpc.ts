@@ -68,7 +68,7 @@ export const operatorRouter = router({
       return { items, next: next && encodeCursor(next) };
     }),
 
-  /** The audit log of the server: events outside of organizations, and users' actions on their accounts. Pages as in `audit.list`. */
+  /** The audit log of the server: events outside organizations, and users' actions on their accounts. Pages work as in `audit.list`. */
   audit: operatorProcedure
     .input(input(Type.Object({ ...AuditFilter.properties, ...page })))
     .query(async ({ ctx: { services }, input: { limit = defaultPage, ...filter } }) => {

@@ -15,7 +15,7 @@ import { afterOf, pageOf } from './name-pages.ts';
 import type { CreateOrganizationRequest, SetQuotaRequest } from './operator.schemas.ts';
 import { lockOperator } from './operator-access.ts';
 
-/** Events of webhooks that one statement deletes. */
+/** Number of webhook events that one statement deletes. */
 const eventsAtOnce = 1_000;
 const tokensAtOnce = 1_000;
 
@@ -36,7 +36,10 @@ export class OrganizationDirectory {
     );
   }
 
-  /** With a first admin. Throws InvalidRequestError, ForbiddenError, NotFoundError, and ConflictError if the name is taken. */
+  /**
+   * Creates an organization with a first admin. Throws InvalidRequestError, ForbiddenError, NotFoundError, and ConflictError if the name is
+   * taken.
+   */
   async create(caller: Caller, { admin, name }: CreateOrganizationRequest, audit: AuditTrail): Promise<Date> {
     assertOrganizationName(name);
     return this.#context.db.inTransaction(async (tx) => {
@@ -56,13 +59,14 @@ export class OrganizationDirectory {
   }
 
   /**
-   * Deletes an organization without stacks and policy packs, with its members, teams, tokens and rules. Its events stay. Throws
+   * Deletes an organization without stacks and policy packs, with its members, teams, tokens and rules. Its audit events stay. Throws
    * NotFoundError, ForbiddenError, ConflictError.
    */
   async delete(caller: Caller, name: string, audit: AuditTrail): Promise<void> {
     const { db } = this.#context;
     const emptyId = await db.inTransaction((tx) => lockEmpty(tx, caller, name));
-    // Too many for the transaction that deletes the organization: ended tokens of CI runs, and millions of events of webhooks.
+    // Deleted in batches, because ended tokens of CI runs and millions of webhook events are too many for the transaction that deletes the
+    // organization.
     const tokens = createTokenRepository(db);
     while ((await tokens.deleteEndedOfRuns(emptyId, tokensAtOnce)) === tokensAtOnce);
     const events = createWebhookEventRepository(db);
@@ -83,17 +87,17 @@ export class OrganizationDirectory {
     return limitsOf(await createQuotaRepository(db).listOverrides(), name);
   }
 
-  /** Sets all limits; one that is missing is that of the settings. Throws NotFoundError, ForbiddenError. */
+  /** Sets all limits; a missing limit falls back to the settings. Throws NotFoundError, ForbiddenError. */
   async setQuota(caller: Caller, name: string, request: SetQuotaRequest, audit: AuditTrail): Promise<QuotaOverrides> {
     const { db, quotas } = this.#context;
     const organization = isOrganizationName(name) ? await createIdentityRepository(db).findOrganization(name) : null;
     if (!organization) throw noOrganization(name);
     const after: QuotaOverrides = { ...noOverrides, ...request };
-    // Before the limit applies, which is compared with the last measurement.
+    // Measured before the limit applies, because the limit is compared with the last measurement.
     if (after.keptBytes !== null && after.keptBytes > 0) await createStorageRepository(db).measure(organization.id);
     await db.inTransaction(async (tx) => {
       await lockOperator(tx, caller);
-      // It may have been deleted meanwhile; from now on, it is not.
+      // The organization may have been deleted meanwhile; from now on, it cannot be.
       if (!(await createIdentityRepository(tx).findOrganization(name))) throw noOrganization(name);
       const changing = createQuotaRepository(tx);
       const before = limitsOf(await changing.listOverrides(), name);
@@ -108,8 +112,8 @@ export class OrganizationDirectory {
 }
 
 /**
- * Locks an organization that has no stacks and policy packs; `lost` ends the message of the ConflictError. Throws NotFoundError, ForbiddenError,
- * ConflictError.
+ * Locks an organization that has no stacks and policy packs; `lost` ends the message of the ConflictError. Throws NotFoundError,
+ * ForbiddenError, ConflictError.
  */
 async function lockEmpty(tx: Queryable, caller: Caller, name: string, lost = ''): Promise<string> {
   await lockOperator(tx, caller);

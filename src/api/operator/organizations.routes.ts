@@ -12,7 +12,6 @@ import {
 } from './operator.schemas.ts';
 import type { OrganizationDirectory } from './organization-directory.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly organizationDirectory: OrganizationDirectory;
 }

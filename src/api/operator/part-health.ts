@@ -3,9 +3,9 @@ import { cutText } from '../../shared/platform/text/cut-text.ts';
 /** Health of a service that the server needs. */
 export interface PartHealth {
   readonly isUp: boolean;
-  /** Of the last answer, in ms; null: there was none. */
+  /** Latency of the last answer, in ms; null: there was none. */
   readonly latencyMs: number | null;
-  /** The last time it did not answer, since the start of this process; null: never. */
+  /** The last failure to answer since the start of this process; null: none. */
   readonly lastFailure: { readonly at: string; readonly message: string } | null;
 }
 

@@ -11,7 +11,7 @@ import { assertNotLast, lockOperator } from './operator-access.ts';
 
 export type { ListedPersonRow };
 
-/** The users of the server. They sign in by the identity provider, or with a password that an operator or they set. */
+/** The users of the server. They sign in with the identity provider, or with a password that they or an operator set. */
 export class UserDirectory {
   readonly #context: Pick<ApiContext, 'db'>;
 
@@ -67,14 +67,14 @@ export class UserDirectory {
       const user = isLogin(login) ? await people.find(login) : null;
       if (!user) throw noUser(login);
       await assertNotLast(tx, user, { siteAdmin: siteAdmin === false, active: active === false && user.isActive });
-      // Nothing to record if all is so already.
+      // Nothing is recorded if nothing changes.
       audit.settle();
       if (siteAdmin !== undefined && siteAdmin !== user.siteAdmin) {
         await people.setSiteAdmin(user.id, siteAdmin);
         for (const organization of [null, ...(await people.listManagersOf(login))])
           await audit.record(tx, { organization, object: login, details: { siteAdmin } });
       }
-      // Also for a user whom the identity provider has deactivated, who then stays so until an operator decides.
+      // A user whom the identity provider has deactivated is included: they then stay deactivated until an operator decides.
       const isTaken = active === false && (await people.setActive(user.id, false));
       if (isTaken || (active !== undefined && active !== user.isActive)) {
         if (active) await people.setActive(user.id, true);

@@ -14,7 +14,6 @@ import {
   UserResponse,
 } from './service.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly config: Config;
   readonly users: { listMemberships(tokenId: string): Promise<readonly { readonly name: string }[]> };
@@ -45,7 +44,7 @@ function getCapabilities(app: RouteScope, { config }: Services): void {
     },
     async () => ({
       capabilities: [
-        // Only if configured: a CLI that sends deltas omits pending operations (pkg/backend/httpstate/diffs.go).
+        // Deltas are optional, because a CLI that sends them omits pending operations (pkg/backend/httpstate/diffs.go).
         ...(config.checkpointMode === 'delta'
           ? [
               {
@@ -127,8 +126,8 @@ function getCliVersion(app: RouteScope): void {
 }
 
 function listRegistry(app: RouteScope): void {
-  // With an empty registry, `package add` reports "not found"; a 404 would make it fail. The CLI used the paths with `preview` until
-  // 3.231.
+  // With an empty registry, `package add` reports "not found"; a 404 would make it fail. Before 3.231, the CLI used the paths with
+  // `preview`.
   const answers = {
     packages: component('ListPackagesResponse', Type.Object({ packages: Type.Array(Type.Unknown()) }), {
       packages: [],

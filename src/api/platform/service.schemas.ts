@@ -30,7 +30,7 @@ export const UserResponse = component(
     ),
     identities: Type.Array(Type.String()),
     siteAdmin: Type.Boolean(),
-    /** Only for tokens that belong to no user. */
+    /** Only for tokens without a user. */
     tokenInfo: Type.Optional(
       Type.Object({ name: Type.String(), organization: Type.String(), team: Type.Optional(Type.String()) }),
     ),

@@ -3,10 +3,10 @@ import { sameHash } from '../../shared/platform/crypto/secret-token.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { DerivedKeys } from '../../shared/secrets/key-ring.ts';
 
-/** An address is valid for this long, in seconds. The CLI uses it immediately. */
+/** How long an address is valid, in seconds. The CLI uses it immediately. */
 export const addressSeconds = 3600;
 
-/** For which keys are derived. */
+/** The purpose for which keys are derived. */
 export const archiveUrlPurpose = 'archive URLs';
 
 type Purpose = 'upload' | 'download';
@@ -18,8 +18,8 @@ export interface AddressQuery {
 }
 
 /**
- * Addresses under which the CLI uploads and downloads archives of policy packs. It sends no token there, so the address has a
- * signature, which is checked without asking the database. Whether it has expired is for the database's clock to say.
+ * Addresses under which the CLI uploads and downloads archives of policy packs. The CLI sends no token there, so the address has a
+ * signature, which is checked without the database. The database's clock decides whether it has expired.
  */
 export class ArchiveUrls {
   readonly #publicUrl: string;

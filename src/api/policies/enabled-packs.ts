@@ -16,11 +16,11 @@ export interface EnabledPack {
   readonly config: string;
 }
 
-/** By reference with a configuration: the version against whose policies that was checked. */
+/** By reference with a configuration: the version whose policies the configuration was checked against. */
 export type CheckedPacks = ReadonlyMap<PackReference, string>;
 
 /**
- * Checks the configurations of packs, before the transaction that enables them: it would hold locks while it reads descriptions. Throws
+ * Checks the configurations of packs, before the transaction that enables them, which would hold locks while it reads descriptions. Throws
  * InvalidRequestError and PayloadTooLargeError.
  */
 export async function checkPacks(
@@ -44,7 +44,7 @@ export async function checkPacks(
   let bytes = 0;
   for (const [versionId, ofVersion] of byVersion) {
     const description = versionId === undefined ? null : await packs.findDescription(versionId);
-    // The transaction does not find it, either.
+    // The transaction will not find the version, either.
     if (versionId === undefined || description === null) continue;
     bytes += Buffer.byteLength(description);
     if (bytes > maxDescriptionBytes) {
@@ -64,7 +64,7 @@ export async function checkPacks(
 
 /**
  * Locks the packs, so that no version is removed meanwhile, and finds the version that each reference names. Throws NotFoundError, and
- * UnavailableError for another version than the one that was checked.
+ * UnavailableError if a version is not the one that was checked.
  */
 export async function lockPacks(
   packs: PolicyPackRepository,
@@ -86,7 +86,7 @@ export async function lockPacks(
   };
 }
 
-/** Each version is looked up once, however often it is named. */
+/** Looks up each version once, regardless of how many references name it. */
 async function findVersions(packs: PolicyPackRepository, organization: string, references: readonly PackReference[]) {
   const keyOf = (reference: PackReference) => JSON.stringify([reference.name, tagOf(reference)]);
   const named = [...new Map(references.map((each) => [keyOf(each), { name: each.name, tag: tagOf(each) }]))];

@@ -2,7 +2,7 @@ import type { Static } from 'typebox';
 import type { ListPolicyGroupsResponse, PolicyGroupResponse } from './policies.schemas.ts';
 import type { PolicyGroupSummary, PolicyGroupView } from './policy-group-service.ts';
 
-/** Groups here are all of one kind; the CLI knows others. */
+/** All groups here are of one kind; the CLI knows others. */
 const groupKind = { entityType: 'stacks', mode: 'preventative' } as const;
 
 export function policyGroupSummary({
@@ -21,8 +21,8 @@ export function policyGroupSummary({
 }
 
 /**
- * A pack has its version either as a tag or as a number, in the form that the CLI sends it: it compares both when it changes the list
- * (cmd/pulumi/policy/policy_group_edit.go, until 3.260). The provider compares the tag only.
+ * A pack has its version either as a tag or as a number, in the form in which the CLI sends it: before 3.260, the CLI compares both when it
+ * changes the list (cmd/pulumi/policy/policy_group_edit.go). The provider compares only the tag.
  */
 export function policyGroupResponse(
   { group, stacks, packs }: PolicyGroupView,

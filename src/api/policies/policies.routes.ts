@@ -13,14 +13,13 @@ import {
 } from './policies.schemas.ts';
 import type { PolicyPackService } from './policy-pack-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly policyPacks: PolicyPackService;
 }
 
 const tags = ['policies'];
 const read = { access: { kind: 'organization', permission: 'read' }, rate: 'repeated' } as const;
-/** A pack is a program that runs on the machine of every user who updates a stack. */
+/** Only admins may manage packs: a pack is a program that runs on the machine of every user who updates a stack. */
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 const versionPath = `${policyPacksPath}/:pack/versions/:versionTag`;
 

@@ -31,7 +31,7 @@ export const policiesRouter = router({
       return { items, next: next && encodeCursor([next]) };
     }),
 
-  /** By name, the default group first: it has all stacks that are in no other. */
+  /** By name, the default group first: it has all stacks that are in no other group. */
   groups: organizationProcedure('read')
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { caller, services }, input: { cursor, limit = defaultPage, organization } }) => {
@@ -48,7 +48,7 @@ export const policiesRouter = router({
       services.policyQueries.getGroup(organization, name),
     ),
 
-  /** Stacks that were added to a group, as far as the caller may read them. */
+  /** Stacks that were added to a group, limited to stacks that the caller may read. */
   groupStacks: organizationProcedure('read')
     .input(input(Type.Object({ ...group, ...page })))
     .query(async ({ ctx: { caller, services }, input: query }) => {
@@ -65,7 +65,7 @@ export const policiesRouter = router({
       await services.policyGroups.create(organization, caller, { name }, audit);
     }),
 
-  /** Makes all these changes, or none. */
+  /** Makes all changes, or none. */
   changeGroup: organizationMutation('manage', 'policy-group.change')
     .input(
       input(
@@ -73,7 +73,9 @@ export const policiesRouter = router({
           ...group,
           addStack: Type.Optional(StackName),
           removeStack: Type.Optional(StackName),
-          /** Enables it, in place of another version; without `tag`, the newest version, without `config`, with the one that it has. */
+          /**
+           * Enables the pack, in place of another version. Without `tag`, the newest version; without `config`, the configuration stays.
+           */
           enable: Type.Optional(
             Type.Object({
               pack: Name,

@@ -6,7 +6,7 @@ import {
 } from '../../shared/platform/errors/errors.ts';
 import type { Caller } from '../platform/http/request.ts';
 
-/** The facts that decide which stacks of policy groups the caller sees; null: all, as callers who manage groups do. */
+/** The facts that decide which stacks of policy groups the caller sees; null: all, for callers who manage groups. */
 export function seenBy({ facts, isScoped, role }: Caller): Caller['facts'] {
   return role === 'admin' && !isScoped ? null : facts;
 }
@@ -14,7 +14,7 @@ export function seenBy({ facts, isScoped, role }: Caller): Caller['facts'] {
 /** The CLI puts names unescaped into paths, where `.` and `..` have another meaning. */
 const namePattern = /^(?!\.{1,2}$)[a-zA-Z0-9_.-]{1,100}$/;
 
-/** Throws InvalidRequestError unless the text can be a name of `what`, such as "policy pack". */
+/** Throws InvalidRequestError unless the text can be a name of `what`, for example "policy pack". */
 export function assertPolicyName(what: string, name: string): void {
   if (namePattern.test(name)) return;
   throw new InvalidRequestError(
@@ -23,12 +23,12 @@ export function assertPolicyName(what: string, name: string): void {
 }
 
 const levels = ['advisory', 'mandatory', 'remediate', 'disabled'];
-/** In a configuration, this stands for all policies of the pack. */
+/** In a configuration, this name stands for all policies of the pack. */
 const allPolicies = 'all';
 
 /**
- * Throws InvalidRequestError if the configuration of a pack names policies or levels that do not exist. The policies themselves
- * check the rest of their configuration.
+ * Throws InvalidRequestError if the configuration of a pack names unknown policies or levels. The policies themselves check the rest of
+ * their configuration.
  */
 export function assertPolicyConfig(pack: string, config: object, policies: ReadonlySet<string>): void {
   for (const [policy, settings] of Object.entries(config)) {
@@ -46,8 +46,8 @@ export function assertPolicyConfig(pack: string, config: object, policies: Reado
 }
 
 /**
- * Throws PayloadTooLargeError if the policy packs of `where`, such as "policy group production", have more than `maxBytes` of
- * configuration. They are read whole at the start of each update.
+ * Throws PayloadTooLargeError if the policy packs of `where`, for example "policy group production", have more than `maxBytes` of
+ * configuration, which is read whole at the start of each update.
  */
 export function assertConfigBytes(where: string, bytes: number, maxBytes: number): void {
   if (bytes <= maxBytes) return;
@@ -56,7 +56,7 @@ export function assertConfigBytes(where: string, bytes: number, maxBytes: number
   );
 }
 
-/** What a pack counts besides its configuration: its names, and the address of its archive. */
+/** Size that a pack counts for besides its configuration: its names, and the address of its archive. */
 export const packBytes = 1_024;
 
 export function packNotFound(organization: string, pack: string, versionTag?: string): NotFoundError {
@@ -68,7 +68,7 @@ export function groupNotFound(organization: string, group: string): NotFoundErro
   return new NotFoundError(`There is no policy group ${group.slice(0, 100)} in organization ${organization}`);
 }
 
-/** A version is used by a group, so that it cannot be removed. */
+/** The error if a group uses a version, so that it cannot be removed. */
 export function packInUse(pack: string, groups: readonly string[]): ConflictError {
   return new ConflictError(
     `Policy pack ${pack} is enabled in ${groups.map((group) => `policy group ${group}`).join(', ')}. Disable it there first: \`pulumi policy disable\``,

@@ -11,7 +11,6 @@ import type { AddressQuery } from './archive-urls.ts';
 import { ArchiveParams, ArchiveQuery } from './policies.schemas.ts';
 import type { PolicyPackService } from './policy-pack-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly config: Config;
   readonly policyPacks: PolicyPackService;
@@ -23,8 +22,8 @@ const archiveType = 'application/gzip';
 const archive = Type.String({ description: 'The archive (.tgz)' });
 
 /**
- * Upload and download of the archives of policy packs. Outside the protocol: the CLI sends neither a token nor a version here, only
- * the address that it was given, which is signed.
+ * Upload and download of the archives of policy packs. These routes are outside the protocol: the CLI sends neither a token nor a version,
+ * only the signed address that it was given.
  */
 export function registerPolicyArchiveRoutes(app: RouteScope, services: Services): void {
   uploadArchive(app, services);
@@ -91,7 +90,7 @@ function downloadArchive(app: RouteScope, { policyPacks }: Services): void {
   );
 }
 
-/** Ids that were never issued are treated like invalid addresses: their signature does not match. */
+/** An id that was never issued is treated like an invalid address: its signature does not match. */
 function idOf(params: unknown): string {
   const { versionId } = params as { versionId: string };
   return isUuid(versionId) ? versionId : '';

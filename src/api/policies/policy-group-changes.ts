@@ -12,7 +12,7 @@ type StackReference = NonNullable<UpdatePolicyGroupRequest['addStack']>;
 
 /** The CLI reads all stacks of a group in one response. */
 const maxStacks = 10_000;
-/** Of one call: each is looked up. */
+/** Maximum number of packs in one call: each is looked up. */
 const maxPacks = 1_000;
 
 const noAccounts = 'Insights accounts are another product of Pulumi, which this server does not provide';
@@ -26,7 +26,7 @@ export function assertGroupServed({ agentPoolId, entityType, mode, ...rules }: C
   assertNoRules(rules);
 }
 
-/** Throws InvalidRequestError for changes of another product, names that are not valid, and too many changes at once. */
+/** Throws InvalidRequestError for changes of another product, invalid names, and too many changes at once. */
 export function assertServed(requests: readonly UpdatePolicyGroupRequest[]): void {
   for (const request of requests) {
     const { addInsightsAccount, agentPoolId, insightsAccounts, newName, removeInsightsAccount } = request;
@@ -57,7 +57,7 @@ function assertNoRules({ accountMatchRule, stackMatchRule }: MatchRules): void {
     );
 }
 
-/** A change that only newer clients know must not seem to be made. */
+/** Rejects a change that only newer clients know: it must not seem to be made. */
 function assertKnown(request: UpdatePolicyGroupRequest): void {
   const unknown = Object.entries(request).flatMap(([name, value]) =>
     value === undefined || value === null || Object.hasOwn(UpdatePolicyGroupRequest.properties, name) ? [] : name,
@@ -68,7 +68,7 @@ function assertKnown(request: UpdatePolicyGroupRequest): void {
     );
 }
 
-/** The changes of a call, for the audit log: without configuration, which may contain anything. */
+/** The changes of a call, for the audit log. The configuration is left out, because it may contain anything. */
 export function detailsOf(requests: readonly UpdatePolicyGroupRequest[]): Readonly<Record<string, unknown>> {
   const [only, ...others] = requests.map(detailsOfOne);
   return only && others.length === 0 ? only : { changes: [only, ...others] };
@@ -89,20 +89,20 @@ function detailsOfOne(request: UpdatePolicyGroupRequest): Readonly<Record<string
   };
 }
 
-/** Whether it may add configuration to updates of a stack. */
+/** Whether the change may add configuration to updates of a stack. */
 export function isAddition(request: UpdatePolicyGroupRequest): boolean {
   return addedStacks(request).length + addedPacks(request).length > 0;
 }
 
-/** The packs that a request enables. Of several versions of a pack, the last one stays: the CLI appends the new one. */
+/** The packs that a request enables. Of several versions of a pack, the last one counts: the CLI appends the new one. */
 export function addedPacks({ addPolicyPack, policyPacks }: UpdatePolicyGroupRequest): readonly PackReference[] {
   return [...(policyPacks ?? []), ...(addPolicyPack ? [addPolicyPack] : [])];
 }
 
-/** By name of a pack: its configuration in a group, as JSON text. */
+/** The configuration of each pack in a group, by the name of the pack, as JSON text. */
 export type PackConfigs = ReadonlyMap<string, string>;
 
-/** The request with the configuration that its pack has. */
+/** The request with the present configuration of its pack. */
 export function withConfig(request: UpdatePolicyGroupRequest, kept: PackConfigs): UpdatePolicyGroupRequest {
   const { addPolicyPack: pack } = request;
   if (!pack) return request;
@@ -130,7 +130,7 @@ export async function changeStacks(
   group: PolicyGroupRow,
   requests: readonly UpdatePolicyGroupRequest[],
 ): Promise<void> {
-  // A batch may replace and remove stacks in each of its requests: the result is written once.
+  // A batch may replace and remove stacks in each of its requests, so the result is written once.
   const findStack = await stackFinder(groups, organization, requests);
   const added = new Set<string>();
   let removed: Set<string> | 'all' = new Set();
@@ -192,7 +192,7 @@ async function stackFinder(
   };
 }
 
-/** The version that a reference names; null for any, or the newest. */
+/** The version that a reference names; null: any, or the newest. */
 export function tagOf({ version, versionTag }: PackReference): string | null {
   return versionTag || (version ? String(version) : null);
 }

@@ -45,7 +45,7 @@ export function createPolicyGroupRepository(db: Queryable) {
     where o.name = ${organization} and g.name = ${name}`;
 
   /**
-   * Common table expressions of stacks that `facts` allow to read, and of how many of them were added to each group; null: of deleted stacks in
+   * Common table expressions: the stacks that `facts` allow to read, and the number of them in each group. Null: the deleted stacks in
    * groups.
    */
   const readable = (organization: string, facts: SubjectFacts | null) => {
@@ -82,7 +82,7 @@ export function createPolicyGroupRepository(db: Queryable) {
       select count(*)::integer from readable r
       where not exists (select 1 from policy_group_stacks m where m.stack_id = r.stack_id)
     ) else coalesce((select a.stacks from added a where a.group_id = g.id), 0) end`;
-  /** Members in the index alone, less those whose stacks are deleted, and not each with its stack. */
+  /** Counts members in the index alone, minus members whose stacks are deleted, without a lookup of each stack. */
   const wholeCount = sql.fragment`case when g.is_default then
       ${countStacks(sql.fragment`g.organization_id`)} - (
         (select count(distinct m.stack_id)::integer from policy_groups h join policy_group_stacks m on m.group_id = h.id
@@ -96,7 +96,7 @@ export function createPolicyGroupRepository(db: Queryable) {
     (select count(*)::integer from policy_group_packs a where a.group_id = g.id) as "packCount"`;
 
   return {
-    /** All groups of an organization. The default group has the stacks that are in no other. */
+    /** All groups of an organization. The default group has the stacks that are in no other group. */
     list: (organization: string, facts: SubjectFacts | null) =>
       db.any(sql.rows(SummaryRow)`
         /* policyGroups.list */
@@ -104,7 +104,7 @@ export function createPolicyGroupRepository(db: Queryable) {
         select ${summary(facts)} from policy_groups g
         where g.organization_id = (select id from organization) order by g.is_default desc, g.name`),
 
-    /** A page of the groups, after this one. */
+    /** A page of the groups, after this group. */
     listPage: (
       organization: string,
       facts: SubjectFacts | null,
@@ -136,8 +136,7 @@ export function createPolicyGroupRepository(db: Queryable) {
         where o.name = ${organization} and g.is_default for no key update of g`),
 
     /**
-     * Bytes of configuration of the group's packs, and the maximum over its stacks of the total of all their groups. Each pack
-     * adds `packBytes`.
+     * Bytes of configuration of the group's packs, and the maximum total over all groups of one of its stacks. Each pack adds `packBytes`.
      */
     findConfigBytes: (id: string) =>
       db.any(sql.rows(ConfigBytesRow)`
@@ -187,7 +186,7 @@ export function createPolicyGroupRepository(db: Queryable) {
 
     delete: (id: string) => db.query(sql.nothing`/* policyGroups.delete */ delete from policy_groups where id = ${id}`),
 
-    /** The live stacks that were added to a group: all, or the ones that `facts` allow to read. */
+    /** The live stacks that were added to a group: all, or the stacks that `facts` allow to read. */
     listStacks: (id: string, facts: object | null) =>
       db.any(sql.rows(MemberRow)`
         /* policyGroups.listStacks */
@@ -196,7 +195,7 @@ export function createPolicyGroupRepository(db: Queryable) {
         where m.group_id = ${id} and s.deleted_at is null and ${readableBy(facts)}
         order by p.name, s.name`),
 
-    /** A page of them, after this one. */
+    /** A page of these stacks, after this stack. */
     listStackPage: (
       id: string,
       facts: object | null,

@@ -33,7 +33,7 @@ interface GroupName {
   readonly name: string;
 }
 
-/** A group with its stacks and packs. The default group lists no stacks: it has all that are in no other. */
+/** A group with its stacks and packs. The default group lists no stacks: it has all stacks that are in no other group. */
 export interface PolicyGroupView {
   readonly group: PolicyGroupRow;
   readonly stacks: Awaited<ReturnType<PolicyGroupRepository['listStacks']>>;
@@ -45,13 +45,13 @@ export type PolicyGroupSummary = Awaited<ReturnType<PolicyGroupRepository['list'
 /** The CLI reads all groups in one response. */
 const maxGroups = 500;
 
-/** A version of a pack, as it was enabled when the caller read the group. */
+/** A version of a pack that was enabled when the caller read the group. */
 export interface SeenPack {
   readonly pack: string;
   readonly tag: string | null;
 }
 
-/** Policy groups: which packs the updates of which stacks must run. */
+/** Policy groups: they determine which packs the updates of which stacks must run. */
 export class PolicyGroupService {
   readonly #context: ApiContext;
   readonly #groups: PolicyGroupRepository;
@@ -67,7 +67,7 @@ export class PolicyGroupService {
     return createPolicyGroupRepository(read).list(organization, facts);
   }
 
-  /** With the stacks that the caller may read; for callers who manage groups, with all. Throws NotFoundError. */
+  /** A group with the stacks that the caller may read; for callers who manage groups, with all. Throws NotFoundError. */
   async get(organization: string, caller: Caller, name: string): Promise<PolicyGroupView> {
     const group = await this.#groups.find(organization, name);
     if (!group) throw groupNotFound(organization, name);
@@ -115,10 +115,10 @@ export class PolicyGroupService {
   }
 
   /**
-   * Makes all changes of the requests, in their order, or none. Throws InvalidRequestError, NotFoundError, PayloadTooLargeError for more
-   * configuration than the updates of a stack may have, and ConflictError if a new name is taken, for too many stacks and for an
-   * unsupported change of the default group. `keepsConfig`: an added pack has the configuration that it has in the group. `seen`: the
-   * version of a pack that the caller has read; null: it was not enabled. Throws EditConflictError for another one.
+   * Makes all changes of the requests, in their order, or none. `keepsConfig`: an added pack keeps its configuration in the group. `seen`:
+   * the version of a pack that the caller has read; null: the pack was not enabled. Throws InvalidRequestError, NotFoundError,
+   * PayloadTooLargeError if the updates of a stack would have too much configuration, and EditConflictError if the version is not the seen
+   * one. Throws ConflictError if a new name is taken, for too many stacks, and for an unsupported change of the default group.
    */
   async update(
     { organization, name }: GroupName,
@@ -136,7 +136,7 @@ export class PolicyGroupService {
     await db.inTransaction(async (tx) => {
       await lockManagement(tx, organization, caller);
       const groups = createPolicyGroupRepository(tx);
-      // A stack may be in several groups, which together have a limit.
+      // A stack may be in several groups, which have a common limit.
       await groups.lockAll(organization);
       const group = await lockGroup(groups, organization, name);
       if (seen) await assertSeenPack(groups, group, seen);
@@ -170,7 +170,7 @@ async function assertSeenPack(groups: PolicyGroupRepository, { id }: PolicyGroup
   await assertSeen([seen.tag ?? ''], found?.versionTag ?? '', `the version of ${seen.pack} in this group`, () => null);
 }
 
-/** By name of a pack: its configuration in the group, as JSON text. */
+/** The configuration of each pack in the group, by the name of the pack, as JSON text. */
 async function listConfigs(groups: PolicyGroupRepository, group: PolicyGroupRow | null): Promise<PackConfigs> {
   const packs = group === null ? [] : await groups.listPacks(group.id);
   return new Map(packs.map((pack) => [pack.name, pack.config]));
@@ -183,7 +183,7 @@ async function changePacks(
   requests: readonly UpdatePolicyGroupRequest[],
   versionOf: (pack: PackReference) => EnabledPack,
 ): Promise<void> {
-  // Each request of a batch may replace the packs: what it enables is written once, and what is already cleared is not cleared again.
+  // Each request of a batch may replace the packs, so enabled packs are written once, and cleared packs are not cleared again.
   const enabled = new Map<string, EnabledPack>();
   let isCleared = false;
   const write = async (): Promise<void> => {

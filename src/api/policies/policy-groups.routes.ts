@@ -14,7 +14,6 @@ import {
 } from './policies.schemas.ts';
 import type { PolicyGroupService } from './policy-group-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly policyGroups: PolicyGroupService;
 }
@@ -24,7 +23,7 @@ const read = { access: { kind: 'organization', permission: 'read' }, rate: 'repe
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 const groupPath = `${policyGroupsPath}/:group`;
 
-/** Policy groups of an organization: which policy packs the updates of which stacks must run. */
+/** Policy groups of an organization: they determine which packs the updates of which stacks must run. */
 export function registerPolicyGroupRoutes(app: RouteScope, services: Services): void {
   listGroups(app, services);
   createGroup(app, services);

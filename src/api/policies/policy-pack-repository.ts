@@ -13,7 +13,7 @@ const VersionRow = Type.Object({
   /** JSON text. */
   description: Type.String(),
   begunBy: Nullable(Type.String()),
-  /** Whether it was begun so long ago that its archive can no longer arrive. */
+  /** Whether the version was begun so long ago that its archive can no longer arrive. */
   isAbandoned: Type.Boolean(),
   begunAt: Timestamp,
   isUploaded: Type.Boolean(),
@@ -29,7 +29,7 @@ const ListedRow = Type.Object({
 });
 const PagedRow = Type.Object({
   name: Type.String(),
-  /** Of the newest version. */
+  /** The display name of the newest version. */
   displayName: Type.String(),
   versionCount: Type.Integer(),
   /** JSON text: number, tag and time of the newest `maxListedVersions`, the newest first. */
@@ -72,7 +72,7 @@ export interface NewPolicyVersion {
   readonly versionTag: string;
   readonly displayName: string;
   readonly description: string;
-  /** Null: with a token that belongs to no user. */
+  /** Null: the token belongs to no user. */
   readonly begunBy: string | null;
 }
 
@@ -104,14 +104,14 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         from policy_packs p join organizations o on o.id = p.organization_id
         where o.name = ${organization} and p.name = ${name} for no key update of p`),
 
-    /** The same for several packs, as far as they exist. */
+    /** Locks several packs; missing ones are ignored. */
     lockAll: (organization: string, names: readonly string[]) =>
       db.query(sql.nothing`
         /* policyPacks.lockAll */
         select 1 from policy_packs p join organizations o on o.id = p.organization_id
         where o.name = ${organization} and p.name = any(${sql.array(names, 'text')}) order by p.name for no key update of p`),
 
-    /** The next number of a locked pack that is no tag of a version. */
+    /** The next number of a locked pack that is not the tag of a version. */
     nextUntagged: async ({
       id,
       lastVersion,
@@ -137,7 +137,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
           ${version.begunBy}::uuid
         from numbered returning id, begun_at as "begunAt"`),
 
-    /** The version with this tag, or else with this number; null if there is none. Also those that are not published. */
+    /** The version with this tag, otherwise the version with this number; null if there is none. Includes unpublished versions. */
     findVersion: (organization: string, pack: string, tag: string) =>
       db.maybeOne(sql.rows(VersionRow)`
         /* policyPacks.findVersion */
@@ -146,7 +146,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         where o.name = ${organization} and p.name = ${pack} and (v.version_tag = ${tag} or v.version::text = ${tag})
         order by (v.version_tag = ${tag}) desc limit 1`),
 
-    /** The versions that references name, as `findVersion` and, without a tag, `findNewest` find them. */
+    /** The versions that references name: found like `findVersion` and, without a tag, like `findNewest`. */
     findReferences: (
       organization: string,
       references: readonly { readonly name: string; readonly tag: string | null }[],
@@ -203,7 +203,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         where o.name = ${organization} and v.published_at is not null and v.removed_at is null
         order by p.name, v.version`),
 
-    /** A page of the packs with a version that clients can use, after the one with this name; with the groups in which they are enabled. */
+    /** A page of the packs with a version that clients can use, after the pack with this name, and the groups in which they are enabled. */
     listPage: (organization: string, after: string | null, limit: number) =>
       db.any(sql.rows(PagedRow)`
         /* policyPacks.listPage */
@@ -247,7 +247,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
       db.query(sql.nothing`
         /* policyPacks.deleteUnpublished */ delete from policy_pack_versions where id = ${id} and published_at is null`),
 
-    /** Removes published versions of a locked pack, one or all, and their archives. Returns how many there were. */
+    /** Removes published versions of a locked pack, one or all, and their archives. Returns the number of removed versions. */
     remove: async (packId: string, versionId: string | null): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* policyPacks.remove */
@@ -267,7 +267,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
       return rows.map(({ name }) => name);
     },
 
-    /** The packs that updates of a stack must run: of its groups, or of the default group if it is in none. */
+    /** The packs that updates of a stack must run: the packs of its groups, or of the default group if the stack is in none. */
     listRequired: (ref: { readonly organization: string; readonly project: string; readonly stack: string }) =>
       db.any(sql.prepared('policy_packs_list_required', RequiredRow)`
         /* policyPacks.listRequired */

@@ -21,7 +21,7 @@ export interface ListedPack {
   readonly versionTags: string[];
 }
 
-/** A version of a pack, by its tag or else its number. */
+/** A version of a pack, by its tag, otherwise by its number. */
 interface PackVersion {
   readonly organization: string;
   readonly name: string;
@@ -29,15 +29,15 @@ interface PackVersion {
 }
 
 /**
- * Uploads of this process: each keeps 1 MiB and compresses. A few of an organization, whose senders may be slow. Many may wait: the CLI does not
- * repeat an upload, whose tag is then used up.
+ * Limits on uploads of this process: each keeps 1 MiB and compresses. Only a few run for an organization, because senders may be slow. Many
+ * may wait: the CLI does not repeat a refused upload, and its tag is then used up.
  */
 const uploads: SemaphoreLimits = {
   ...{ atOnce: 32, atOncePerCaller: 4 },
   ...{ waiting: 200, waitingPerCaller: 100, waitMs: 120_000 },
 };
 
-/** Publishes, lists and removes policy packs, and says which ones a stack requires. */
+/** Publishes, lists and removes policy packs, and finds the packs that a stack requires. */
 export class PolicyPackService {
   readonly #context: ApiContext;
   readonly #packs: PolicyPackRepository;
@@ -98,18 +98,18 @@ export class PolicyPackService {
     return { version: begun.version, uploadUrl: await this.#urls.create('upload', begun.id, begun.begunAt) };
   }
 
-  /** Throws ForbiddenError unless this is an address for the upload of this version's archive. */
+  /** Throws ForbiddenError unless the address is for the upload of this version's archive. */
   async admitUpload(versionId: string, address: AddressQuery): Promise<void> {
     await this.#urls.check('upload', versionId, address);
   }
 
-  /** Throws ForbiddenError unless this is an address for the download of this version's archive. */
+  /** Throws ForbiddenError unless the address is for the download of this version's archive. */
   async admitDownload(versionId: string, address: AddressQuery): Promise<void> {
     await this.#urls.check('download', versionId, address);
   }
 
   /**
-   * Stores the archive of a version that was begun, once there is a slot. `gone`: aborted when the client is. Throws like
+   * Stores the archive of a version that was begun, once there is a slot. `gone`: aborted when the client is gone. Throws the errors of
    * PolicyArchives.receive and FairSemaphore.take, NotFoundError and ForbiddenError.
    */
   async receive(versionId: string, body: AsyncIterable<Buffer>, gone: AbortSignal | null = null): Promise<void> {
@@ -120,14 +120,14 @@ export class PolicyPackService {
       if (!version) throw noLongerBegun();
       if (version.isPublished) throw new ConflictError('This version of the policy pack is already published');
       if (version.isAbandoned) throw addressExpired();
-      // Many may have been begun before one of them had its archive.
+      // Many versions may have been begun before one of them had its archive.
       await this.#context.quotas.assertMayKeepMore(organization.name);
       await this.#context.policyArchives.receive(versionId, body);
     });
   }
 
   /**
-   * Opens an archive under an address that was admitted. `gone`: aborted when the client is. Throws like PolicyArchives.open and
+   * Opens an archive at an admitted address. `gone`: aborted when the client is gone. Throws the errors of PolicyArchives.open and
    * FairSemaphore.take, and ForbiddenError.
    */
   async open(versionId: string, { expires }: AddressQuery, gone: AbortSignal | null = null) {
@@ -140,8 +140,8 @@ export class PolicyPackService {
   }
 
   /**
-   * Publishes a version whose archive has arrived. Repeating it does nothing. Throws NotFoundError, and ConflictError without an
-   * archive: the CLI does not look at the response to its upload.
+   * Publishes a version whose archive has arrived. Repeating it changes nothing. Throws NotFoundError, and ConflictError without an
+   * archive: the CLI ignores the response to its upload.
    */
   async publish({ organization, name, tag }: PackVersion, caller: Caller, audit: AuditTrail): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
@@ -206,7 +206,7 @@ export class PolicyPackService {
 
   /**
    * Removes one version of a pack, or all (null), with their archives. Their tags cannot be used again. Throws NotFoundError, and
-   * ConflictError if a policy group uses one.
+   * ConflictError if a policy group uses a version.
    */
   async remove(
     { organization, name, tag }: Omit<PackVersion, 'tag'> & { readonly tag: string | null },

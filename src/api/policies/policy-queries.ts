@@ -13,7 +13,7 @@ export class PolicyQueries {
     this.#db = db;
   }
 
-  /** Packs by name, with their newest versions and their groups, and the name to continue after. */
+  /** Packs by name, with their newest versions and their groups, and the name after which the next page starts. */
   async listPacks(organization: string, after: string | null, limit: number) {
     const rows = await packRepository(this.#db).listPage(organization, after, limit + 1);
     const page = rows.slice(0, limit);
@@ -28,7 +28,7 @@ export class PolicyQueries {
     return { items, next: rows.length > limit ? (page.at(-1)?.name ?? null) : null };
   }
 
-  /** Groups by name, the default group first, and the one to continue after. */
+  /** Groups by name, the default group first, and the group after which the next page starts. */
   async listGroups(
     caller: Caller,
     organization: string,
@@ -55,7 +55,7 @@ export class PolicyQueries {
     };
   }
 
-  /** Stacks of a group that the caller may read, by name; for callers who manage groups, all. Throws NotFoundError. */
+  /** Stacks of a group that the caller may read, by name; all stacks for callers who manage groups. Throws NotFoundError. */
   async listStacks(
     caller: Caller,
     { name, organization }: { readonly organization: string; readonly name: string },

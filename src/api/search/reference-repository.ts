@@ -22,7 +22,7 @@ export function createReferenceRepository(db: Queryable) {
       ? sql.fragment`true`
       : sql.fragment`effective_permissions(${organization.facts}::jsonb, ${organization.id}::uuid, l.project_name, l.stack_name) & 1 = 1`;
   return {
-    /** References of the readable stacks of an organization, sorted by name; of at most `stacks` that refer to any. */
+    /** References of the readable stacks of an organization, sorted by name, for at most `stacks` stacks with references. */
     listOfOrganization: (
       organization: SearchedOrganization,
       { limit, stacks }: { readonly limit: number; readonly stacks: number },

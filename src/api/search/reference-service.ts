@@ -12,13 +12,13 @@ const maxReferences = 2_000;
 
 /** A stack in a graph of references. */
 export interface ReferenceNode extends StackRef {
-  /** Whether the caller may read it; false as well if there is no such stack. */
+  /** Whether the caller may read the stack; false if it does not exist, too. */
   readonly isReadable: boolean;
 }
 
 /**
- * Stack references in the newest states of stacks. Stacks that the caller may not read are only named
- * if a state that the caller may read names them.
+ * Stack references in the newest states of stacks. A stack that the caller may not read is named only if a state that the caller may read
+ * names it.
  */
 export class ReferenceService {
   readonly #context: ApiContext;

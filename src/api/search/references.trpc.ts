@@ -7,9 +7,9 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-/** References of stacks to the outputs of others. */
+/** References of stacks to the outputs of other stacks. */
 export const referencesRouter = router({
-  /** Of all stacks of an organization: at most 500 stacks. */
+  /** References of all stacks of an organization: at most 500 stacks. */
   graph: organizationProcedure('read').query(({ ctx: { caller, services }, input: { organization } }) =>
     services.references.graph(caller, organization),
   ),

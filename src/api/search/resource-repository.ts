@@ -14,7 +14,7 @@ const IndexedRow = Type.Object({
   /** Changes are known for versions up to this one; a version that has not ended has none yet. */
   knownTo: Nullable(Type.Integer()),
   headVersion: Type.Integer(),
-  /** That of the newest state: the version of an update that runs, or `headVersion`. */
+  /** The version of the newest state: the version of a running update, or `headVersion`. */
   newestVersion: Type.Integer(),
 });
 export type IndexedStack = Row<typeof IndexedRow>;
@@ -26,18 +26,18 @@ const ResourceRow = Type.Object({
   type: Type.String(),
   name: Type.String(),
   parent: Text,
-  /** The type of its provider. */
+  /** The type of the resource's provider. */
   provider: Text,
   providerVersion: Text,
   protect: Type.Boolean(),
   isCustom: Type.Boolean(),
   isExternal: Type.Boolean(),
-  /** Replaced, and pending deletion. */
+  /** Whether the resource was replaced, and is pending deletion. */
   isDeleted: Type.Boolean(),
   dependencies: Type.Integer(),
-  /** At most `maxChildren` are counted. */
+  /** Counted up to `maxChildren`. */
   children: Type.Integer(),
-  /** The last version that changed it; null if unknown. */
+  /** The last version that changed the resource; null if unknown. */
   changedIn: Nullable(Type.Integer()),
 });
 export type IndexedResource = Row<typeof ResourceRow>;
@@ -65,10 +65,10 @@ const AuthorRow = Type.Object({
   branch: Text,
   ciUrl: Text,
 });
-/** A resource has up to 2,000: a page of rows alone could have millions. */
+/** A resource has up to 2,000 dependencies: a page of rows alone could have millions. */
 const maxPageDependencies = 20_000;
 
-/** Who made a version. */
+/** The author of a version. */
 export type VersionAuthorRow = Row<typeof AuthorRow>;
 
 const HistoryRow = Type.Object({
@@ -94,7 +94,7 @@ const VersionRow = Type.Object({
   replaced: Nullable(Type.Integer()),
   deleted: Nullable(Type.Integer()),
   isStateDeleted: Type.Boolean(),
-  /** Who pinned it. */
+  /** The user who pinned the version. */
   pinnedBy: Text,
 });
 export type VersionRow = Row<typeof VersionRow>;
@@ -105,19 +105,19 @@ export interface ResourcePosition {
   readonly key: string;
 }
 
-/** Filters of a list of resources; all given ones must match. */
+/** Filters of a list of resources; a resource must match all of them. */
 export interface ResourceFilter {
   /** Part of name, type or URN, in lower case. */
   readonly text: string | null;
   readonly type: string | null;
-  /** `parent`: key of the parent, or null for those without one. */
+  /** `parent`: key of the parent, or null for resources without a parent. */
   readonly within: { readonly parent: string | null } | null;
 }
 
 const maxMessageChars = 300;
 /**
- * With a limit, and a range in the order of the index of parents, each count is a search in that index, also where nearly all resources of a
- * stack have the same parent: for `=` Postgres would scan another index, expecting to find children soon.
+ * With a limit, and a range in the order of the index of parents, each count is a search in that index, even if nearly all resources of a
+ * stack have the same parent. For `=`, Postgres would scan another index, expecting to find children soon.
  */
 const maxChildren = 100;
 
@@ -140,7 +140,7 @@ export function createResourceRepository(db: Queryable) {
   const always = sql.fragment`true`;
 
   return {
-    /** Null: there is no such stack. */
+    /** Null: the stack does not exist. */
     find: (ref: StackRef) =>
       db.maybeOne(sql.rows(IndexedRow)`
         /* resources.find */
@@ -174,7 +174,7 @@ export function createResourceRepository(db: Queryable) {
         select ${columns} from stack_resources r ${joins}
         where r.stack_id = ${stackId} and r.key = any (${sql.array([...keys], 'text')}) order by r.place, r.key`),
 
-    /** URNs of resources that depend on this one. */
+    /** URNs of resources that depend on this resource. */
     listDependents: async (stackId: string, key: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(UrnRow)`
         /* resources.listDependents */
@@ -182,7 +182,10 @@ export function createResourceRepository(db: Queryable) {
       return rows.map(({ urn }) => urn);
     },
 
-    /** Dependencies of resources, in the order of lists: of at most `limit` of them, and about `maxPageDependencies`. Empty after the last. */
+    /**
+     * Dependencies of at most `limit` resources in the order of lists, and about `maxPageDependencies` in total. Empty after the last
+     * resource.
+     */
     listEdges: async (
       stackId: string,
       after: ResourcePosition | null,
@@ -201,7 +204,7 @@ export function createResourceRepository(db: Queryable) {
       return rows.map((row) => ({ ...row, dependencies: JSON.parse(row.dependencies) as string[] }));
     },
 
-    /** Null: the stack has no such version. */
+    /** Null: the stack does not have the version. */
     findVersionAuthor: (stackId: string, version: number) =>
       db.maybeOne(sql.rows(AuthorRow)`
         /* resources.findVersionAuthor */

@@ -4,13 +4,13 @@ export interface SearchBounds {
   readonly ms: number;
   /** Maximum number of scanned resources. */
   readonly resources: number;
-  /** The same when they are counted: a count costs the same in every larger fleet. */
+  /** The limit on resources for counts: a count costs the same in every larger fleet. */
   readonly counted: number;
 }
 
 export const defaultBounds: SearchBounds = { ms: 1_500, resources: 5_000_000, counted: 100_000 };
 
-/** A stack costs as much as these resources. */
+/** A stack costs as much as this many resources. */
 const stackCost = 10;
 
 /** The remaining budget of a search. */

@@ -7,7 +7,7 @@ const position = [Name, Name, Name, At, At] as const;
 const CursorFields = Type.Tuple([...position]);
 const CountedFields = Type.Tuple([...position, Type.Integer({ minimum: 0 }), Type.Boolean()]);
 
-/** How many resources a search has found; `isCut`: or more. */
+/** The number of resources that a search has found; `isCut`: there may be more. */
 export interface SearchTotal {
   readonly total: number;
   readonly isCut: boolean;
@@ -24,7 +24,7 @@ export function decodeSearchCursor(cursor: string | null | undefined): SearchCur
   return read === null ? null : positionOf(read);
 }
 
-/** The same with the total, which is counted once, for the first page. */
+/** The position with the total, which is counted only once, for the first page. */
 export function encodeCountedCursor(at: SearchCursor, { isCut, total }: SearchTotal): string {
   return encodeCursor([...fieldsOf(at), total, isCut]);
 }

@@ -4,12 +4,12 @@ import type { StackTerm } from './search-terms.ts';
 import { type WalkedStack, walkStacks } from './stack-walk.ts';
 
 const maxGroups = 100;
-/** Counts are cheaper than lists. */
+/** The limit is higher than for lists, because counts are cheaper. */
 const firstResources = 50_000;
 
 export interface SearchGroup {
   readonly name: string;
-  /** Of a provider. */
+  /** The version of a provider. */
   readonly version: string | null;
   readonly resources: number;
   readonly stacks: number;
@@ -20,12 +20,12 @@ export interface SearchCounts {
   readonly groups: readonly SearchGroup[];
   /** The number of further groups. */
   readonly otherGroups: number;
-  /** Counts are too low: the search was cut short. */
+  /** Whether the counts are too low, because the search was cut short. */
   readonly isCut: boolean;
   readonly isTrimmed: boolean;
 }
 
-/** Adds up what `countBatch` counts in each batch of stacks: the largest groups. */
+/** Adds up the counts that `countBatch` returns for each batch of stacks; returns the largest groups. */
 export async function countGroups(
   rows: SearchRepository,
   organizations: readonly SearchedOrganization[],

@@ -6,7 +6,7 @@ import { isInRange } from './version-range.ts';
 
 /** A condition that matches more resources does not narrow down the stacks. */
 const maxProbed = 5_000;
-/** Nor does one whose matches Postgres does not find within this time, in ms. */
+/** The same applies if Postgres does not find the matches within this time, in ms. */
 const probeMs = 1_000;
 /** Words in more resources are not probed: their index lists all matches before it returns the first. */
 const maxListed = 100_000;
@@ -36,7 +36,7 @@ export async function planSearch(rows: SearchRepository, terms: readonly Term[])
   for (const term of resourceTerms) {
     if (!isProbed(term) || (within !== null && within.length <= fewStacks)) continue;
     const { condition } = term;
-    // Postgres reads all that the index has of a word, in all organizations.
+    // For a word, Postgres reads all matches in its index, of all organizations.
     if (condition.kind === 'words' && (isSlow || (await rows.estimate(condition.words)) > maxListed)) continue;
     const found = await rows.probe(condition, { limit: maxProbed, ms: probeMs });
     isSlow ||= found === 'slow';
@@ -58,7 +58,7 @@ function isProbed({ condition, isNegated }: ResourceTerm): boolean {
   return (field === 'type' || field === 'name') && !pattern.startsWith('*');
 }
 
-/** The stacks whose providers match the provider terms, with the versions in the ranges of the terms. */
+/** The stacks whose providers match the provider terms, and the versions in the ranges of the terms. */
 export async function narrow(
   rows: SearchRepository,
   stacks: readonly WalkedStack[],

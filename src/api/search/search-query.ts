@@ -7,13 +7,13 @@ export type FlagField = 'protect' | 'custom' | 'external' | 'deleted';
 
 /** The condition of a term on a resource or on its stack. */
 export type Condition =
-  /** Words or beginnings of words in type and name. All but the last one are whole. */
+  /** Words or beginnings of words in type and name. All but the last are whole words. */
   | { readonly kind: 'words'; readonly words: readonly string[] }
   | { readonly kind: 'text'; readonly field: ResourceField; readonly pattern: string }
   | { readonly kind: 'flag'; readonly field: FlagField; readonly value: boolean }
-  /** Of the provider; null: any known version. */
+  /** The version of the provider; null: any known version. */
   | { readonly kind: 'version'; readonly range: VersionRange | null }
-  /** The last change is at least this old, or not older. */
+  /** The last change is at least this old, or younger. */
   | { readonly kind: 'changed'; readonly isOlder: boolean; readonly seconds: number }
   /** Missing parts match anything. */
   | { readonly kind: 'stack'; readonly organization: string; readonly project: string; readonly stack: string }
@@ -45,13 +45,11 @@ const fieldNames = [
 /** Optional minus, optional field, and a value that may be quoted. */
 const termPattern = /\s*(?:(-?)(?:([A-Za-z][\w.]*):)?(?:"((?:[^"\\]|\\.)*)"|([^\s"]*)))/y;
 
-/** What separates words, as the index has them: everything in ASCII but letters and digits. */
+/** Characters that separate words, as in the index: all ASCII characters except letters and digits. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the same characters as in the database.
 const separators = /[\x01-\x2f\x3a-\x60\x7b-\x7f]+/;
 
-/**
- * Reads a query: terms that must all hold, such as `type:aws:rds/* -protect:true version:<6 orders`. Throws SearchQueryError.
- */
+/** Reads a query: terms that must all match, for example `type:aws:rds/* -protect:true version:<6 orders`. Throws SearchQueryError. */
 export function parseSearchQuery(text: string): Term[] {
   if (text.length > maxChars)
     throw new SearchQueryError(`it has more than ${maxChars} characters`, maxChars, text.length);
@@ -158,7 +156,7 @@ export interface AgeLimit {
   readonly seconds: number;
 }
 
-/** `<7d` and `7d`: within the last seven days. Returns the error otherwise. */
+/** `<7d` and `7d`: within the last seven days. Returns the error text if it is invalid. */
 export function parseAge(value: string): AgeLimit | string {
   const [, operator = '', count = '', unit = ''] = /^(<=?|>=?|)(\d{1,6})([mhdwy])$/.exec(value) ?? [];
   if (count === '') return 'must be an age in minutes, hours, days, weeks or years, such as <7d or >1y';

@@ -22,7 +22,7 @@ const StackRow = Type.Object({
 export type SearchedStack = Row<typeof StackRow>;
 
 const FoundRow = Type.Object({
-  /** Position of its stack among the searched ones, from 1. */
+  /** Position of the stack among the searched stacks, from 1. */
   at: Type.Integer(),
   key: Type.String(),
   place: Type.String(),
@@ -30,7 +30,7 @@ const FoundRow = Type.Object({
   type: Type.String(),
   name: Type.String(),
   parent: Text,
-  /** URN and type of its provider. */
+  /** URN and type of the resource's provider. */
   providerUrn: Text,
   provider: Text,
   providerVersion: Text,
@@ -38,7 +38,7 @@ const FoundRow = Type.Object({
   isCustom: Type.Boolean(),
   isExternal: Type.Boolean(),
   isDeleted: Type.Boolean(),
-  /** The last version that changed it, and its end; null if unknown. */
+  /** The last version that changed the resource, and its end; null if unknown. */
   changedIn: Nullable(Type.Integer()),
   changedAt: Nullable(Timestamp),
 });
@@ -53,7 +53,7 @@ const EstimateRow = Type.Object({
 });
 const HiddenRow = Type.Object({ isTrimmed: Type.Boolean() });
 
-/** An organization and the facts that decide which of its stacks are found, as JSON; null: all are. */
+/** An organization and the facts that decide which of its stacks are found, as JSON; null: all stacks. */
 export interface SearchedOrganization {
   readonly id: string;
   readonly name: string;
@@ -63,12 +63,12 @@ export interface SearchedOrganization {
 export type GroupField = 'type' | 'stack' | 'provider';
 
 const checkedStacks = 1_000;
-/** As the index of providers has it. */
+/** The condition of the index of providers. */
 const isProvider = (alias: ReturnType<typeof sql.fragment>) => sql.fragment`${alias}.type like 'pulumi:providers:%'`;
 
 export type SearchRepository = ReturnType<typeof createSearchRepository>;
 
-/** Searches the index of states. A transaction: see `begin`. */
+/** Searches the index of states within a transaction: see `begin`. */
 export function createSearchRepository(tx: Queryable) {
   return {
     /** Limits each statement of the transaction, and makes Postgres use indexes only: it cannot estimate the selectivity of texts. */
@@ -79,7 +79,7 @@ export function createSearchRepository(tx: Queryable) {
           set_config('jit', 'off', true)`);
     },
 
-    /** About how many resources have these whole words, by the statistics of Postgres, which reads none. */
+    /** The estimated number of resources that have these whole words, from the statistics of Postgres alone. */
     estimate: async (words: readonly string[]): Promise<number> => {
       const query = words.map((word) => `'${word}'`).join(' & ');
       const row = await tx.one(sql.rows(EstimateRow)`
@@ -90,7 +90,7 @@ export function createSearchRepository(tx: Queryable) {
 
     /**
      * Stacks with a resource that matches the condition, regardless of permissions and organizations. `many`: more than `limit` resources
-     * match. `slow`: it would take longer than `ms`.
+     * match. `slow`: the probe would take longer than `ms`.
      */
     probe: async (
       condition: ResourceCondition,
@@ -124,7 +124,7 @@ export function createSearchRepository(tx: Queryable) {
     }: {
       readonly organization: SearchedOrganization;
       readonly terms: readonly StackTerm[];
-      /** Only these; null: all. */
+      /** Only these stacks; null: all. */
       readonly within: readonly string[] | null;
       /** `isFrom`: including that stack. */
       readonly after: { readonly project: string; readonly stack: string; readonly isFrom: boolean } | null;
@@ -155,7 +155,10 @@ export function createSearchRepository(tx: Queryable) {
           }
         order by l.project_name, l.stack_name limit ${limit}`),
 
-    /** Whether stacks of the organization may be hidden from the caller. Independent of the query, whose matches it would reveal. */
+    /**
+     * Whether stacks of the organization may be hidden from the caller. Independent of the query, because it would otherwise reveal hidden
+     * matches.
+     */
     isTrimmed: async ({ facts, id }: SearchedOrganization): Promise<boolean> => {
       if (facts === null) return false;
       const row = await tx.one(sql.rows(HiddenRow)`
@@ -207,7 +210,7 @@ export function createSearchRepository(tx: Queryable) {
         ) changed on true
         order by f.at, f.place, f.key`),
 
-    /** How many resources of these stacks there are, by the given field. `stack`: by its id. */
+    /** The number of resources of these stacks, by the given field. `stack`: by its id. */
     count: (stackIds: readonly string[], terms: readonly ResourceTerm[], by: GroupField) =>
       tx.any(sql.rows(CountRow)`
         /* search.count */
@@ -226,7 +229,7 @@ export function createSearchRepository(tx: Queryable) {
         where r.stack_id = any (${ids(stackIds)}) and ${all(terms.map(resourceSql))}
         group by 1, 2`),
 
-    /** Versions of providers in these stacks: in how many stacks, and of how many resources. */
+    /** Versions of providers in these stacks, with the numbers of stacks and of resources. */
     countProviders: (stackIds: readonly string[]) =>
       tx.any(sql.rows(CountRow)`
         /* search.countProviders */

@@ -21,13 +21,13 @@ import {
 import { type WalkedStack, walkStacks } from './stack-walk.ts';
 import { compareVersionTexts } from './version-range.ts';
 
-/** A single statement that takes longer fails, in ms. */
+/** A statement that takes longer fails, in ms. */
 const statementMs = 5_000;
-/** Concurrent searches of one process: other calls also need connections to Postgres. */
+/** Maximum number of concurrent searches in one process: other calls also need connections to Postgres. */
 const atOnce = 3;
 const firstResources = 5_000;
 
-/** A position in the results; without `place` and `key`: after a stack. */
+/** A position in the results; without `place` and `key`, after a whole stack. */
 export interface SearchCursor extends StackRef {
   readonly place: string | null;
   readonly key: string | null;
@@ -35,11 +35,11 @@ export interface SearchCursor extends StackRef {
 
 export interface SearchPage {
   readonly items: readonly FoundItem[];
-  /** Where to continue; null at the end. */
+  /** The position of the next page; null at the end. */
   readonly next: SearchCursor | null;
-  /** The search was cut short: there may be more before `next` is null, though the page is not full. */
+  /** Whether the search was cut short: if `next` is not null, there may be more results, though the page is not full. */
   readonly isCut: boolean;
-  /** There may be stacks that the caller may not read. */
+  /** Whether there may be stacks that the caller may not read. */
   readonly isTrimmed: boolean;
 }
 
@@ -116,7 +116,7 @@ export class SearchService {
     });
   }
 
-  /** How many resources there are, by a field; the largest groups. Throws SearchQueryError, NotFoundError. */
+  /** The number of matching resources by a field: the largest groups. Throws SearchQueryError, NotFoundError. */
   async count(
     caller: Caller,
     query: { readonly text: string; readonly organization: string | null; readonly by: SearchGroupField },
@@ -149,7 +149,7 @@ export class SearchService {
     });
   }
 
-  /** Versions of providers: in how many stacks, and of how many resources. The newest of each first. Throws NotFoundError. */
+  /** Versions of providers, with the numbers of stacks and of resources; the newest of each provider first. Throws NotFoundError. */
   async providers(
     caller: Caller,
     organization: string | null,

@@ -16,12 +16,12 @@ export type ResourceTerm = Pick<Term, 'isNegated'> & {
   readonly versions?: readonly string[];
 };
 
-/** Beginnings of texts that are in indexes, in characters. */
+/** Indexes contain this many characters of a text's beginning. */
 const indexedChars = 200;
 const providerPrefix = 'pulumi:providers:';
 const no = sql.fragment`false`;
 
-/** All of the conditions. */
+/** The conjunction of the conditions. */
 export function all(conditions: readonly ReturnType<typeof sql.fragment>[]) {
   return conditions.length === 0 ? sql.fragment`true` : sql.join([...conditions], sql.fragment` and `);
 }
@@ -44,7 +44,7 @@ function stackHoldsSql(condition: StackCondition, organization: string) {
           and ${value === null ? sql.fragment`true` : matches(sql.fragment`g.tag_value`, value)})`;
     }
     case 'changed':
-      // The stack was changed when the update that has changed a resource ended, or later; within a minute by its clock.
+      // A stack's last change is the end of the update that changed a resource, or later, within a minute by its clock.
       return sql.fragment`exists (
         select 1 from stack_changes h
         where h.stack_id = l.stack_id and h.changed_at >= clock_timestamp() - make_interval(secs => ${condition.seconds + 60}))`;
@@ -72,7 +72,7 @@ function holdsSql({ condition, versions = [] }: Omit<ResourceTerm, 'isNegated'>)
       const query = condition.words
         .map((word, at) => `'${word}'${at === condition.words.length - 1 ? ':*' : ''}`)
         .join(' & ');
-      // Cheap, and true wherever the words match.
+      // A cheap condition that holds wherever the words match.
       const parts = condition.words.map(
         (word) => sql.fragment`strpos(lower((r.type || ' ' || r.name) collate "C"), ${word}) > 0`,
       );
@@ -110,7 +110,7 @@ function textSql({ field, pattern }: Extract<Condition, { kind: 'text' }>) {
     case 'name':
       return matchesIndexed(sql.fragment`r.name`, pattern);
     case 'urn':
-      // Its name is in an index.
+      // The name of the parent is in an index.
       return pattern.includes('*') || !pattern.includes('::')
         ? matches(sql.fragment`r.urn`, pattern)
         : sql.fragment`r.urn = ${pattern} and ${matchesIndexed(sql.fragment`r.name`, pattern.slice(pattern.lastIndexOf('::') + 2))}`;
@@ -144,14 +144,14 @@ function changedSql({ isOlder, seconds }: Extract<Condition, { kind: 'changed' }
     where i.stack_id = r.stack_id)) < ${limit}`;
 }
 
-/** Whether a text has a pattern, in which `*` stands for any characters. */
+/** Whether a text matches a pattern, in which `*` stands for any characters. */
 function matches(text: ReturnType<typeof sql.fragment>, pattern: string) {
   return pattern.includes('*')
     ? sql.fragment`${text} like ${likePattern(pattern)}`
     : sql.fragment`${text} = ${pattern}`;
 }
 
-/** The same of a text whose beginning is in an index. */
+/** Like `matches`, for a text whose beginning is in an index. */
 function matchesIndexed(text: ReturnType<typeof sql.fragment>, pattern: string) {
   const star = pattern.indexOf('*');
   const begin = [...(star < 0 ? pattern : pattern.slice(0, star))].slice(0, indexedChars).join('');

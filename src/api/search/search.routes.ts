@@ -13,7 +13,6 @@ import { ResourceSearchQuery, ResourceSearchResponse, ResourceSearchV2Response }
 import { decodeCountedCursor, encodeCountedCursor, type SearchTotal } from './search-cursor.ts';
 import type { FromIndex, SearchPage, SearchService } from './search-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly search: SearchService;
 }
@@ -22,7 +21,7 @@ const path = '/api/orgs/:organization/search/resources';
 const config = {
   access: { kind: 'organization', permission: 'read' },
   rate: 'held',
-  // Queries and cursors may be long.
+  // 431: queries and cursors may be too long.
   described: { errorStatuses: [431] },
 } as const;
 const common = {
@@ -35,7 +34,7 @@ const common = {
 };
 const defaultSize = 25;
 const maxSize = 200;
-/** The CLI prints that the index is this much behind. */
+/** The CLI prints a warning if the index lags by more than this. */
 const warnedLagSeconds = 60;
 
 /** Search over all stacks, as `pulumi org search` and `pulumi insights resource search` call it. */
@@ -49,7 +48,7 @@ export function registerSearchRoutes(app: RouteScope, services: Services): void 
         ...envelope,
         resources: items.map((item) => ({
           ...resourceView(item),
-          // `pulumi org search` prints it without checking that it exists (cmd/pulumi/org/org_search.go).
+          // `pulumi org search` prints the value without checking that it exists (cmd/pulumi/org/org_search.go).
           modified: item.changedAt ?? '',
           'parent.urn': item.parent,
           'provider.urn': item.providerUrn,
@@ -110,7 +109,7 @@ async function search(
   if (warnings.length > 0) void reply.header(warningHeader, asHeader(warnings.join('. ')));
   const pageOf = (at: string) => new URLSearchParams({ query: text, size: String(size), cursor: at });
   const cursorTo = found.next && encodeCountedCursor(found.next, counted);
-  // Its --all ends at an empty page, as if nothing followed, and it prints no warning.
+  // The `--all` of `pulumi api` ends at an empty page, as if nothing followed, and prints no warning.
   if (cursorTo && found.items.length === 0 && isCliCommand('api', headers))
     throw new InvalidRequestError(`The search took too long: continue with cursor=${cursorTo}`);
   const next = cursorTo && `/api/orgs/${organization}/search/${collection}?${pageOf(cursorTo)}`;
@@ -134,7 +133,9 @@ function assertSupported({
   if (properties) throw new InvalidRequestError('The index has no values of properties: omit properties');
 }
 
-/** What the CLI prints: it does not know the members of the response for it. `atLeast`: a total that is too low. */
+/**
+ * Warnings for the CLI to print, because it does not know the corresponding members of the response. `atLeast`: a total that is too low.
+ */
 function warningsOf({ behind, isCut }: SearchPage & FromIndex, atLeast: number | undefined): readonly string[] {
   const warnings: string[] = [];
   if (isCut)

@@ -68,7 +68,7 @@ export const ResourceSearchResponse = component(
   }),
 );
 
-/** apitype.InsightsResourceSearchResponse, likewise. */
+/** apitype.InsightsResourceSearchResponse, also with more members than the CLI reads. */
 export const ResourceSearchV2Response = component(
   'ResourceSearchV2Response',
   Type.Object({

@@ -19,11 +19,14 @@ const Field = Type.Union([
 ]);
 
 /**
- * Search over the newest states of all stacks that the caller may read, or only of one organization. `isCut`: it was cut short;
+ * Search over the newest states of all stacks that the caller may read, or of one organization. `isCut`: the search was cut short;
  * `isTrimmed`: there may be stacks that the caller may not read.
  */
 export const searchRouter = router({
-  /** Resources: stacks in the order of their names, then type and name. A page that is cut short may have few items or none, and a `next`. */
+  /**
+   * Resources: stacks in the order of their names, then type and name. A page that is cut short may have few or no items, and still a
+   * `next`.
+   */
   list: userProcedure
     .input(input(Type.Object({ query, organization: Type.Optional(Name), ...page })))
     .query(

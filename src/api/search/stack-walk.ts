@@ -7,7 +7,7 @@ export interface WalkedStack extends StackRef {
   readonly id: string;
 }
 
-/** Stacks that follow each other in the order of their names, and their resources. */
+/** Consecutive stacks in the order of their names, and the number of their resources. */
 export interface StackBatch {
   readonly stacks: readonly WalkedStack[];
   readonly resources: number;
@@ -17,11 +17,11 @@ export interface Walk {
   /** In the order of their names. */
   readonly organizations: readonly SearchedOrganization[];
   readonly terms: readonly StackTerm[];
-  /** Only these; null: all. */
+  /** Only these stacks; null: all. */
   readonly within: readonly string[] | null;
-  /** `isFrom`: with that stack. */
+  /** `isFrom`: including that stack. */
   readonly after: { readonly ref: StackRef; readonly isFrom: boolean } | null;
-  /** Resources of the first batch, unless a single stack has more; later batches are larger and larger. */
+  /** Number of resources in the first batch, unless a single stack has more; later batches grow. */
   readonly firstResources: number;
 }
 
@@ -29,10 +29,7 @@ const stacksPerPage = 1_000;
 const maxStacks = 500;
 const maxResources = 50_000;
 
-/**
- * Stacks that the caller may read, in batches of about the same cost: so a scan of them can stop in time, and say
- * where.
- */
+/** Stacks that the caller may read, in batches of about the same cost, so that a scan of them can stop in time and report its position. */
 export async function* walkStacks(rows: SearchRepository, walk: Walk): AsyncGenerator<StackBatch, void> {
   const { after, organizations, terms, within } = walk;
   let target = walk.firstResources;

@@ -1,20 +1,20 @@
-/** A version, or the beginning of one: `6`, `6.1`. */
+/** A version, or its beginning: `6`, `6.1`. */
 interface VersionPrefix {
   readonly parts: readonly number[];
   readonly prerelease: readonly string[];
 }
 
-/** A half-open range of versions: from `from` on, before `before`. Null: without a limit. */
+/** A half-open range of versions: from `from` on, before `before`. Null: no limit. */
 export interface VersionRange {
   readonly from: Version | null;
   readonly before: Version | null;
 }
 
-/** Semantic version without its build, which has no place in the order. */
+/** A semantic version without its build, which does not affect the order. */
 export interface Version {
   readonly numbers: readonly [number, number, number];
   readonly prerelease: readonly string[];
-  /** Before all versions with this prerelease, and those that follow. `last`: behind this version and nothing else. */
+  /** `first`: before all versions that begin like this. `last`: directly behind this version. */
   readonly edge: 'first' | 'last';
 }
 
@@ -22,7 +22,7 @@ const versionPattern =
   /^v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:\.\*|\.x)?(?:-([0-9A-Za-z.-]{1,100}))?(?:\+[0-9A-Za-z.-]{1,100})?$/;
 
 /**
- * Reads `6`, `6.1`, `6.1.2`, `<6`, `>=6.1`, `6.1..6.4`. A prefix of a version stands for all versions with it: `>6` means 7.0.0 or newer.
+ * Reads `6`, `6.1`, `6.1.2`, `<6`, `>=6.1`, `6.1..6.4`. A prefix stands for all versions that begin with it: `>6` means 7.0.0 or newer.
  * Null if it is invalid.
  */
 export function parseVersionRange(text: string): VersionRange | null {

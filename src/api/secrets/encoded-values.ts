@@ -5,15 +5,15 @@ import { denseSliceBytes, nextSlice, scanInSlices, timeSliceBytes } from '../../
 
 /** The current CLI sends at most 1000 values; older ones send all values of a state (pkg/resource/stack/secrets.go). */
 const maxItems = 100_000;
-/** Maximum nesting, also in members that are not read. */
+/** Maximum nesting, including members that are not read. */
 const maxDepth = 500;
 const backslash = 0x5c;
 
-// No group is repeated: that would overflow the regex engine's stack on a long text.
+// No group is repeated, because that would overflow the regex engine's stack on a long text.
 const base64Pattern = /^[A-Za-z0-9+/]*={0,2}$/;
 const base64WithoutPadding = /^[A-Za-z0-9+/]*$/;
 
-/** Base64 values inside a body. Only their positions are stored, so that a body of many values takes little extra memory. */
+/** Base64 values inside a body. Only their positions are stored, so that a body with many values takes little extra memory. */
 export class EncodedValues {
   readonly #body: Buffer;
   readonly #spans: readonly Span[];
@@ -29,7 +29,7 @@ export class EncodedValues {
     return this.#spans.length;
   }
 
-  /** For error messages. */
+  /** The name of a value in error messages. */
   nameOf(index: number): string {
     return this.#nameOf(index);
   }

@@ -23,7 +23,7 @@ export type SecretLocation =
       readonly urn: string;
       readonly part: 'inputs' | 'outputs';
       readonly path: readonly (string | number)[];
-      /** Of the part, as `resources.get` has shown it. */
+      /** The digest of the part, as `resources.get` has shown it. */
       readonly digest?: string | undefined;
     };
 
@@ -49,9 +49,9 @@ export class RevealService {
   }
 
   /**
-   * The plaintext of a value: text unchanged, other values as JSON. The read is recorded with the location of the value
-   * before it returns. Throws NotFoundError, ConflictError if the resource is not as it was shown, InvalidRequestError if only
-   * the CLI can decrypt it, UnavailableError, and what `scan` throws.
+   * The plaintext of a value: text unchanged, other values as JSON. The read is recorded with the location of the value before it returns.
+   * Throws NotFoundError, ConflictError if the resource has changed since it was shown, InvalidRequestError if only the CLI can decrypt it,
+   * UnavailableError, and the errors of `scan`.
    */
   async reveal(
     scan: StateScan,
@@ -81,7 +81,7 @@ export class RevealService {
     return found.show(plaintexts);
   }
 
-  /** A property of the newest state. */
+  /** Reads a property of the newest state. */
   async #readValue(
     scan: StateScan,
     ref: StackRef,
@@ -97,7 +97,7 @@ export class RevealService {
     const secrets = await listSecretsInSlices(text);
     const encrypted = secrets.filter(({ ciphertext }) => ciphertext !== null);
     return {
-      // An import may contain plaintexts: such a value is unencrypted in the state.
+      // An import may contain plaintexts, which are unencrypted in the state.
       ciphertexts: encrypted.map(({ ciphertext }) => Buffer.from(ciphertext as string, 'base64')),
       show: (plaintexts) => {
         const ranges = encrypted.map(({ end, start }, at) => ({ start, end, by: plaintexts[at] as Buffer }));
@@ -121,7 +121,7 @@ export class RevealService {
     return outputs && span ? sliceOf(outputs, span) : null;
   }
 
-  /** A setting of the last update, as the CLI sends it: ciphertext, or JSON with `{"secure": ciphertext}` in it. */
+  /** Reads a setting of the last update, as the CLI sends it: ciphertext, or JSON that contains `{"secure": ciphertext}`. */
   async #readSetting(ref: StackRef, key: string): Promise<Encrypted | null> {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
@@ -155,7 +155,7 @@ interface Encrypted {
   readonly show: (plaintexts: readonly Buffer[]) => string;
 }
 
-/** For the audit log: where the value is, never what it is. */
+/** The location of the value for the audit log, without the value. */
 function pathOf(location: SecretLocation): string {
   if (location.of === 'output') return `outputs.${location.name}`;
   if (location.of === 'config') return `config.${location.key}`;

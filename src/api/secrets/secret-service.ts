@@ -13,7 +13,7 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { EncodedValues } from './encoded-values.ts';
 
-/** The fixed cost of a value besides its bytes, expressed in bytes. */
+/** The fixed cost of a value in addition to its bytes, expressed in bytes. */
 const overheadBytes = 1024;
 
 /** Names of secrets are cut to this length in the audit log. */
@@ -47,10 +47,10 @@ export class SecretService {
   }
 
   /**
-   * Decrypts values encrypted by the stack at this path, or by one that had the path before a rename: old checkpoints still refer
-   * to the old path. Returns plaintexts by the index of their ciphertext; of equal ciphertexts, only the first is included.
-   * The read is recorded before it returns. Throws InvalidRequestError for ciphertexts of other stacks, ForbiddenError if the
-   * caller may decrypt none, and UnavailableError.
+   * Decrypts values that were encrypted for the stack at this path, or for one that had the path before a rename, because old checkpoints
+   * still refer to the old path. Returns plaintexts by the index of their ciphertext; of equal ciphertexts, only the first is included. The
+   * read is recorded before it returns. Throws InvalidRequestError for ciphertexts of other stacks, ForbiddenError if the caller may
+   * decrypt none, and UnavailableError.
    */
   async decrypt(
     ref: StackRef,
@@ -72,8 +72,8 @@ export class SecretService {
   }
 
   /**
-   * Decrypts the secrets of one value that a user wants to see; `path` names its location. Always a separate event in the audit
-   * log, recorded before it returns. Throws as `decrypt`.
+   * Decrypts the secrets of one value for display; `path` names its location. The audit log always has a separate event, recorded before
+   * this returns. Throws the errors of `decrypt`.
    */
   async reveal(
     ref: StackRef,

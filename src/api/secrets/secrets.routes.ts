@@ -19,7 +19,6 @@ import {
   LogDecryptionRequest,
 } from './secrets.schemas.ts';
 
-/** What the routes call. */
 export interface Services extends BodyParts {
   readonly secrets: SecretService;
 }
@@ -150,7 +149,7 @@ async function respondFrom(
   const { body, release } = await receiveBody(services, request, services.config.limits.maxControlBodyBytes);
   const response = async function* (): AsyncGenerator<string> {
     try {
-      // A step of the stream for each of 100,000 short values would cost more than the values.
+      // Short values are joined: one step of the stream for each of 100,000 values would cost more than the values.
       let text = '';
       for (const part of await work(body)) {
         text += part;

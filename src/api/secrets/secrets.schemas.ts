@@ -20,9 +20,9 @@ export const BatchDecryptRequest = component(
   'BatchDecryptRequest',
   Type.Object({ ciphertexts: Type.Array(Type.String(), { maxItems }) }),
 );
-/** Keys are exactly the request's strings. */
+/** The keys are exactly the request's strings. */
 export const BatchDecryptResponse = component('BatchDecryptResponse', Type.Object({ plaintexts: StringMap }));
-/** apitype.Log3rdPartyDecryptionEvent: which secret was shown, or which command showed several. */
+/** apitype.Log3rdPartyDecryptionEvent: the secret that was shown, or the command that showed several. */
 export const LogDecryptionRequest = component(
   'LogDecryptionRequest',
   Type.Object({

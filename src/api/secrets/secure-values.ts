@@ -6,12 +6,12 @@ export interface SecureValue extends Span {
   readonly ciphertext: string;
 }
 
-/** Objects `{"secure": ciphertext}` in a structured setting, in order; none lies in another. Null if it is not JSON. */
+/** Objects `{"secure": ciphertext}` in a structured setting, in order; they are never nested. Null if it is not JSON. */
 export function secureValues(json: string): SecureValue[] | null {
   if (!/^\s*[[{]/.test(json)) return null;
   const text = Buffer.from(json);
   const found: SecureValue[] = [];
-  /** By the depth of the object. */
+  /** Open objects by their depth. */
   const open: (string | undefined)[] = [];
   try {
     scanJson(text, Number.MAX_SAFE_INTEGER, (path, { end, kind, start }) => {

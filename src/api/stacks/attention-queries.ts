@@ -16,22 +16,25 @@ import { branchName } from '../updates/setting-views.ts';
 import { createUpdateQueryRepository, type QueuedRunRow } from '../updates/update-query-repository.ts';
 import { createAttentionRepository, type FrozenRow, type TroubledRow } from './attention-repository.ts';
 
-/** Rows of each kind. The lists of stacks, approvals and runs have the others. */
+/** Maximum number of rows of each kind; the lists of stacks, approvals and runs have the rest. */
 const maxItems = 5;
 /** Larger counts are not exact. */
 const maxCounted = 100;
 /**
- * Stacks and approvals that are looked at, the newest change first: a failure, an interruption and a check for drift are changes. `searched`:
- * stacks of a freeze among which one is searched that the reader may read.
+ * Maximum number of stacks and approvals to examine, the newest change first: a failure, an interruption and a check for drift are changes.
+ * `searched`: maximum number of a freeze's stacks to search for a readable one.
  */
 const mostStacks = { scanned: 5_000, searched: 50_000 };
-/** Organizations whose approvals are read, and pages of each: requests of the caller, who may not approve them, fill pages. */
+/**
+ * Maximum number of organizations whose approvals are read, and of pages for each. The caller's own requests, which they may not approve,
+ * can fill pages.
+ */
 const maxApproving = 20;
 const maxPages = 5;
 /** A run in a queue needs attention after this time. */
 const longWaitSeconds = 600;
 
-/** What needs attention, for the dashboard: over all organizations of a user, or in one. */
+/** Items that need attention, for the dashboard: over all organizations of a user, or in one. */
 export class AttentionQueries {
   readonly #db: ApiContext['db'];
   readonly #approvals: ApprovalQueries;
@@ -44,8 +47,8 @@ export class AttentionQueries {
   }
 
   /**
-   * The newest items of each kind with their counts, as far as the caller may read the stacks. `findAt` returns the facts that decide about
-   * the caller at a target. Throws NotFoundError.
+   * The newest items of each kind with their counts, limited to stacks that the caller may read. `findAt` returns the facts that decide
+   * about the caller at a target. Throws NotFoundError.
    */
   async list({ tokenId }: Caller, name: string | null, findAt: (target: CallTarget) => Promise<Caller>) {
     const organizations = await createStackListRepository(this.#db).listOrganizations(tokenId, { name, from: null });
@@ -64,7 +67,7 @@ export class AttentionQueries {
       approvals,
       frozen,
       queued: groupOf(waiting.map(runView)),
-      /** Whether there are stacks or requests that were not looked at. */
+      /** Whether some stacks or requests were not examined. */
       isPartial: isPartial || isCut || hasMoreApprovals,
     };
   }
@@ -79,7 +82,7 @@ export class AttentionQueries {
       const target = { organization, project: null, stack: null };
       const { id, facts } = organizations.find(({ name }) => name === organization) as ListedOrganization;
       const caller = await findAt(target);
-      // Their role decides, and admits none.
+      // The caller's role decides, and permits no approval.
       if (facts === null && (caller.role === null || !permits(rolePermissions[caller.role], 'admin'))) continue;
       const maxScanned = this.#most.scanned;
       const query = { ...target, isGiven: false, held: permissionSet(['admin']), limit: maxCounted + 1, maxScanned };
@@ -107,7 +110,7 @@ export class AttentionQueries {
     const limits = { limit: maxCounted + 1, maxCounted: maxCounted + 1, maxScanned: scanned };
     const attention = createAttentionRepository(readsByGrants(this.#db, organizations));
     const rows = await attention.listFrozen(organizations, ids, limits);
-    // The first stacks of a freeze may all be ones that the caller may not read.
+    // The caller may be unable to read any of the first stacks of a freeze.
     const missed = rows.filter(({ hasMore }) => hasMore).map(({ id }) => id);
     const again = missed.slice(0, maxItems);
     const late =

@@ -41,7 +41,7 @@ const FrozenRow = Type.Object({
   now: Timestamp,
   /** Number of frozen stacks that the reader may read, at most `maxCounted`. */
   stacks: Type.Integer(),
-  /** Whether none was found among the first stacks of the freeze, and it has more. */
+  /** Whether no readable stack was found among the first stacks of the freeze, and it has more stacks. */
   hasMore: Type.Boolean(),
 });
 export type FrozenRow = Row<typeof FrozenRow>;
@@ -51,16 +51,16 @@ const NameRow = Type.Object({ name: Type.String() });
 
 const maxMessage = 300;
 
-/** What needs attention in organizations, as far as their facts allow to read the stacks. */
+/** Items that need attention in organizations, limited to stacks that the facts allow to read. */
 export function createAttentionRepository(db: Queryable) {
-  /** Stacks of an organization `o` whose last update ended so: the ones that changed last. */
+  /** Stacks of an organization `o` whose last update ended with this trouble, the last changed first. */
   const ended = (trouble: ReturnType<typeof sql.fragment>, maxScanned: number) => sql.fragment`
     select c.* from stack_changes c where c.organization_id = o.id and c.trouble = ${trouble}
     order by c.changed_at desc, c.stack_id desc limit ${maxScanned}`;
   const drifted = (maxScanned: number) => sql.fragment`
     select c.* from stack_changes c where c.organization_id = o.id and c.is_drifted
     order by c.changed_at desc, c.stack_id desc limit ${maxScanned}`;
-  /** Stacks that may have a trouble: at most `maxScanned` of each kind. Reads no others. */
+  /** Stacks that may have a trouble: at most `maxScanned` of each kind. Reads no other stacks. */
   const looked = (organizations: readonly ListedOrganization[], maxScanned: number) => sql.fragment`
     select * from (
       select row_number() over (partition by l.kind order by l.changed_at desc, l.stack_id desc) as at, l.*
@@ -84,7 +84,7 @@ export function createAttentionRepository(db: Queryable) {
       where l.organization_id = o.id and l.tag_name = r.tag_name and l.tag_name <> '' and l.tag_value = r.tag_value
         and (r.project is null or l.project_name = r.project) limit ${most})`;
   return {
-    /** Stacks whose last update failed or was interrupted, and drifted ones: the newest `limit` of each. */
+    /** Stacks whose last update failed or was interrupted, and drifted stacks: the newest `limit` of each kind. */
     listTroubled: (organizations: readonly ListedOrganization[], maxScanned: number, limit: number) =>
       db.any(sql.rows(TroubledRow)`
         /* attention.listTroubled */
@@ -125,8 +125,8 @@ export function createAttentionRepository(db: Queryable) {
     },
 
     /**
-     * These freezes, the newest first, with the number of their stacks that the reader may read. Those of no such stack are left out, or come last if
-     * not all of their stacks were looked at.
+     * These freezes, the newest first, with the number of their stacks that the reader may read. A freeze without readable stacks is left
+     * out, or comes last if not all of its stacks were examined.
      */
     listFrozen: (
       organizations: readonly ListedOrganization[],
@@ -150,7 +150,7 @@ export function createAttentionRepository(db: Queryable) {
         where f.stacks > 0 or m."hasMore"
         order by f.stacks = 0, r.set_at desc, r.id limit ${limit}`),
 
-    /** Whether more than so many approvals are pending in the organization. */
+    /** Whether more than `maxScanned` approvals are pending in the organization. */
     hasMoreApprovals: async (organizationId: string, maxScanned: number): Promise<boolean> => {
       const { isMore } = await db.one(sql.rows(CountRow)`
         /* attention.hasMoreApprovals */

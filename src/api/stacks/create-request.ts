@@ -13,7 +13,7 @@ const checked = Compile(CreateStackRequest);
 /** Maximum size of the request without the state, in bytes. */
 const maxOtherBytes = 4 * 1024 * 1024;
 
-/** The request to create a stack, and the bytes of its state, which share memory with the body. */
+/** The request to create a stack, and the bytes of its state, which share the memory of the body. */
 export interface CreateRequest {
   readonly request: Static<typeof CreateStackRequest>;
   readonly state: Buffer | null;

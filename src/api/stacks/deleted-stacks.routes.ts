@@ -11,7 +11,6 @@ import {
 } from './deleted-stacks.schemas.ts';
 import type { DeletedStacks } from './deleted-stacks.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly deletedStacks: DeletedStacks;
 }

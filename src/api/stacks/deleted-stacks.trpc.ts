@@ -11,7 +11,7 @@ declare module '../access/procedures/context.ts' {
 
 /** Deleted stacks that can be restored. */
 export const deletedStacksRouter = router({
-  /** The last deleted first. */
+  /** The last deleted stack first. */
   list: organizationProcedure('manage')
     .input(input(Type.Object(page)))
     .query(({ ctx: { services }, input: { cursor = null, limit = defaultPage, organization } }) =>
@@ -25,7 +25,7 @@ export const deletedStacksRouter = router({
       services.deletedStacks.restore(caller, target, { project, stack }, audit),
     ),
 
-  /** Ends the time in which it can be restored. */
+  /** Ends the time in which the stack can be restored. */
   purge: organizationMutation('manage', 'stack.purge')
     .input(input(Type.Object({ id: Id })))
     .mutation(async ({ ctx: { audit, caller, services }, input: target }) => {

@@ -31,7 +31,7 @@ export class DeletedStacks {
     this.#restorer = new DeletedStackRestorer(context);
   }
 
-  /** Restorable stacks, the last deleted first, and where to continue if there are more. Throws InvalidRequestError. */
+  /** Restorable stacks, the last deleted first, and the position of the next page. Throws InvalidRequestError. */
   async list(organization: string, continuation: string | null, limit: number) {
     const before = continuation === null ? null : readPosition(continuation);
     const rows = await createRestorableStackRepository(this.#context.db).list(organization, before, limit + 1);
@@ -45,7 +45,7 @@ export class DeletedStacks {
 
   /**
    * Restores a stack, and returns its name. Throws NotFoundError, ForbiddenError, StackPurgedError, NameTakenError, QuotaReachedError and
-   * InvalidRequestError; nothing is changed then.
+   * InvalidRequestError; nothing is changed if it throws.
    */
   async restore(
     caller: Caller,
@@ -65,7 +65,7 @@ export class DeletedStacks {
           if (found) await quotas.assertMayAddStack(tx, { id: found.id, name: organization }, limits);
         },
         record: async (tx, from, to) => {
-          // Last: the restored stack's name may have to wait for others.
+          // Checked last, because the name of the restored stack may have to wait for other transactions.
           await quotas.assertMayKeepStack(tx, { id: from.organizationId, name: organization }, limits);
           const details = { stackId: from.id, deletedAt: from.deletedAt.toISOString(), to: formatStackRef(to) };
           return audit.record(tx, { organization, object: formatStackRef(from), details });
@@ -108,9 +108,9 @@ function stackView(row: RestorableStackRow) {
     deletedAt: row.deletedAt.toISOString(),
     deletedBy: row.deletedBy,
     restorableUntil: row.restorableUntil?.toISOString() ?? row.deletedAt.toISOString(),
-    /** Whether another stack now has its name, so that it needs a new one. */
+    /** Whether another stack now has the name, so that a restore needs a new one. */
     isNameTaken: row.isNameTaken,
-    /** Under a legal hold: it is not deleted then. */
+    /** Whether the stack is under a legal hold, which prevents its final deletion. */
     isHeld: row.isHeld,
   };
 }

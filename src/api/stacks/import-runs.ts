@@ -10,7 +10,7 @@ export class ImportRuns {
     this.#context = context;
   }
 
-  /** The newest first, and where to continue if there are more. */
+  /** The newest first, and the position of the next page. */
   async list(organization: string, before: number | null, limit: number) {
     const rows = await this.#rows().list(organization, before, limit + 1);
     const items = rows.slice(0, limit);
@@ -24,7 +24,7 @@ export class ImportRuns {
     return runView(run);
   }
 
-  /** The stacks of a run by name, and where to continue if there are more. */
+  /** The stacks of a run by name, and the position of the next page. */
   async listStacks(organization: string, id: string, after: string | null, limit: number) {
     const rows = await this.#rows().listStacks(organization, id, after ?? '', limit + 1);
     const items = rows.slice(0, limit);
@@ -45,7 +45,7 @@ function runView({ differentStacks, endedAt, number: _, startedAt, verifiedAt, v
     startedAt: startedAt.toISOString(),
     endedAt: endedAt?.toISOString() ?? null,
     sourceKind: sourceKindOf(run.source),
-    /** Null: it was not compared with its source since. */
+    /** Null: the stack has not been compared with its source since. */
     verified: verifiedAt && {
       at: verifiedAt.toISOString(),
       stacks: verifiedStacks ?? 0,
@@ -54,7 +54,7 @@ function runView({ differentStacks, endedAt, number: _, startedAt, verifiedAt, v
   };
 }
 
-/** What the address of a source names. */
+/** The kind of source that the address names. */
 function sourceKindOf(source: string): 'service' | 'bucket' | 'archive' | 'folder' {
   if (/^https?:/i.test(source)) return 'service';
   if (/^s3:/i.test(source)) return 'bucket';

@@ -27,7 +27,7 @@ export const importsRouter = router({
     .input(input(Type.Object({ id: Id })))
     .query(({ ctx: { services }, input: { id, organization } }) => services.importRuns.get(organization, id)),
 
-  /** What a run has done with each stack, by name. */
+  /** The result of a run for each stack, by name. */
   stacks: organizationProcedure('manage')
     .input(input(Type.Object({ id: Id, ...page })))
     .query(async ({ ctx: { services }, input: { cursor, id, limit = defaultPage, organization } }) => {

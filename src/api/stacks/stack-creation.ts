@@ -18,7 +18,7 @@ export interface NewStack {
   readonly state: Buffer | null;
 }
 
-/** Throws NotFoundError and ForbiddenError unless the caller may create the stack, perhaps with its organization. */
+/** Throws NotFoundError and ForbiddenError unless the caller may create the stack, and its organization if it does not exist. */
 export async function admitCreation(
   { config, identity }: Pick<ApiContext, 'config' | 'identity'>,
   caller: Caller,
@@ -27,7 +27,7 @@ export async function admitCreation(
   const { organization } = stack.ref;
   if (caller.belongs) return assertMayCreate(caller, stack);
   if (caller.userId === null || caller.isScoped) throw organizationNotFound(organization);
-  // Does not check whether it exists: non-members must not learn that.
+  // Does not check whether the organization exists, because non-members must not learn that.
   if (config.organizationCreation === 'site-admin' && !caller.siteAdmin) {
     throw organizationNotFound(organization, '; only site admins create organizations here');
   }
@@ -39,7 +39,7 @@ function assertMayCreate(access: LockedAccess, { ref, tags }: NewStack): void {
   if (!hasPermission(held, 'write')) throw missingPermission('write', held, ref);
 }
 
-/** In an organization that exists, perhaps only since another call of the caller. */
+/** Locks the creation in an existing organization, which another call of the caller may have just created. */
 export async function lockCreation(
   identity: IdentityRepository,
   caller: Caller,

@@ -9,12 +9,12 @@ import {
 } from './stack-queries.ts';
 
 const pageSize = 200;
-/** Changes that are committed later than others with a later time, in microseconds: longer than any transaction. */
+/** How much later a change may be committed than changes with a later time, in microseconds: longer than any transaction. */
 const overlapMicros = 120_000_000n;
 
 /**
- * All stacks that the query matches, each once, page by page. A stack that changes meanwhile moves to the top of the list: what has changed
- * is read again, until nothing new is there. Throws NotFoundError, SearchQueryError.
+ * All stacks that the query matches, each once, page by page. A stack that changes meanwhile moves to the top of the list, so the changed
+ * part is read again until it contains nothing new. Throws NotFoundError, SearchQueryError.
  */
 export async function* exportStacks(
   queries: StackQueries,
@@ -22,7 +22,7 @@ export async function* exportStacks(
   query: Omit<OverviewQuery, 'before' | 'limit'>,
 ): AsyncGenerator<readonly StackCard[]> {
   const read = new Set<string>();
-  /** Where the list is known from; null: nothing of it is. */
+  /** The time from which the list is completely known; null: no part is known. */
   let since: bigint | null = null;
   const isOpen = ({ changedAt }: OverviewPosition): boolean => since === null || BigInt(changedAt) >= since;
   for (let isComplete = false; !isComplete; ) {
@@ -34,7 +34,7 @@ export async function* exportStacks(
       const fresh = page.rows.filter((row) => isOpen(row) && !read.has(row.id));
       for (const { id } of fresh) read.add(id);
       if (fresh.length > 0) yield fresh.map(cardOf);
-      // A page is a single view of the list: nothing can move past it.
+      // A page is a single view of the list, so no stack can move past it.
       isComplete &&= fresh.length === 0 || (before === null && page.next === null);
       newest ??= BigInt(page.rows[0]?.changedAt ?? 0) - overlapMicros;
       before = page.next !== null && isOpen(page.next) ? page.next : null;

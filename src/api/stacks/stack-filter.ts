@@ -12,7 +12,7 @@ export const StatusFilter = Type.Union([
 ]);
 export type StatusFilter = Static<typeof StatusFilter>;
 
-/** The parsed filter text of the list of stacks; all parts must match. */
+/** The parsed filter text of the list of stacks; a stack must match all parts. */
 interface StackFilter {
   /** Parts of `project/stack`, in any case. */
   readonly words: readonly string[];

@@ -25,15 +25,18 @@ import { parseStackFilter, type StatusFilter } from './stack-filter.ts';
 import { createStackQueryRepository, type OverviewRow } from './stack-query-repository.ts';
 import { createTagRepository } from './tag-repository.ts';
 
-/** Stacks of one former name that are looked at. */
+/** Maximum number of stacks with a given former name to examine. */
 const maxRenamed = 200;
 
-/** Stacks of an organization that are counted. */
+/** Maximum number of an organization's stacks to count. */
 const maxCounted = 1_000;
-/** Up to so many stacks with a tag are put in order. If most have it, a list reads the stacks that have changed last until it has found enough. */
+/**
+ * Up to this number of stacks with a tag are sorted. If the tag is common, a list instead reads the stacks that changed last until it has
+ * found enough.
+ */
 const maxTagged = 1_000;
 
-/** Filters of a list of stacks; all given ones must match. */
+/** Filters of a list of stacks; a stack must match all of them. */
 export interface OverviewQuery {
   /** Null: all organizations of the caller. */
   readonly organization: string | null;
@@ -70,14 +73,14 @@ export class StackQueries {
       name,
       role,
       stackCount: stacks === null ? null : Math.min(stacks, maxCounted),
-      /** Whether there are more than were counted. */
+      /** Whether there are more stacks than were counted. */
       hasMoreStacks: stacks !== null && stacks > maxCounted,
     }));
   }
 
   /**
-   * The stack that had this name before a rename: of those that the caller may read, the one that has changed last; null if one that the caller may
-   * read has it now. Others are as good as none.
+   * The stack that had this name before a rename: among the stacks that the caller may read, the last changed one. Null if the caller may
+   * read a stack that has the name now. Stacks that the caller may not read are ignored.
    */
   async findRenamed(caller: Caller, ref: StackRef) {
     const mayRead = ({ project, stack, tags }: Pick<StackRow, 'project' | 'stack' | 'tags'>): boolean =>
@@ -89,7 +92,10 @@ export class StackQueries {
     return found ? { project: found.project, stack: found.stack } : null;
   }
 
-  /** Tag names with this prefix, or with `name` values of that tag, of stacks of the organization that the caller may read. Throws NotFoundError. */
+  /**
+   * Tag names with this prefix, or with `name` the values of that tag, of the organization's stacks that the caller may read. Throws
+   * NotFoundError.
+   */
   async listTags(
     { tokenId }: Caller,
     organization: string,
@@ -102,7 +108,7 @@ export class StackQueries {
     return rows.map(({ text }) => text);
   }
 
-  /** One stack with all data of its overview. The state is only read for its outputs. Throws NotFoundError. */
+  /** One stack with all data of its overview. The state is read only for its outputs. Throws NotFoundError. */
   async get(scan: StateScan, caller: Caller, ref: StackRef) {
     const { db } = this.#context;
     const found = await createUpdateRuleRepository(db).findStack(ref);
@@ -137,7 +143,7 @@ export class StackQueries {
         ruleId: freeze.rule.id,
         /** A description of the rule's scope. */
         scope: describeScope(freeze.rule, ref.organization),
-        /** Whether the rule is for this stack only, and always in force, so that thawing the stack removes it. */
+        /** Whether the rule is only for this stack, and always in force, so that thawing the stack removes the rule. */
         isOfStackAlone: freeze.rule.stack !== null && freeze.rule.settings.windows === undefined,
         note: freeze.rule.note,
         until: freeze.until?.toISOString() ?? null,
@@ -147,8 +153,8 @@ export class StackQueries {
   }
 
   /**
-   * Pending operations of the newest version, which were in progress when its update ended, and that update. Not of a running
-   * update. `isKnown`: whether the state could be read. Throws NotFoundError.
+   * Pending operations of the newest version, which were in progress when its update ended, and that update. None while an update runs.
+   * `isKnown`: whether the state could be read. Throws NotFoundError.
    */
   async pending(scan: StateScan, ref: StackRef) {
     const { db, stacks } = this.#context;
@@ -179,7 +185,7 @@ export class StackQueries {
     };
   }
 
-  /** The display data of the newest version, not of a running update; null if the state cannot be read. */
+  /** The display data of the newest version; null while an update runs, or if the state cannot be read. */
   async #readState(scan: StateScan, { checkpointId, id, stackVersion }: StackRow): Promise<StateSummary | null> {
     if (stackVersion === 0) return { outputs: [], pending: [], isCut: false };
     const key = `${id} ${stackVersion} ${checkpointId}`;
@@ -192,13 +198,13 @@ export class StackQueries {
     }
   }
 
-  /** A page of the stacks that the caller may read, and the position of its last one if there are more. Throws NotFoundError, SearchQueryError. */
+  /** A page of the stacks that the caller may read, and its last position if there are more. Throws NotFoundError, SearchQueryError. */
   async list(caller: Caller, query: OverviewQuery) {
     const { next, rows } = await this.listRows(caller, query);
     return { items: rows.map(cardOf), next };
   }
 
-  /** The same with ids and `maxTags` of each stack. */
+  /** Like `list`, with ids and `maxTags` tags of each stack. */
   async listRows(
     { tokenId }: Caller,
     { limit, organization, status, text, ...query }: OverviewQuery,

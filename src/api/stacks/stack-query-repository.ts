@@ -54,16 +54,16 @@ export interface OverviewFilter {
   readonly words: readonly string[];
   /** The lock holder: a login, or kind and name of a token. `*` matches any characters. */
   readonly owner: string | null;
-  /** Changed at most, or at least, so long ago. */
+  /** The age of the stack's last change: at most, or at least, this many seconds. */
   readonly updated: { readonly isOlder: boolean; readonly seconds: number } | null;
   readonly project: string | null;
   readonly tag: { readonly name: string; readonly value: string | null } | null;
-  /** So many stacks have the tag that the list is read in its order, and not from them. */
+  /** Whether the tag is so common that the list is read in its own order, rather than from the stacks with the tag. */
   readonly isTagCommon: boolean;
   readonly status: 'running' | 'failed' | 'interrupted' | 'drifted' | null;
-  /** Active freezes: ids of rules; null: frozen or not. */
+  /** Active freezes: ids of rules; null: frozen stacks or not. */
   readonly frozenBy: readonly string[] | null;
-  /** Only stacks after this one, in this order. */
+  /** Only stacks after this one, in the order of the list. */
   readonly before: { readonly changedAt: string; readonly id: string } | null;
   readonly limit: number;
 }
@@ -133,7 +133,7 @@ export function createStackQueryRepository(db: Queryable) {
   };
   const matched = ({ frozenBy, isTagCommon, owner, status, tag, updated, words }: OverviewFilter) => {
     const all = [sql.fragment`true`];
-    // Not with exists: Postgres would rather read all stacks with the tag, and sort them.
+    // A join rather than `exists`, for which Postgres would read and sort all stacks with the tag.
     if (tag !== null && isTagCommon)
       all.push(sql.fragment`(
         select l.stack_id from stack_listings l
@@ -147,7 +147,7 @@ export function createStackQueryRepository(db: Queryable) {
         select 1 from stacks s join updates v on v.id = s.active_update_id ${owners}
         where s.id = c.stack_id and coalesce(va.login, vt.kind || ':' || vt.name) ilike ${likePattern(owner)})`);
     if (updated !== null) {
-      // Not clock_timestamp, with which no page of the index would be passed over.
+      // A condition with clock_timestamp() could not skip pages of the index.
       const limit = sql.fragment`statement_timestamp() - make_interval(secs => ${updated.seconds})`;
       all.push(updated.isOlder ? sql.fragment`c.changed_at < ${limit}` : sql.fragment`c.changed_at >= ${limit}`);
     }
@@ -155,7 +155,7 @@ export function createStackQueryRepository(db: Queryable) {
       all.push(
         sql.fragment`exists (select 1 from stacks s where s.id = c.stack_id and s.active_update_id is not null)`,
       );
-    // Not as parameters: Postgres uses the index of stacks with a trouble only if it knows that there is one.
+    // Literals rather than parameters: Postgres uses the index of stacks with a trouble only if the condition implies one.
     if (status === 'failed') all.push(sql.fragment`c.trouble = 'failed'`);
     if (status === 'interrupted') all.push(sql.fragment`c.trouble = 'cancelled'`);
     if (status === 'drifted')
@@ -171,8 +171,8 @@ export function createStackQueryRepository(db: Queryable) {
   };
   return {
     /**
-     * Readable live stacks, the newest change first. Reads no more of an organization than needed for the page, unless
-     * a filter excludes most stacks.
+     * Readable live stacks, the newest change first. Reads no more of an organization than the page needs, unless a filter excludes most
+     * stacks.
      */
     list: (filter: OverviewFilter, maxTags = maxShownTags) =>
       db.any(sql.rows(OverviewRow)`
@@ -229,7 +229,7 @@ export function createStackQueryRepository(db: Queryable) {
         where o.name = ${organization} and f.project_name = ${project} and f.stack_name = ${stack}
         order by s.updated_at desc limit ${limit}`),
 
-    /** The organizations of a token's holder by name; with the number of their stacks, up to `most`, where all of them may be read. */
+    /** The organizations of a token's holder by name. If all stacks of an organization may be read, with their number, up to `most`. */
     listOrganizations: (tokenId: string, most: number) =>
       db.any(sql.rows(CountRow)`
         /* stackQueries.listOrganizations */

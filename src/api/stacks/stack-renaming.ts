@@ -22,8 +22,8 @@ import { assertNotConsumed, awaitConsumers } from '../updates/rules/consumers.ts
 const maxDirectDocumentBytes = 8 * 1024 * 1024;
 
 /**
- * The target of a rename: the contract's `org/project/stack`, or plain names in the CLI's dialect. Throws
- * InvalidRequestError for names that are not valid or belong to another organization.
+ * The target of a rename: the contract's `org/project/stack`, or plain names in the CLI's dialect. Throws InvalidRequestError for invalid
+ * names and for another organization.
  */
 export function renameTarget(
   from: StackRef,
@@ -65,8 +65,8 @@ export class StackRenaming {
   }
 
   /**
-   * Throws NotFoundError, ConflictError (the target exists, or the stack was changed in the meantime) and StackBusyError; nothing
-   * is changed then. `assertAwaited` throws if the client has disconnected.
+   * Renames a stack. Throws NotFoundError, StackBusyError, and ConflictError if the target exists or the stack was changed in the meantime;
+   * nothing is changed if it throws. `assertAwaited` throws if the client has disconnected.
    */
   async rename(
     from: StackRef,
@@ -80,7 +80,7 @@ export class StackRenaming {
     if (await stacks.find(to)) throw stackExists(to);
     const ruled = await createUpdateRuleRepository(db).findStack(from);
     if (ruled) await assertNotConsumed(db, ruled, caller, 'rename', await awaitConsumers(db, ruled));
-    // The commit decides. This avoids rewriting a state for a rename that is refused anyway.
+    // The commit decides. This early check avoids rewriting a state for a rename that is refused anyway.
     await assertSameSelection(db, caller, stack, to);
     await this.#reclaim(stack.id, { organization: stack.organization, waitsForLock: true });
     const head = await stateEdits.findHead(stack.id);
@@ -113,8 +113,8 @@ export class StackRenaming {
 }
 
 /**
- * Throws ForbiddenError unless the caller may write under the new name and, without the permission to manage, gets no permission by
- * the renaming: it must not bypass grants.
+ * Throws ForbiddenError unless the caller may write under the new name. Without the permission to manage, the caller must not gain a
+ * permission by the rename, which would bypass grants.
  */
 function assertMayRename(caller: Caller, from: StackRef, to: StackRef, tags: Tags): void {
   const before = permissionsOn(caller, { ...from, tags });
@@ -137,7 +137,7 @@ async function assertSameSelection(db: Queryable, caller: Caller, stack: StackRo
   if (await createGrantRepository(db).distinguishes(stack.organizationId, present, next)) throw otherGrants(stack);
 }
 
-/** Drops other path parameters. */
+/** Drops further path parameters. */
 function toRef({ organization, project, stack }: StackRef): StackRef {
   return { organization, project, stack };
 }

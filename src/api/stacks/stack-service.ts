@@ -53,10 +53,10 @@ export interface StackListQuery {
   readonly continuationToken: string | null;
 }
 
-/** Maximum stacks per page, and bytes of their tags and names. Large, because `pulumi project ls` reads only the first page. */
+/** Maximum number of stacks per page, and of bytes of their tags and names. Large, because `pulumi project ls` reads one page. */
 const pageSize = 10_000;
 const pageBytes = 16 * 1024 * 1024;
-/** Maximum number of stacks, and bytes, of a page that are read and held at once. */
+/** Maximum number of stacks, and of bytes, that are read and held at once. */
 const chunkSize = 1_000;
 const chunkBytes = 1024 * 1024;
 /** Maximum number of organizations that one statement searches. */
@@ -75,9 +75,9 @@ export class StackService {
   }
 
   /**
-   * Creates the stack, and its organization and project if they do not exist. The creator of an organization becomes its admin.
-   * Throws ConflictError if the stack exists, ForbiddenError without the permission to write, NotFoundError for non-members who may not
-   * create organizations, whether or not this one exists, and QuotaReachedError.
+   * Creates the stack, and its organization and project if they do not exist. The creator of an organization becomes its admin. Throws
+   * ConflictError if the stack exists, ForbiddenError without the permission to write, and QuotaReachedError. Throws NotFoundError for
+   * non-members who may not create organizations, whether or not this one exists.
    */
   async create(caller: Caller, stack: NewStack, audit: AuditTrail): Promise<StackRow> {
     const { documents } = this.#context;
@@ -98,7 +98,7 @@ export class StackService {
         let access: LockedAccess | null = null;
         if (organization.created && caller.userId !== null) {
           await identity.setMembership(organization.id, caller.userId, 'admin');
-          // After the membership, which locks the user alone: two calls that share the user would wait for each other.
+          // After the membership, which locks the user exclusively: two calls that share the lock on the user would deadlock.
           await lockOwner(tx, caller);
           const { organization: name } = ref;
           await audit.record(tx, { action: 'organization.create', organization: name, object: name });
@@ -110,7 +110,7 @@ export class StackService {
         const projectId = await stacks.ensureProject(organization.id, ref.project);
         const place = { organizationId: organization.id, projectId };
         await stacks.insert({ id, projectId, name: ref.stack, tags: JSON.stringify(stack.tags) });
-        // Now that the deletion of a stack of that name has ended.
+        // Checked after the lock, when the deletion of a stack with this name has ended.
         const formerId = access && (await assertMayFollow(tx, access, place, stack));
         if (formerId !== null) await createRestorableStackRepository(tx).addToGroupsOf(formerId, id);
         if (state) await recordInitialState(tx, id, state);
@@ -133,8 +133,8 @@ export class StackService {
   }
 
   /**
-   * Whether the project has a stack that the caller may read. Without one, `pulumi new` may take its name; the contract's projects outlive their
-   * stacks, for callers who may read any.
+   * Whether the project has a stack that the caller may read. If it has none, `pulumi new` may take its name. For callers who may read any
+   * stack, the contract's projects outlive their stacks.
    */
   projectExists({ facts }: Caller, organization: string, project: string, dialect: Dialect): Promise<boolean> {
     return dialect === 'contract' && (!facts || readsAll(facts, project))
@@ -142,7 +142,7 @@ export class StackService {
       : this.#lists.hasReadableStack(organization, project, facts);
   }
 
-  /** Whether an update, previews included, of a stack that has or had this name is active, as far as the caller may know. */
+  /** Whether an update (or preview) of a stack that has or had this name is active, as far as the caller may know. */
   isBusy(ref: StackRef, { facts }: Pick<Caller, 'facts'>): Promise<boolean> {
     return this.#context.stacks.isBusy(ref, facts);
   }
@@ -155,7 +155,7 @@ export class StackService {
     return readStackView(db, stack);
   }
 
-  /** Yields a page of the stacks in the caller's organizations that the caller may read, in chunks. Returns the next page's token, or null. */
+  /** Yields a page of the caller's stacks that the caller may read, in chunks. Returns the next page's token, or null. */
   async *list(caller: Caller, query: StackListQuery): AsyncGenerator<readonly StackListRow[], string | null> {
     let after =
       query.continuationToken === null ? null : decodeContinuation(query.continuationToken, parseQualifiedName);
@@ -190,7 +190,7 @@ export class StackService {
       const next = isCut ? organizations.findIndex(({ name }) => name === last.organization) : asked.length;
       organizations = organizations.slice(next);
       if (organizations.length === 0) return null;
-      // Large tags end a chunk early, and rows beyond its end are found again.
+      // Large tags end a chunk early; the rows beyond its end are read again.
       rowsAtOnce = isCut && chunk.length < limit ? Math.min(chunkSize, chunk.length * 2) : chunkSize;
     }
     return after && encodeContinuation(formatStackRef(after));
@@ -221,11 +221,11 @@ export class StackService {
   }
 
   /**
-   * Deletes the stack. When this resolves, no caller can see it and its name is free; it can be restored for `deletedStackDays`, and a
-   * sweep deletes its data afterwards. With
-   * `keepResources`, refuses while the state has resources other than the stack's root, using the exact message that the CLI
-   * matches (pkg/backend/httpstate/client/client.go), or while the state is incomplete. Throws StackBusyError, FrozenError
-   * and JournalFaultError. ConsumersError, if other stacks read its outputs and a rule refuses that; returns a warning if one warns.
+   * Deletes the stack. When this resolves, no caller can see the stack and its name is free. It can be restored for `deletedStackDays`;
+   * afterwards, a sweep deletes its data. With `keepResources`, refuses while the state is incomplete, or has resources other than the
+   * stack's root: the message is the exact one that the CLI matches (pkg/backend/httpstate/client/client.go). Throws StackBusyError,
+   * FrozenError and JournalFaultError. If other stacks read its outputs, throws ConsumersError if a rule refuses that, and returns a
+   * warning if a rule warns.
    */
   async delete(
     caller: Caller,
@@ -237,17 +237,17 @@ export class StackService {
     const warning = await warnOfConsumers(this.#context.db, ref, caller, 'delete');
     const { config, db } = this.#context;
     if (options.keepResources) await this.#reclaim(found.id, { organization: ref.organization });
-    // A state that cannot be assembled must not prevent the deletion. Its journal is kept with the stack.
+    // A state that cannot be assembled must not prevent the deletion. The journal is kept with the stack.
     else await reclaimStack(this.#context, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
     const ruled = await createUpdateRuleRepository(db).findStack(ref);
     const unindexed = ruled ? await awaitConsumers(db, ruled) : [];
     const rootOnly = options.keepResources ? await this.#findRootOnlyHead(ref) : null;
-    // Only its creation makes such grants.
+    // Only the creation of a stack makes grants of this kind.
     const teams = await createGrantRepository(db).listTeamsOfStack(found.organizationId, found.id);
     if (teams.length > 0 && ruled?.activeUpdateId) throw new StackBusyError();
     await changePeople(db, teams.length > 0 ? ref.organization : null, async (tx) => {
       const access = await lockAccess(tx, ref.organization, caller);
-      // Before the lock on the stack: this locks the organization.
+      // Removed before the stack is locked, because this locks the organization.
       if (teams.length > 0) await createGrantRepository(tx).removeOfStack(found.organizationId, found.id);
       const stacks = createStackRepository(tx);
       const stack = await createUpdateRuleRepository(tx)
@@ -284,14 +284,14 @@ export class StackService {
     const { checkpoints, states } = this.#context;
     const { checkpointId } = await this.get(ref);
     const head = checkpointId === null ? null : await checkpoints.find(checkpointId);
-    // Other documents need not be read.
+    // A head with another number of resources need not be read.
     if (head?.resourceCount !== 1) return null;
     const read = await states.readHead(ref);
     return read && (await isRootOnly(read.state.bytes)) ? read.state.checkpointId : null;
   }
 }
 
-/** Throws if the locked stack has, or may have, resources other than its root. `rootOnly` is a checkpoint known to have none. */
+/** Throws if the locked stack has, or may have, resources other than its root. `rootOnly` is a checkpoint that is known to have none. */
 async function assertEmpty(tx: Queryable, stack: StackRow, rootOnly: string | null): Promise<void> {
   await assertNothingPending(tx, stack.id);
   if (stack.checkpointId === rootOnly) return;

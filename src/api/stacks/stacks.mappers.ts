@@ -46,7 +46,7 @@ export function warnOfFaults(reply: FastifyReply, { faults }: StackView): void {
   if (faults.length > 0) void reply.header(warningHeader, asHeader(faults.map(describeFault).join(' ')));
 }
 
-/** `lastUpdate` is a time for the CLI, 0 while the update runs, and an object for the contract. Absent if there was no update. */
+/** `lastUpdate` is a time for the CLI (0 while the update runs) and an object for the contract. Absent if there was no update. */
 export function listedStackResponse(
   dialect: Dialect,
   stack: StackListRow,

@@ -40,7 +40,6 @@ import {
   StackResponse,
 } from './stacks.schemas.ts';
 
-/** What the routes call. */
 export interface Services extends BodyParts {
   readonly policyPacks: PolicyPackService;
   readonly renaming: StackRenaming;
@@ -68,7 +67,7 @@ function createStack(app: RouteScope, services: Services): void {
   app.post(
     projectPath,
     {
-      // The service checks permissions: the organization may not exist yet.
+      // The service checks permissions, because the organization may not exist yet.
       config: {
         access: { kind: 'user' },
         rate: 'held',
@@ -125,7 +124,7 @@ function listStacks(app: RouteScope, { stacks }: Services): void {
       schema: { tags, summary: 'List stacks', security: apiToken, querystring: ListStacksQuery },
     },
     async ({ caller, dialect, query }, reply) => {
-      // Of `pulumi stack ls --tag =VALUE`, whose caller may go on with all that is listed.
+      // Sent by `pulumi stack ls --tag =VALUE`. Without the error, the caller would get all stacks, and might act on them.
       if (query.tagValue && !query.tagName)
         throw new InvalidRequestError('tagValue needs tagName: this server searches tags by name (NAME or NAME=VALUE)');
       const chunks = stacks.list(caller, {
@@ -240,7 +239,7 @@ function listRequiredPolicies(app: RouteScope, { policyPacks, stacks }: Services
   );
 }
 
-/** The error for `pulumi cancel` of an idle stack, of which the command would say "has never been updated". */
+/** The error for `pulumi cancel` of an idle stack: for a 404, the command would say "has never been updated". */
 function nothingToCancel(ref: StackRef): ConflictError {
   return new ConflictError(`No update of stack '${formatStackRef(ref)}' is in progress, so there is nothing to cancel`);
 }

@@ -91,7 +91,7 @@ export const RenameStackRequest = component(
 /** The tags by their names. */
 export const TagsRequest = component('TagsRequest', AnyObject, { environment: 'production' });
 
-/** Either name: the CLI sends `force`, the provider `pulumiservice` `forceDestroy`. */
+/** Either name is accepted: the CLI sends `force`, the provider `pulumiservice` sends `forceDestroy`. */
 export const DeleteStackQuery = Type.Object({
   force: Type.Optional(Type.String()),
   forceDestroy: Type.Optional(Type.String()),

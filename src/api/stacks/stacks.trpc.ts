@@ -72,7 +72,7 @@ export const stacksRouter = router({
     return { items, next: next && encodeCursor([next.changedAt, next.id]) };
   }),
 
-  /** What needs attention: the newest failed, interrupted, drifted and frozen stacks, requests for approvals, and long waits. */
+  /** Items that need attention: the newest failed, interrupted, drifted and frozen stacks, requests for approvals, and long waits. */
   attention: userProcedure
     .input(input(Type.Object({ organization: Type.Optional(Name) })))
     .query(({ ctx: { caller, request, services }, input: { organization = null } }) =>
@@ -90,7 +90,7 @@ export const stacksRouter = router({
   get: stackScan('read').query(async ({ ctx: { caller, request, scan, services }, input: ref }) => {
     const { outputs, ...found } = await services.stackQueries.get(scan, caller, ref);
     const isShown = outputs?.some(({ isSecret }) => !isSecret) === true;
-    // The page is for operators, too, whose site is fenced or whose database takes no writes: it goes on without the outputs.
+    // Operators need the page even if their site is fenced or their database takes no writes: it then shows no outputs.
     const unrecorded = { ...found, outputs: null };
     if (isShown && services.readOnly.isFenced) return unrecorded;
     const read = { view: 'outputs', stackVersion: found.version, createdAt: found.createdAt } as const;
@@ -103,24 +103,24 @@ export const stacksRouter = router({
     return { ...found, outputs };
   }),
 
-  /** The name of the stack that had this one before a rename; null if there is none, or none that the caller may read. */
+  /** The current name of the stack that had this name before a rename; null if there is none that the caller may read. */
   renamed: organizationProcedure('read')
     .input(input(Type.Object({ project: Name, stack: Name })))
     .query(({ ctx: { caller, services }, input: ref }) => services.stackQueries.findRenamed(caller, ref)),
 
-  /** Pending operations of the newest version, and the update that left them. */
+  /** Pending operations of the newest version, and the update that left them behind. */
   pending: stackScan('read').query(({ ctx: { scan, services }, input: ref }) =>
     services.stackQueries.pending(scan, ref),
   ),
 
-  /** Clears pending operations, or adds the created resources by id, which the next refresh reads. */
+  /** Clears pending operations, or adds the created resources by id; the next refresh reads these. */
   repair: stackScanMutation('write', 'stack.repair')
     .input(input(Type.Object({ headVersion: Version, repairs: Type.Array(Repair, { minItems: 1, maxItems: 200 }) })))
     .mutation(async ({ ctx: { audit, caller, scan, services }, input: { headVersion, repairs, ...ref } }) => ({
       version: await services.manualEdits.repair(ref, repairs, { audit, caller, headVersion, scan }),
     })),
 
-  /** `seen`: the value that the caller has seen, null if the tag did not exist; a tag that has changed since stays. */
+  /** `seen`: the value that the caller has seen, null if the tag did not exist. A tag that has changed since is kept. */
   setTag: stackMutation('write', 'stack.tags')
     .input(
       input(
@@ -135,7 +135,7 @@ export const stacksRouter = router({
       await services.stacks.editTag(caller, ref, { name, seen, value }, audit);
     }),
 
-  /** Succeeds if the tag does not exist. `value`: the value that the caller has seen; a tag with another value stays. */
+  /** Succeeds if the tag does not exist. `value`: the value that the caller has seen; a tag with another value is kept. */
   removeTag: stackMutation('write', 'stack.tags')
     .input(input(Type.Object({ name: text(100), value: Type.Optional(text(1_000)) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { name, value, ...ref } }) => {

@@ -7,11 +7,11 @@ export interface TagEdit {
   /** Null removes the tag. */
   readonly value: string | null;
   /**
-   * The value that the caller has read, null if the tag did not exist. A tag that has changed since stays, unless it already has
-   * the new value. If undefined, any value is replaced.
+   * The value that the caller has read, null if the tag did not exist. A tag that has changed since is kept, unless it already has the new
+   * value. If undefined, any value is replaced.
    */
   readonly seen?: string | null | undefined;
-  /** Only if the stack has the tag. */
+  /** Throws NotFoundError if the stack does not have the tag. */
   readonly mustExist?: true;
 }
 

@@ -10,7 +10,7 @@ interface Prefix {
   readonly limit: number;
 }
 
-/** Names and values of the tags of stacks. Each is found by one index lookup, however many stacks have it. */
+/** Names and values of the tags of stacks. Each is found by one index lookup, regardless of the number of stacks that have it. */
 export function createTagRepository(db: Queryable) {
   const isReadable = ({ facts, id }: ListedOrganization) =>
     facts === null

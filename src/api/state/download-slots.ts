@@ -9,10 +9,10 @@ import { gzipDocument } from '../platform/http/gzip-document.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
 
-/** Outputs are in memory as a whole, up to 8 MiB and more, until their client has them, and while they wait. Small ones do not count. */
+/** Outputs are in memory as a whole, up to 8 MiB and more, while they wait and until their client has them. Small outputs do not count. */
 const outputLimits: SemaphoreLimits = {
   ...{ atOnce: 16, atOncePerCaller: 8, atOncePerOrganization: 8 },
-  // The CLI repeats a call that is one too many of all, but not one that is too many of its caller.
+  // The CLI repeats a call that exceeds the common limit, but not a call that exceeds the limit of its caller.
   ...{ waiting: 16, waitingPerCaller: 17, waitMs: 20_000 },
 };
 const smallBytes = 64 * 1024;
@@ -33,7 +33,7 @@ export class StateDownloads {
     this.#downloads = blobDownloads(blobs);
   }
 
-  /** What admits the blob of this download. It throws UnavailableError if too many are open, or once the client is gone. */
+  /** Admits the blob of this download. Throws UnavailableError if too many downloads are open, or once the client is gone. */
   of({ caller, organization, reply }: Download): AdmitBlob {
     const gone = clientGone(reply);
     return () => this.#downloads.take({ ...caller, organization }, gone);
@@ -55,8 +55,8 @@ export function sendState(request: FastifyRequest, reply: FastifyReply, state: S
   void reply.type('application/json; charset=utf-8');
   const zipped = gzipDocument(request, reply, state);
   if (zipped) return reply.send(zipped);
-  // The length exposes a truncated response: proxies end a chunked one as if it were complete. The header is removed if the
-  // response is compressed; gzip marks its own end.
+  // The length exposes a truncated response: proxies end a truncated chunked response as if it were complete. If the response is
+  // compressed, the header is removed; gzip marks its own end.
   void reply.header('content-length', state.sizeBytes);
   return reply.send(Readable.from(state.bytes, { objectMode: false }));
 }

@@ -38,7 +38,7 @@ interface Change {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** Manual changes to the newest state of a stack. Each creates a new version, recorded as an import; nothing else is changed. */
+/** Manual changes to the newest state of a stack. Each change creates a new version, recorded as an import, and changes nothing else. */
 export class ManualEdits {
   readonly #context: ApiContext;
   readonly #reclaim: Reclaim;
@@ -49,9 +49,9 @@ export class ManualEdits {
   }
 
   /**
-   * Stores the state of an earlier version as a new one, and returns its number. Throws NotFoundError, ForbiddenError, StackBusyError,
-   * StackChangedError if the newest version is not the one that the caller has seen, FrozenError, JournalFaultError and QuotaReachedError;
-   * nothing is changed then.
+   * Stores the state of an earlier version as a new version, and returns its number. Throws NotFoundError, ForbiddenError, StackBusyError,
+   * StackChangedError if the caller has not seen the newest version, FrozenError, JournalFaultError and QuotaReachedError; nothing is
+   * changed if it throws.
    */
   restore(ref: StackRef, stackVersion: number, editor: Editor): Promise<number> {
     return this.#change(ref, editor, async (stack) => ({
@@ -62,8 +62,8 @@ export class ManualEdits {
   }
 
   /**
-   * Clears pending operations of the newest state, or adds the created resources by id, which the next refresh reads. Returns the new version.
-   * Throws like `restore`, and InvalidRequestError if an operation does not exist.
+   * Clears pending operations of the newest state, or adds the created resources by id; the next refresh reads these. Returns the new
+   * version. Throws the errors of `restore`, and InvalidRequestError if an operation does not exist.
    */
   repair(ref: StackRef, chosen: readonly ChosenRepair[], editor: Editor): Promise<number> {
     return this.#change(ref, editor, async (_stack, head) => {
@@ -112,7 +112,7 @@ export class ManualEdits {
     try {
       const edit = { stackId: stack.id, updateId, admission, tokenId: caller.tokenId };
       await stateEdits.commit(edit, async (tx, locked) => {
-        // The state has the stack's former names.
+        // The stack was renamed, and the state contains its former names.
         if (formatStackRef(locked) !== formatStackRef(stack)) throw new StackChangedError();
         const version = { updateId, kind: 'import', message, requestedBy: caller.userId, state } as const;
         newVersion = await recordEdit(tx, locked, version);
@@ -130,7 +130,7 @@ export class ManualEdits {
   }
 }
 
-/** URNs in an event of the audit log. */
+/** Maximum number of URNs in an event of the audit log. */
 const maxNames = 50;
 
 function noSuchOperation(): InvalidRequestError {

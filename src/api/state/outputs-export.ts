@@ -6,7 +6,7 @@ import { listSecretsInSlices } from './resources/redacted-json.ts';
 import { readRootOutputs } from './resources/root-outputs.ts';
 import { plainSecret } from './resources/secret-values.ts';
 
-/** Decrypts a secret that the service has encrypted for the stack. Throws InvalidRequestError if it has not. */
+/** Decrypts a secret that the service has encrypted for the stack. Throws InvalidRequestError for other ciphertexts. */
 export type DecryptSecret = (ciphertext: Buffer) => Promise<Buffer>;
 
 export interface OutputsExport {
@@ -14,7 +14,7 @@ export interface OutputsExport {
   readonly resourceCount: number;
   /** Names of secret outputs in the document. */
   readonly secret: readonly string[];
-  /** Names of secret outputs that are not in it. */
+  /** Names of secret outputs that are not in the document. */
   readonly leftOut: readonly string[];
 }
 
@@ -25,14 +25,14 @@ export type AdmitOutputs = (bytes: number) => Promise<void>;
 const memberBytes = 2_048;
 const maxTypeBytes = 256;
 
-/** The manifest without time and CLI version, which are not outputs. */
+/** The manifest without its time and CLI version, which are not outputs. */
 const manifest = Buffer.from('"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}');
 
 /**
- * The deployment document for callers who may read only the outputs of a stack: its root resource with its outputs, and nothing else.
- * Secret outputs are in it only with `decrypt`: those that the service has encrypted with their plaintext. Without that, or with only
- * the ciphertext, the CLI's StackReference would read `{}` in place of each and go on. Calls `admit` between the state and the secrets. Throws also
- * what it throws.
+ * The deployment document for callers who may read only the outputs of a stack: only its root resource with its outputs. Secret outputs are
+ * included only with `decrypt`; secrets that the service has encrypted are included as plaintext. Without `decrypt`, or given only the
+ * ciphertext, the CLI's StackReference would silently read `{}` in place of each secret. Calls `admit` between the state and the secrets.
+ * Also throws the errors of `admit`.
  */
 export async function exportOutputs(
   state: AsyncIterable<Buffer>,
@@ -58,7 +58,7 @@ export async function exportOutputs(
     Buffer.from('"custom":false,"type":"pulumi:pulumi:Stack"'),
     Buffer.concat([nameText('outputs'), joinParts('{', members, '}')]),
   ];
-  // Clients decrypt other secrets themselves, so they need the secrets provider.
+  // Clients decrypt other secrets themselves, for which they need the secrets provider.
   const needsProvider = decrypt !== null && secretsProviders !== null && !isService;
   const deployment = [
     manifest,
@@ -96,7 +96,7 @@ async function showSecrets(
   return { value: replaceRanges(value, replacements), isSecret: true };
 }
 
-/** Empty if it is absent, or longer than any. */
+/** Empty if the type is absent, or longer than any known type. */
 async function typeOf(secretsProviders: Buffer | null): Promise<string> {
   const span = secretsProviders && (await scanMembersInSlices(secretsProviders))?.get('type');
   if (span?.kind !== 'string' || span.end - span.start > maxTypeBytes) return '';

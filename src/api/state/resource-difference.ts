@@ -5,14 +5,14 @@ import { comparedMembers, isSameInStacks } from './resources/canonical-resource.
 import { listSecretsInSlices } from './resources/redacted-json.ts';
 import { nameViews, type ValueViews } from './value-views.ts';
 
-/** Differences of one resource that are shown. */
+/** Maximum number of differences of one resource that are shown. */
 const maxPaths = 200;
-/** With more members than this, a resource's differences are in the order that it has them. */
+/** If a resource has more members than this, its differences are not sorted. */
 const maxSorted = 1_000;
-/** What the comparison of a property costs of a slice, beside its bytes. */
+/** The cost of comparing a property within a time slice, besides its bytes. */
 const comparisonBytes = 200;
 
-/** A property that two stacks have different values for. */
+/** A property whose values differ between two stacks. */
 export interface StackProperty {
   readonly path: string;
   readonly before: unknown;
@@ -28,7 +28,7 @@ export interface StackDifference {
   readonly pathCount: number;
 }
 
-/** How a difference is shown. */
+/** How to show a difference. */
 export interface Describing {
   readonly withOutputs: boolean;
   /** Positions of the secrets that are known to differ. */
@@ -36,7 +36,7 @@ export interface Describing {
   readonly values: ValueViews;
 }
 
-/** What differs of a resource, whose text is null where a stack has none; null if nothing does. */
+/** The differences of a resource; null if there are none. The text of the resource is null for a stack that lacks it. */
 export async function describeDifference(
   before: Buffer | null,
   after: Buffer | null,
@@ -63,7 +63,7 @@ async function compare(was: ResourceView, is: ResourceView, { secrets, values, w
   const add = async (path: string, before: Buffer | null | undefined, after: Buffer | null | undefined) => {
     if (++pathCount <= maxPaths) paths.push(await values.property(path, before, after));
   };
-  // In the order in which the secrets of `is` are counted.
+  // The order in which the secrets of `is` are counted.
   const names = new Set(await comparedMembers(is, withOutputs));
   for (const name of await comparedMembers(was, withOutputs)) names.add(name);
   let secretsSeen = 0;
@@ -71,7 +71,7 @@ async function compare(was: ResourceView, is: ResourceView, { secrets, values, w
     const [old, next] = [was.raw(name), is.raw(name)];
     await slices.spend(comparisonBytes);
     const spans = next === null ? [] : await listSecretsInSlices(next);
-    // In ascending order, as the properties are that have a new value.
+    // In ascending order, like the properties with a new value.
     const changed = spans.flatMap(({ start }, at) => (secrets.has(secretsSeen + at) ? [start] : []));
     secretsSeen += spans.length;
     if (name !== 'inputs' && name !== 'outputs') {

@@ -22,10 +22,10 @@ import { authorView, blameResource } from './resources/resource-blame.ts';
 
 /** Larger inputs or outputs are not shown, in bytes. */
 const maxViewBytes = 1024 * 1024;
-/** How often they are in memory on their way to the client, and larger than as text. */
+/** Number of copies in memory on their way to the client, which are also larger than the text. */
 const copies = 16;
 const maxDependents = 200;
-/** As many as the index has. */
+/** Maximum number of dependencies of a resource, as in the index. */
 const maxDependencies = 2_000;
 const providerPrefix = 'pulumi:providers:';
 
@@ -47,8 +47,8 @@ export class ResourceService {
   }
 
   /**
-   * One resource, with the inputs and outputs of the newest state, or of a version; secrets are redacted. Of an older version, only what its
-   * state has is shown. `digests` identify what is shown. Throws NotFoundError, and what `scan` throws.
+   * One resource, with the inputs and outputs of the newest state, or of a version; secrets are redacted. For an older version, only data
+   * of its state is shown. `digests` identify the shown parts. Throws NotFoundError, and the errors of `scan`.
    */
   async get(scan: StateScan, ref: StackRef, urn: string, version: number | null) {
     const stack = await this.#find(ref);
@@ -76,7 +76,10 @@ export class ResourceService {
     };
   }
 
-  /** The version that set each property of a resource of the newest state, as far as the index knows. Throws NotFoundError, and the errors of `scan`. */
+  /**
+   * The version that set each property of a resource of the newest state, as far as the index knows. Throws NotFoundError, and the errors
+   * of `scan`.
+   */
   async blame(scan: StateScan, ref: StackRef, urn: string) {
     const stack = await this.#find(ref);
     const view = await this.#view(scan, ref, stack, urn, null);
@@ -85,8 +88,8 @@ export class ResourceService {
   }
 
   /**
-   * The raw JSON of a property of a resource in the newest state; null if there is none. `digest`: that of the part as it was shown, or null.
-   * Throws NotFoundError, ConflictError if the part has changed since, and what `scan` throws.
+   * The raw JSON of a property of a resource in the newest state; null if there is none. `digest`: the digest of the part as it was shown,
+   * or null. Throws NotFoundError, ConflictError if the part has changed since, and the errors of `scan`.
    */
   async readProperty(
     scan: StateScan,
@@ -98,7 +101,7 @@ export class ResourceService {
   ): Promise<Buffer | null> {
     const view = await this.#view(scan, ref, await this.#find(ref), urn, null);
     const values = view.raw(part);
-    // An item of a list may have another place now: its place would be that of another secret.
+    // An item of a list may have moved, and its old position may now hold another secret.
     if (digest !== null && digest !== (await redactedDigest(values, maxViewBytes)))
       throw new ConflictError('The resource has changed since it was shown: look at it again');
     if (values === null) return null;
@@ -162,7 +165,7 @@ function resourceView({ place: _place, key: _key, provider, ...row }: IndexedRes
   return { ...row, provider: provider?.startsWith(providerPrefix) ? provider.slice(providerPrefix.length) : provider };
 }
 
-/** A resource that is newer than the index. */
+/** The view of a resource that is newer than the index. */
 function notIndexed(view: ResourceView, key: string, dependencies: number): IndexedResource {
   const { urn } = view;
   return {

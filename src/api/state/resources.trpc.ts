@@ -18,7 +18,7 @@ const VersionNumber = Type.Integer({ minimum: 1, maximum: 999_999_999 });
 const urn = text(8_000);
 const ofRead = { kind: 'stack', permission: 'read' } as const;
 
-/** Resources of a stack's newest state. `indexedVersion` says up to which version a list is. */
+/** Resources of a stack's newest state. `indexedVersion` is the version up to which a list is complete. */
 export const resourcesRouter = router({
   /** In the order of type and name. */
   list: stackProcedure('read')
@@ -31,7 +31,7 @@ export const resourcesRouter = router({
       return { ...found, next: found.next && encodeCursor([found.next.place, found.next.key]) };
     }),
 
-  /** The children of one resource; of null, the resources without a parent. */
+  /** The children of one resource; for null, the resources without a parent. */
   tree: stackProcedure('read')
     .input(input(Type.Object({ parent: Type.Union([urn, Type.Null()]), ...page })))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, parent, ...ref } }) => {
@@ -52,7 +52,7 @@ export const resourcesRouter = router({
       return found;
     }),
 
-  /** The version that set each property: exactly, or that version or an older one. */
+  /** The version that set each property: this version, or if it is not exact, this or an older version. */
   blame: stackScan('read')
     .input(input(Type.Object({ urn })))
     .query(({ ctx: { scan, services }, input: { urn: of, ...ref } }) => services.resources.blame(scan, ref, of)),

@@ -16,7 +16,7 @@ import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/re
 import type { Caller } from '../platform/http/request.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
-/** What rules about retention must not delete: stacks under a legal hold, and pinned versions. */
+/** Exemptions from the rules about retention: stacks under a legal hold, and pinned versions. */
 export class RetentionService {
   readonly #context: ApiContext;
 
@@ -32,8 +32,8 @@ export class RetentionService {
   }
 
   /**
-   * From the response on, nothing of the stack is deleted. `seen`: revisions of its hold. Throws NotFoundError, ForbiddenError,
-   * InvalidRequestError, EditConflictError.
+   * Places a legal hold. After the response, no data of the stack is deleted. `seen`: revisions of its hold. Throws NotFoundError,
+   * ForbiddenError, InvalidRequestError, EditConflictError.
    */
   async hold(
     caller: Caller,
@@ -91,7 +91,7 @@ export class RetentionService {
   }
 }
 
-/** Null: of a stack without a hold. */
+/** Null: the stack has no hold. */
 export function revisionOfHold(hold: HoldRow | null): string {
   return hold === null ? '' : revisionOf({ at: hold.heldAt.toISOString(), by: hold.heldBy, reason: hold.reason });
 }

@@ -6,7 +6,6 @@ import { noSuchVersion } from './no-such-version.ts';
 import { LegalHoldResponse, SetLegalHoldRequest } from './retention.schemas.ts';
 import type { RetentionService } from './retention-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly retention: RetentionService;
 }
@@ -17,7 +16,7 @@ const pinPath = `${stackPath}/versions/:stackVersion/pin`;
 const manage = { access: { kind: 'stack', permission: 'manage' }, rate: 'held' } as const;
 const write = { access: { kind: 'stack', permission: 'write' }, rate: 'held' } as const;
 
-/** What rules about retention must not delete: stacks under a legal hold, and pinned versions. */
+/** Exemptions from the rules about retention: stacks under a legal hold, and pinned versions. */
 export function registerRetentionRoutes(app: RouteScope, services: Services): void {
   getHold(app, services);
   setHold(app, services);

@@ -12,7 +12,7 @@ declare module '../access/procedures/context.ts' {
 
 const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
 
-/** What rules about retention must not delete. */
+/** Exemptions from the rules about retention. */
 export const retentionRouter = router({
   /** The legal hold of a stack, or null. */
   findHold: stackProcedure('read').query(async ({ ctx: { services }, input: ref }) => {

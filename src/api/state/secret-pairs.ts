@@ -1,10 +1,10 @@
-/** Secrets that are decrypted in one call. */
+/** Number of secrets that one call decrypts. */
 const secretBatch = 500;
 
-/** Ciphertexts of each resource, in their order; null: one that is not compared. */
+/** Ciphertexts of each resource, in their order; null: the secret is not compared. */
 export type SecretsOfResources = ReadonlyMap<string, readonly (string | null)[]>;
 
-/** Ciphertexts at the same position of a resource that both have. */
+/** Ciphertexts at the same position of a resource that both stacks have. */
 export interface SecretPair {
   readonly key: string;
   readonly at: number;
@@ -15,7 +15,7 @@ export interface SecretPair {
 function* secretPairs(before: SecretsOfResources, after: SecretsOfResources): Generator<SecretPair> {
   for (const [key, secrets] of after) {
     const others = before.get(key);
-    // With another number of secrets, their positions do not correspond; the resource differs anyway.
+    // If the numbers of secrets differ, their positions do not correspond; the resource differs anyway.
     if (others?.length !== secrets.length) continue;
     for (const [at, secret] of secrets.entries()) {
       const other = others[at] ?? null;
@@ -24,7 +24,7 @@ function* secretPairs(before: SecretsOfResources, after: SecretsOfResources): Ge
   }
 }
 
-/** The pairs, in batches whose plaintexts are in memory together. */
+/** The pairs, in batches; the plaintexts of a batch are in memory together. */
 export function* secretBatches(before: SecretsOfResources, after: SecretsOfResources): Generator<SecretPair[]> {
   let batch: SecretPair[] = [];
   for (const pair of secretPairs(before, after)) {
@@ -35,7 +35,7 @@ export function* secretBatches(before: SecretsOfResources, after: SecretsOfResou
   if (batch.length > 0) yield batch;
 }
 
-/** How many secrets of the same resources both have. */
+/** Number of secrets in resources that both stacks have. */
 export function countShared(before: SecretsOfResources, after: SecretsOfResources): number {
   let count = 0;
   for (const [key, { length }] of after) count += Math.min(length, before.get(key)?.length ?? 0);

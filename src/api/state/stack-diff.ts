@@ -11,11 +11,11 @@ import { countShared, type SecretPair, secretBatches } from './secret-pairs.ts';
 import { nameIn } from './value-reads.ts';
 import { ValueViews } from './value-views.ts';
 
-/** Resources of a page whose texts are kept, of both stacks, in bytes; the page ends early. */
+/** Maximum size of the kept texts of a page's resources, of both stacks, in bytes; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
-/** Memory for what is kept of each resource of a state, in bytes. */
+/** Memory that is kept for each resource of a state, in bytes. */
 const keptBytes = 300;
-/** Secrets that are compared, in number and in characters of their ciphertexts, for each of the two stacks. */
+/** Limits on compared secrets: their number, and the characters of their ciphertexts, for each of the two stacks. */
 const maxSecrets = 5_000;
 const maxSecretChars = 8 * 1024 * 1024;
 /** A state to compare: null is the newest. */
@@ -45,7 +45,7 @@ interface Side {
   secretCount: number;
 }
 
-/** Compares the states of two stacks. Both are read as streams; only digests, and the texts of one page, are kept. */
+/** Compares the states of two stacks. Both are read as streams; only digests and the texts of one page are kept. */
 export class StackDiff {
   readonly #context: ApiContext;
 
@@ -54,8 +54,8 @@ export class StackDiff {
   }
 
   /**
-   * Resources that only one stack has, by type and name, or that differ: in the order of `to`, then resources that only `from` has.
-   * Ids, and by default outputs, are specific to each stack and not compared. Throws NotFoundError, UnavailableError, and what `scan` throws.
+   * Resources that differ, or that only one stack has, by type and name: in the order of `to`, then resources that only `from` has. Ids
+   * and, by default, outputs are specific to each stack and not compared. Throws NotFoundError, UnavailableError, and the errors of `scan`.
    */
   async diff(scan: StateScan, { from, limit, offset, secrets, to, withOutputs }: StackDiffQuery) {
     await scan.hold((await this.#weigh(scan, from)) + (await this.#weigh(scan, to)), from.ref.organization);
@@ -91,12 +91,12 @@ export class StackDiff {
       same,
       fromVersion: before.version,
       toVersion: after.version,
-      /** Secrets in resources of both that were not compared. */
+      /** Number of secrets in common resources that were not compared. */
       secretsNotCompared: countShared(before.secrets, after.secrets) - (compared?.count ?? 0),
     };
   }
 
-  /** Approximate memory of its comparison, in bytes. */
+  /** Approximate memory of the comparison, in bytes. */
   async #weigh(scan: StateScan, compared: ComparedState): Promise<number> {
     const { stackId, version } = await this.#find(compared);
     const state = version === 0 ? null : await scan.readVersion(stackId, version);
@@ -149,7 +149,7 @@ export class StackDiff {
     return found;
   }
 
-  /** The differing secrets of common resources, by their position in the resource, and the number of compared ones. */
+  /** The differing secrets of common resources, by their position in the resource, and the number of compared secrets. */
   async #compareSecrets(scan: StateScan, before: Side, after: Side) {
     const differing = new Map<string, Set<number>>();
     let count = 0;
@@ -167,7 +167,7 @@ export class StackDiff {
     return { differing, count };
   }
 
-  /** Null: this server has not encrypted it. */
+  /** Null: this server has not encrypted the secret. */
   #decrypt({ stackId }: Side, pairs: readonly SecretPair[], of: (pair: SecretPair) => string) {
     return this.#context.cipher.decryptEach(
       [stackId],
@@ -184,7 +184,7 @@ export class StackDiff {
   }
 }
 
-/** Keys of resources that differ, and how many resources both have. */
+/** Keys of resources that differ, and the number of resources that both stacks have. */
 async function compareDigests(
   scan: StateScan,
   before: Side,
@@ -206,7 +206,7 @@ async function compareDigests(
   return { differing, same };
 }
 
-/** As many of the resources as there is memory for, and at least one. */
+/** As many resources as memory permits, at least one. */
 function pageOf(keys: readonly string[], sides: readonly Side[]): readonly string[] {
   let bytes = 0;
   const end = keys.findIndex((key) => {

@@ -14,7 +14,7 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { type AdmitOutputs, exportOutputs } from './outputs-export.ts';
 
-/** Maximum number of outputs whose names are in a warning or an event. */
+/** Maximum number of outputs to name in a warning or an event. */
 const maxNames = 20;
 
 /** Reads states of stacks and prepares imports. */
@@ -29,7 +29,7 @@ export class StateService {
     this.#reclaim = reclaim;
   }
 
-  /** The newest state. Throws NotFoundError, and what `admit` throws. */
+  /** The newest state. Throws NotFoundError, and the errors of `admit`. */
   async readHead(ref: StackRef, audit: AuditTrail, admit: AdmitBlob): Promise<StateDocument> {
     const head = await this.#exported.readHead(ref, admit);
     if (!head) throw stackNotFound(ref);
@@ -44,8 +44,8 @@ export class StateService {
   }
 
   /**
-   * The newest state for callers who may read only the outputs: the root resource with its outputs; secret ones only `withSecrets`.
-   * Throws NotFoundError, InvalidRequestError, and what `scan` and `admit` throw, before the read is recorded.
+   * The newest state for callers who may read only the outputs: the root resource with its outputs, and `withSecrets` also its secret
+   * outputs. Throws NotFoundError, InvalidRequestError, and the errors of `scan` and `admit`, before the read is recorded.
    */
   async readOutputs(
     scan: StateScan,
@@ -85,7 +85,7 @@ export class StateService {
     };
   }
 
-  /** The state of a version given as text in a path. Throws NotFoundError, and what `admit` throws. */
+  /** The state of a version given as text in a path. Throws NotFoundError, and the errors of `admit`. */
   async readVersion(ref: StackRef, version: string, audit: AuditTrail, admit: AdmitBlob): Promise<StateDocument> {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
@@ -96,7 +96,7 @@ export class StateService {
   }
 
   /**
-   * Prepares an import that replaces the current state; changes committed after this call are newer. Throws NotFoundError,
+   * Prepares an import that replaces the current state; changes committed after this call are newer than the import. Throws NotFoundError,
    * StackBusyError, QuotaReachedError and JournalFaultError.
    */
   async beginImport(ref: StackRef, caller: Caller, audit: AuditTrail): Promise<ImportInput> {

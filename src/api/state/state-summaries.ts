@@ -7,13 +7,13 @@ import { PendingStepScanner } from './resources/pending-operations.ts';
 import { listSecretsInSlices } from './resources/redacted-json.ts';
 import { readRootOutputs } from './resources/root-outputs.ts';
 
-/** An output of a stack. Of a secret output, it has only the name. */
+/** An output of a stack; for a secret output, only its name. */
 export interface OutputView {
   readonly name: string;
-  /** Text as it is, other values as JSON; null: secret. */
+  /** A text unchanged, other values as JSON; null: secret. */
   readonly value: string | null;
   readonly isSecret: boolean;
-  /** Whether only the beginning of the value is here. */
+  /** Whether the value is cut. */
   readonly isCut: boolean;
 }
 
@@ -44,7 +44,7 @@ const maxReadmeChars = 200_000;
 /** Total size of the kept data, in characters. */
 const maxKept = 8 * 1024 * 1024;
 
-/** A scan of a state, or what it has found. */
+/** A scan of a state, or its result. */
 interface Reading {
   readonly summary: Promise<StateSummary>;
   isDone: boolean;
@@ -52,21 +52,21 @@ interface Reading {
 
 /** Outputs and pending operations of versions of stacks. A state is scanned once for all concurrent viewers of a version. */
 export class StateSummaries {
-  /** A summary that is larger than all of them may be is not kept. */
+  /** A summary that is larger than the whole cache is not kept. */
   readonly #recent = new LRUCache<string, Reading>({ max: 1_000, maxSize: maxKept });
 
-  /** Of the state that `key` identifies, and that `open` opens; null: there is none. Throws also what `scan` throws. */
+  /** The summary of the state that `key` identifies and `open` opens; null: there is no state. Also throws the errors of `scan`. */
   async read(scan: StateScan, key: string, open: () => Promise<AsyncIterable<Buffer> | null>): Promise<StateSummary> {
     const known = this.#recent.get(key);
     if (known?.isDone) return known.summary;
-    // Also for callers that wait for another call's scan: otherwise they could hold the slots that it waits for.
+    // Callers that wait for another call's scan need a slot, too: otherwise they could hold the slots that it waits for.
     await scan.begin();
     const others = this.#recent.get(key);
     if (others === undefined) return this.#begin(key, open).summary;
     try {
       return await others.summary;
     } catch {
-      // Its client may have gone.
+      // The client of the call may have gone.
       scan.assertWanted();
       return (this.#recent.get(key) ?? this.#begin(key, open)).summary;
     }
@@ -78,14 +78,14 @@ export class StateSummaries {
       return state === null ? empty : scanState(state);
     })();
     const reading: Reading = { summary, isDone: false };
-    // Until its size is known.
+    // A placeholder until the size is known.
     this.#recent.set(key, reading, { size: 1 });
     const isKept = (): boolean => this.#recent.peek(key) === reading;
     summary.then(
       (found) => {
         reading.isDone = true;
         if (!isKept()) return;
-        // The cache does not measure the same value again.
+        // Deleted first, because the cache does not measure the same value again.
         this.#recent.delete(key);
         this.#recent.set(key, reading, { size: sizeOf(found) });
       },

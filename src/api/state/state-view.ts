@@ -24,8 +24,8 @@ export class StateView {
   }
 
   /**
-   * Resources of a version in their order, after the first `offset`; `text` is part of their URN, in lower case. Throws
-   * NotFoundError, and what `scan` throws.
+   * Resources of a version in their order, after the first `offset`; `text` is part of their URN, in lower case. Throws NotFoundError, and
+   * the errors of `scan`.
    */
   async list(
     scan: StateScan,
@@ -65,7 +65,10 @@ export class StateView {
     };
   }
 
-  /** The whole state as text; null if it is too large. The read is recorded. Throws NotFoundError, UnavailableError, and what `scan` throws. */
+  /**
+   * The whole state as text; null if it is too large. The read is recorded. Throws NotFoundError, UnavailableError, and the errors of
+   * `scan`.
+   */
   async text(scan: StateScan, ref: StackRef, version: number, audit: AuditTrail) {
     const state = await this.#open(scan, ref, version);
     if (state.sizeBytes > maxTextBytes) {
@@ -97,7 +100,7 @@ export class StateView {
   }
 }
 
-/** Instead of reading it. */
+/** Closes a state without reading it. */
 async function closeState({ bytes }: StateDocument): Promise<void> {
   await bytes[Symbol.asyncIterator]().return?.();
 }

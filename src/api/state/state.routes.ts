@@ -14,7 +14,6 @@ import type { StateService } from './state-service.ts';
 import type { SubmitWrite } from './writes/submit-write.ts';
 import { UntypedDeployment } from './writes/writes.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly downloads: StateDownloads;
   readonly scans: StateScans;
@@ -58,7 +57,7 @@ function exportState(app: RouteScope, { downloads, scans, states }: Services): v
         const admit = downloads.of({ caller, organization, reply });
         return sendState(request, reply, await states.readHead(params, audit, admit));
       }
-      // The whole state is read for them.
+      // The outputs require reading the whole state.
       const scan = scans.open({
         ...{ caller, organization },
         signal: clientGone(reply),
@@ -109,7 +108,7 @@ function importState(app: RouteScope, { states, submitWrite }: Services): void {
       },
     },
     async (request) => {
-      // Called before reading the body, which may take long: what is committed in the meantime is newer.
+      // Called before the body is read, which may take long: changes committed in the meantime are newer than the import.
       const target = await states.beginImport(request.params, request.caller, request.audit);
       await submitWrite(request, importWrite, target);
       request.audit.settle();

@@ -5,28 +5,28 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 
 const minuteMs = 60_000;
-/** Pages that show outputs read them again and again. */
+/** Reads of outputs are recorded less often, because pages repeat them. */
 const outputsMs = 60 * minuteMs;
 const capacity = 10_000;
 
-/** A read of values of a state, with redacted secrets. Several are one event: its details name no resource. */
+/** A read of a state's values, with redacted secrets. Several reads can be one event, so its details name no resource. */
 interface ValueRead {
   readonly stackVersion: number | 'newest';
   readonly view: 'resource' | 'differences' | 'outputs';
   /** The other version, or the other stack. */
   readonly comparedWith?: number | string;
-  /** When the stack was created: after its deletion, another may have its name. */
+  /** When the stack was created: after its deletion, another stack may have its name. */
   readonly createdAt?: string;
 }
 
-/** The name of a stack in the audit log of an organization, whose admins may not know of stacks of others. */
+/** The name of a stack in an organization's audit log, whose admins may not know of other organizations' stacks. */
 export function nameIn(organization: string, ref: StackRef): string {
   return ref.organization === organization ? formatStackRef(ref) : 'a stack of another organization';
 }
 
 /**
- * Records that procedures show parts of states: the same token, address, program, version and view once a minute, outputs of the same stack once
- * an hour.
+ * Records that procedures show parts of states: at most once a minute for the same token, address, program, version and view, and once an
+ * hour for outputs of the same stack.
  */
 export class ValueReads {
   readonly #context: Pick<ApiContext, 'db' | 'readOnly'>;
@@ -36,7 +36,9 @@ export class ValueReads {
     this.#context = context;
   }
 
-  /** Call before the response. Throws UnavailableError if the event cannot be committed, and ReadOnlyError once another site has taken over. */
+  /**
+   * Call before the response. Throws UnavailableError if the event cannot be committed, and ReadOnlyError once another site has taken over.
+   */
   async record(
     audit: AuditTrail,
     { tokenId }: Caller,

@@ -3,14 +3,14 @@ import { redactedJsonInSlices } from './resources/redacted-json.ts';
 
 /** Larger values are not shown, in bytes. */
 const maxValueBytes = 16 * 1024;
-/** Paths and values of one answer, in bytes: they are serialized at once. */
+/** Maximum size of the paths and values of one answer, in bytes: they are serialized at once. */
 const maxViewBytes = 1024 * 1024;
 /** Values up to this size are always shown. */
 const minValueBytes = 64;
-/** Names, braces and quotes of one property. */
+/** Size of the name, braces and quotes of one property, in bytes. */
 const propertyBytes = 50;
 
-/** Values of properties before and after, redacted, as many as fit in a response. */
+/** Redacted values of properties before and after, as many as fit into a response. */
 export class ValueViews {
   #left = maxViewBytes;
 

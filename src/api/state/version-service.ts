@@ -14,9 +14,9 @@ import { createResourceRepository } from '../search/resource-repository.ts';
 import { noSuchVersion } from './no-such-version.ts';
 import { nameViews, ValueViews } from './value-views.ts';
 
-/** Resources of a page whose texts are kept, of both states, in bytes; the page ends early. */
+/** Maximum size of the kept texts of a page's resources, of both states, in bytes; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
-/** Differences of one resource that are shown. */
+/** Maximum number of differences of one resource that are shown. */
 const maxPaths = 200;
 
 export interface PropertyChange {
@@ -31,11 +31,11 @@ export interface ResourceDifference {
   readonly name: string;
   readonly change: 'created' | 'updated' | 'deleted' | 'replaced';
   readonly paths: PropertyChange[];
-  /** Of which the first ones are in `paths`. */
+  /** Number of all differences; `paths` has the first ones. */
   readonly pathCount: number;
 }
 
-/** A resource that differs between two states, while a page is made. */
+/** A resource that differs between two states, while a page is built. */
 interface Differing {
   readonly key: string;
   readonly after: Buffer | null;
@@ -60,7 +60,7 @@ export class VersionService {
     this.#context = context;
   }
 
-  /** Newest first. `changed` is null where it is not known, or not yet. Throws NotFoundError. */
+  /** Versions, newest first. `changed` is null if it is not known, or not yet. Throws NotFoundError. */
   async list(ref: StackRef, before: number | null, limit: number) {
     const rows = createResourceRepository(this.#context.db);
     const stack = await rows.find(ref);
@@ -78,9 +78,9 @@ export class VersionService {
   }
 
   /**
-   * Differences between two versions, where 0 is the stack before its first one: resources in the order of `to`, then deleted ones.
-   * Both states are read as streams, and of them only the digests of resources and the texts of one page are kept. `next` is how many
-   * differing resources to skip. Throws NotFoundError, and the errors of `scan`.
+   * Differences between two versions, where 0 is the stack before its first version: resources in the order of `to`, then deleted
+   * resources. Both states are read as streams; only the digests of resources and the texts of one page are kept. `next`: number of
+   * differing resources to skip for the next page. Throws NotFoundError, and the errors of `scan`.
    */
   async diff(scan: StateScan, ref: StackRef, { from, limit, offset, to, typePrefix }: VersionDiffQuery) {
     const stack = await this.#context.stacks.find(ref);
@@ -152,7 +152,7 @@ export class VersionService {
   }
 }
 
-/** Null if there is no real difference. */
+/** Null if the difference is not real. */
 async function describe({ after, before }: Differing, values: ValueViews): Promise<ResourceDifference | null> {
   const was = before && (await viewResource(before));
   const is = after && (await viewResource(after));

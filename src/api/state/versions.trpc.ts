@@ -37,8 +37,8 @@ export const versionsRouter = router({
     }),
 
   /**
-   * Resources that differ between two versions, all or those whose types begin so; 0 is the stack before its first one.
-   * Secrets are redacted. The read is recorded.
+   * Resources that differ between two versions, optionally only of types with a prefix; 0 is the stack before its first version. Secrets
+   * are redacted. The read is recorded.
    */
   diff: stackScan('read')
     .input(
@@ -60,8 +60,8 @@ export const versionsRouter = router({
     ),
 
   /**
-   * Differing resources of two stacks, paired by type and name, of their newest states or of versions. Secrets are redacted;
-   * with `secrets` the response says which differ, which needs the permission to decrypt both. The reads are recorded.
+   * Differing resources of two stacks, paired by type and name, of their newest states or of versions. Secrets are redacted. With
+   * `secrets`, which needs the permission to decrypt both, the response shows which secrets differ. The reads are recorded.
    */
   diffStacks: stackScan('read')
     .input(
@@ -131,7 +131,7 @@ export const versionsRouter = router({
       services.stateView.text(scan, ref, version, request.trail(caller, ofRead, 'stack.export')),
     ),
 
-  /** Makes the state of a version the newest one, as a new version. `headVersion`: the newest that the caller has seen. */
+  /** Makes the state of a version the newest one, as a new version. `headVersion`: the newest version that the caller has seen. */
   restore: stackScanMutation('write', 'stack.restore')
     .input(input(Type.Object({ version: Version, headVersion: VersionNumber })))
     .mutation(async ({ ctx: { audit, caller, scan, services }, input: { headVersion, version, ...ref } }) => ({

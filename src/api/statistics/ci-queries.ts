@@ -57,7 +57,9 @@ export class CiQueries {
     };
   }
 
-  /** Runs that were refused, evicted from the queue or stopped, the newest first, and the position to continue after. Throws NotFoundError. */
+  /**
+   * Runs that were refused, evicted from the queue or stopped, the newest first, and the position of the next page. Throws NotFoundError.
+   */
   async listRefused(caller: Caller, name: string, query: RefusedQuery) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const limit = query.limit + 1;
@@ -68,7 +70,7 @@ export class CiQueries {
     return pageOf(rows, query.limit, ({ id, position }) => [position, id], refusalView);
   }
 
-  /** Stacks that have drifted, the newest first, and the position to continue after. Throws NotFoundError. */
+  /** Stacks that have drifted, the newest first, and the position of the next page. Throws NotFoundError. */
   async listDrifted(
     caller: Caller,
     name: string,
@@ -89,7 +91,7 @@ export class CiQueries {
   }
 }
 
-/** Whether the caller may read all stacks of a project or none, of each project. */
+/** Whether the caller may read, in each project, all stacks or none. */
 export function hasSums({ facts }: ListedOrganization): boolean {
   return facts === null || isByProject(JSON.parse(facts) as Partial<SubjectFacts>);
 }
@@ -135,7 +137,7 @@ function statisticsView(ran: CiStatisticsRow | undefined, refused: RefusalCountR
   return {
     ...statistics,
     refused: refused?.times ?? 0,
-    /** Time in the queue: of runs that started, and of runs that did not. */
+    /** Time in the queue, of runs that started and of runs that did not. */
     waitedMs: statistics.waitedMs + (refused?.waitedMs ?? 0),
   };
 }
@@ -148,7 +150,7 @@ function driftView({ changes, cleanAt, foundAt, position: _position, since, ...r
   const counts = Object.values(JSON.parse(changes) as Record<string, unknown>);
   return {
     ...row,
-    /** Resources that differ. */
+    /** Number of resources that differ. */
     differences: counts.reduce<number>((sum, count) => sum + (typeof count === 'number' ? count : 0), 0),
     since: since.toISOString(),
     foundAt: foundAt.toISOString(),

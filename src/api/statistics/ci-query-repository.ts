@@ -7,7 +7,7 @@ import type { RefusalReason } from '../../shared/updates/refused-run-repository.
 const Text = Nullable(Type.String());
 
 const StatisticsPartRow = Type.Object({
-  /** Either a day (UTC) or a project. */
+  /** A row has either a day (UTC) or a project. */
   day: Text,
   project: Text,
   runs: Type.Integer(),
@@ -23,7 +23,7 @@ const StatisticsPartRow = Type.Object({
 export type CiStatisticsRow = Row<typeof StatisticsPartRow>;
 
 const RefusalCountRow = Type.Object({
-  /** Some of these. */
+  /** A row has some of these keys. */
   day: Text,
   project: Text,
   reason: Nullable(Type.Unsafe<RefusalReason>(Type.String())),
@@ -56,13 +56,13 @@ const DriftedRow = Type.Object({
   stackId: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  /** Microseconds since the epoch, as text: when the last run that has found the drift ended. */
+  /** When the last run that has found the drift ended, in microseconds since the epoch, as text. */
   position: Type.String(),
   updateId: Type.String(),
-  /** JSON text: how many resources differ, by the operation that would repair the state. */
+  /** JSON text: the number of differing resources, by the operation that would repair the state. */
   changes: Type.String(),
   foundAt: Timestamp,
-  /** When the first run has found it. */
+  /** When a run first found the drift. */
   since: Timestamp,
   cleanAt: Nullable(Timestamp),
   cleanUpdateId: Text,
@@ -81,19 +81,19 @@ export const readableStacks = (
     where c.organization_id = ${id}
       and (${facts}::jsonb is null or effective_permissions(${facts}::jsonb, ${id}::uuid, c.project_name, c.stack_name) & 1 = 1)`;
 
-/** The projects of an organization that its caller may read, who may read all stacks of a project or none. */
+/** The readable projects of an organization, for a caller who may read all stacks of a project or none. */
 export const readableProjects = ({ facts, id }: Pick<ListedOrganization, 'facts' | 'id'>) => sql.fragment`
   select p.name from projects p where p.organization_id = ${id}
     and ${facts === null ? sql.fragment`true` : sql.fragment`effective_permissions(${facts}::jsonb, ${id}::uuid, p.name, '') & 1 = 1`}`;
 
-// As of the start of the statement: Postgres can then use the index for the days.
+// As of the start of the statement, so that Postgres can use the index for the days.
 export const today = sql.fragment`(statement_timestamp() at time zone 'UTC')::date`;
 
 const counters = sql.fragment`runs, failed, cancelled, previews, failed_previews, waits, run_ms, waited_ms`;
 const sums = sql.fragment`sum(c.runs) as runs, sum(c.failed) as failed, sum(c.cancelled) as cancelled,
   sum(c.previews) as previews, sum(c.failed_previews) as failed_previews, sum(c.waits) as waits,
   sum(c.run_ms) as run_ms, sum(c.waited_ms) as waited_ms, max(c.longest_ms) as longest_ms`;
-/** Of the rows of `d`, which are by both. */
+/** Groups the rows of `d` by day and by project. */
 const byDayAndProject = sql.fragment`
   select d.day::text as day, d.project_name as project, sum(d.runs)::int as runs, sum(d.failed)::int as failed,
     sum(d.cancelled)::int as cancelled, sum(d.previews)::int as previews, sum(d.failed_previews)::int as "failedPreviews",
@@ -103,7 +103,7 @@ const byDayAndProject = sql.fragment`
 
 /** Results of an organization's runs, on readable live stacks. */
 export function createCiQueryRepository(db: Queryable) {
-  /** Of these stacks, each once; the others of the organization are not read. */
+  /** Each of these stacks once; other stacks of the organization are not read. */
   const among = (ids: ReturnType<typeof sql.fragment>) => sql.fragment`
     (select distinct m.stack_id from (${ids}) m) m
     cross join lateral (select * from stack_changes c where c.stack_id = m.stack_id offset 0) c`;
@@ -111,7 +111,7 @@ export function createCiQueryRepository(db: Queryable) {
     sql.fragment`'epoch'::timestamptz + ${position[0]}::bigint * interval '1 microsecond'`;
   const micros = (column: ReturnType<typeof sql.fragment>) =>
     sql.fragment`(extract(epoch from ${column}) * 1000000)::bigint::text as position`;
-  /** What ends the drift of the stack `r`. Each is one look into an index of its own, however many runs there were. */
+  /** The conditions that end the drift of the stack `r`. Each is one lookup in its own index, regardless of the number of runs. */
   const applied = sql.fragment`
     select u.id, u.number, u.ended_at from updates u
     where u.stack_id = r.stack_id and u.kind in ('update', 'destroy') and not u.dry_run and u.status = 'succeeded'`;
@@ -120,8 +120,8 @@ export function createCiQueryRepository(db: Queryable) {
     where c.stack_id = r.stack_id and c.state = 'done' and not c.is_detected`;
   return {
     /**
-     * Statistics of each of the last days that has some, and of each project. For callers who may read all stacks of a project or none, of
-     * each project: no stack is read.
+     * Statistics of each of the last days with runs, and of each project. For callers who, in each project, may read all stacks or none: no
+     * stack is read.
      */
     sumProjects: ({ facts, id }: ListedOrganization, days: number) =>
       db.any(sql.rows(StatisticsPartRow)`
@@ -141,7 +141,7 @@ export function createCiQueryRepository(db: Queryable) {
           having sum(c.runs) > 0 or sum(c.previews) > 0)
         ${byDayAndProject}`),
 
-    /** The same, of the stacks that the caller may read. */
+    /** The same statistics, limited to stacks that the caller may read. */
     sum: (organization: ListedOrganization, days: number) =>
       db.any(sql.rows(StatisticsPartRow)`
         /* ciQueries.sum */
@@ -202,7 +202,7 @@ export function createCiQueryRepository(db: Queryable) {
 
     /**
      * Stacks whose last drift was found in the last days, or persists, the newest first. Drift ends when an update or a destroy has
-     * succeeded, or a later run finds none.
+     * succeeded, or when a later run finds none.
      */
     listDrifted: (
       organization: ListedOrganization,

@@ -5,10 +5,10 @@ import { createProjectDeliveryRepository } from './project-delivery-repository.t
 /** Maximum number of organizations with metrics. */
 const maxOrganizations = 200;
 const countedDays = 30;
-/** They change slowly, and a query reads a month of each project. */
+/** The metrics change slowly, and a query reads a month of each project. */
 const everyMs = 10 * 60_000;
 
-/** Registers the metrics of what organizations deliver; of the 200 with the most runs. */
+/** Registers the delivery metrics of the 200 organizations with the most runs. */
 export function registerDeliveryGauges(metrics: Metrics, db: Database): void {
   type Read = ReturnType<ReturnType<typeof createProjectDeliveryRepository>['listOrganizations']>;
   let last: { readonly at: number; readonly read: Read } | null = null;

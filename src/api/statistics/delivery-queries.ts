@@ -5,7 +5,7 @@ import type { Caller } from '../platform/http/request.ts';
 import { hasSums } from './ci-queries.ts';
 import { createProjectDeliveryRepository, type DeliveryRow } from './project-delivery-repository.ts';
 
-/** How well an organization's stacks are delivered, on stacks that the caller may read. */
+/** The delivery metrics of an organization, on stacks that the caller may read. */
 export class DeliveryQueries {
   readonly #db: ApiContext['db'];
 
@@ -13,7 +13,7 @@ export class DeliveryQueries {
     this.#db = db;
   }
 
-  /** Of the last `days`: of all projects together, and of each with finished runs, by name. Throws NotFoundError. */
+  /** Metrics of the last `days`: of all projects together, and of each project with finished runs, by name. Throws NotFoundError. */
   async sum(caller: Caller, name: string, days: number) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const deliveries = createProjectDeliveryRepository(readsByGrants(this.#db, [organization]));
@@ -46,7 +46,7 @@ function deliveryView({ changed, failed, finished, lead, leads, restore, restore
   };
 }
 
-/** Null: there are none. */
+/** Null: there are no deliveries. */
 function timesView(count: number, quantiles: DeliveryRow['lead']) {
   const [medianSeconds, p90Seconds] = quantiles ?? [];
   return medianSeconds === undefined || p90Seconds === undefined ? null : { count, medianSeconds, p90Seconds };

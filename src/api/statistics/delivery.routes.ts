@@ -4,14 +4,13 @@ import { OrganizationParams } from '../platform/protocol/core.ts';
 import { DeliveryQuery, DeliveryResponse } from './delivery.schemas.ts';
 import type { DeliveryQueries } from './delivery-queries.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly deliveryQueries: DeliveryQueries;
 }
 
 const defaultDays = 30;
 
-/** What an organization delivers. */
+/** The delivery metrics of an organization. */
 export function registerDeliveryRoutes(app: RouteScope, { deliveryQueries }: Services): void {
   app.get(
     '/api/orgs/:organization/delivery',

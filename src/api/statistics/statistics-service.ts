@@ -20,13 +20,13 @@ import { createTrendRepository } from './trend-repository.ts';
 export interface UpdateStatistics {
   readonly update: UpdateSummary;
   readonly changes: Counts;
-  /** Null until its events are archived. */
+  /** Null until the events of the update are archived. */
   readonly steps: (StepStatistics & { readonly retries: Retries | null }) | null;
-  /** Runs of the same commit that failed before it; null until its events are archived. */
+  /** Number of runs of the same commit that failed before the update; null until its events are archived. */
   readonly failedBefore: number | null;
   /** Statistics of the stack's updates in the last months; null if there were none. */
   readonly usual: Usual | null;
-  /** What is more than usual. */
+  /** Measures that are higher than usual. */
   readonly unusual: readonly Unusual[];
 }
 
@@ -43,7 +43,7 @@ export class StatisticsService {
     this.#events = eventReader;
   }
 
-  /** The statistics, and other results of an update for its page. Throws NotFoundError. */
+  /** The statistics and other results of an update, for its page. Throws NotFoundError. */
   async show(ref: StackRef, updateId: string, caller: Caller) {
     const statistics = await this.get(ref, updateId);
     const [policyPacks, removedOutputs] = await Promise.all([
@@ -55,7 +55,7 @@ export class StatisticsService {
     return { seconds, changes, failedBefore, steps, usual, unusual, policyPacks, removedOutputs };
   }
 
-  /** The updates of the last 90 days, the oldest first; at most 500, the newest. */
+  /** The newest 500 updates of the last 90 days at most, the oldest first. */
   async listTrend(ref: StackRef) {
     const rows = await createTrendRepository(this.#db).list(ref, trendDays, maxTrend);
     return {
@@ -75,7 +75,7 @@ export class StatisticsService {
     const kind = update.kind === 'preview' ? 'update' : update.kind;
     const usual = await statistics.findUsual(update.stackId, kind, updateId);
     const changes = countsOf(update.resourceChanges);
-    // A preview takes another time than an update.
+    // A preview does not take the same time as an update.
     const times = update.isPreview ? {} : { seconds: update.seconds ?? 0, waitedSeconds: update.waitedSeconds ?? 0 };
     const unusual = findUnusual({ ...changes, ...times }, usual);
     if (update.steps === null) return { update, changes, steps: null, failedBefore: null, usual, unusual };
@@ -90,7 +90,7 @@ const maxBytes = 256 * 1024;
 const maxPacks = 100;
 const maxChars = 200;
 
-/** The policy packs that checked an update, by its summary; empty before its end. Throws the errors of EventReader. */
+/** The policy packs that checked an update, from its summary; empty before its end. Throws the errors of EventReader. */
 async function readPolicyPacks(
   events: EventReader,
   updateId: string,
@@ -102,7 +102,7 @@ async function readPolicyPacks(
   return [];
 }
 
-/** Client-supplied data: values that are not text are dropped. */
+/** The summary is client-supplied: values that are not text are dropped. */
 function policyPacksOf(text: string): { readonly name: string; readonly version: string }[] {
   const { summaryEvent } = JSON.parse(text) as { summaryEvent?: { PolicyPacks?: unknown } | null };
   const packs = summaryEvent?.PolicyPacks;

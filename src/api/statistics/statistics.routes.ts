@@ -5,7 +5,6 @@ import { assertUpdateId } from '../updates/updates.routes.ts';
 import { UpdateStatisticsResponse } from './statistics.schemas.ts';
 import type { StatisticsService, UpdateStatistics } from './statistics-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly statistics: StatisticsService;
 }

@@ -11,7 +11,7 @@ declare module '../access/procedures/context.ts' {
 
 /** The statistics of updates. */
 export const statisticsRouter = router({
-  /** Durations of its steps, usual values, the policy packs that checked it, and removed outputs that other stacks may read. */
+  /** Durations of the steps, usual values, the policy packs that checked the update, and removed outputs that other stacks may read. */
   statistics: stackProcedure('read')
     .input(input(Type.Object({ updateId: Id })))
     .query(({ ctx: { caller, services }, input: { updateId, ...ref } }) =>

@@ -9,19 +9,19 @@ const TrendRow = Type.Object({
   kind: Type.Unsafe<UpdateKind>(Type.String()),
   status: Type.Unsafe<UpdateStatus>(Type.String()),
   endedAt: Timestamp,
-  /** From its start to its end. */
+  /** Time from the start to the end of the update. */
   seconds: Type.Number(),
-  /** In the queue, before it was created. */
+  /** Time in the queue, before the update was created. */
   waitedSeconds: Type.Number(),
-  /** Resources of its state; null: retention has deleted the state, or there is none. */
+  /** Number of resources in the state; null: retention has deleted the state, or there is none. */
   resources: Nullable(Type.Integer()),
 });
 export type TrendRow = Row<typeof TrendRow>;
 
-/** The course of a stack's updates. */
+/** The trend of a stack's updates. */
 export function createTrendRepository(db: Queryable) {
   return {
-    /** Updates of the last days, without previews, the oldest first; at most `limit`, the newest. */
+    /** Updates of the last days, without previews, the oldest first: the newest `limit` at most. */
     list: ({ organization, project, stack }: StackRef, days: number, limit: number) =>
       db.any(sql.rows(TrendRow)`
         /* trends.list */

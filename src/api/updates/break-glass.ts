@@ -11,8 +11,8 @@ const pattern = /^\s*break-glass:\s*(\S[\s\S]*)$/i;
 const maxReasonChars = 500;
 
 /**
- * The reason for bypassing rules that would defer or refuse an update: `break-glass: <reason>` in its message, which every CLI
- * can send. Null if not requested.
+ * The reason for bypassing rules that would defer or refuse an update, given as `break-glass: <reason>` in its message, which every CLI can
+ * send. Null if the message has none.
  */
 export function breakGlassReason(message: string): string | null {
   return pattern.exec(message)?.[1]?.trim().slice(0, maxReasonChars).toWellFormed() ?? null;
@@ -23,7 +23,7 @@ export function isUrgent(caller: Caller, ref: StackRef, message: string): boolea
   return breakGlassReason(message) !== null && hasPermission(permissionsInPath(caller, ref), 'manage');
 }
 
-/** Whether a caller with this access may do so: the permission to manage the stack is needed. */
+/** Whether a caller with this access may bypass rules, which needs the permission to manage the stack. */
 export function mayBreakGlass(access: LockedAccess, stack: StackWithRules): boolean {
   return hasPermission(permissionsOn(access, { ...stack, tags: readTags(stack.tags) }), 'manage');
 }

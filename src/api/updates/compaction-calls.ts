@@ -11,15 +11,15 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { Lease } from '../platform/http/request.ts';
 
 /**
- * Maximum size of a journal and its base that the API compacts itself when no worker can be reached: in a thread, but in its own
- * memory. 5,000 entries correspond to an update of about 2,000 resources and take well under a second.
+ * Maximum size of a journal and its base that the API compacts itself when no worker can be reached. The compaction runs in a thread, but
+ * in the memory of the API. 5,000 entries correspond to an update of about 2,000 resources and take well under a second.
  */
 const maxEntries = 5_000;
 const maxBaseBytes = 8 * 1024 * 1024;
 
 /**
- * Enqueues compaction of the journal of an ended update. No call waits for that, because the queue may be elsewhere. Only logs a
- * failure: the sweep compacts the journal, too. `baseBytes`: stored size of its base, if the caller knows it.
+ * Enqueues the compaction of the journal of an ended update. No call waits for the enqueueing, because the queue may be remote. A failure
+ * is only logged: the sweep compacts the journal, too. `baseBytes`: stored size of the journal's base, if known.
  */
 export function compactSoon({ dispatcher, logger }: ApiContext, updateId: string, baseBytes = 0): void {
   const options = { bytes: baseBytes };
@@ -29,8 +29,8 @@ export function compactSoon({ dispatcher, logger }: ApiContext, updateId: string
 }
 
 /**
- * Compacts the journal of a running update. What prevents it is no error of the caller if there is nothing left to compact, or the update has
- * ended meanwhile. `isAssumed`: the caller does not know that there are entries; without any, it waits for no worker.
+ * Compacts the journal of a running update. Ignores a failure if nothing is left to compact, or if the update has ended meanwhile.
+ * `isAssumed`: the caller does not know whether there are entries; if there are none, the call does not wait for a worker.
  */
 export async function compactRunning(
   { awaitCompaction, updates }: ApiContext,
@@ -42,9 +42,9 @@ export async function compactRunning(
     return update !== null && isActive(update.status) && update.hasPendingEntries;
   };
   const compaction = awaitCompaction(updateId, organization, baseBytes);
-  // It may fail while nobody waits for it.
+  // A failure may arrive when nobody waits for the promise any more.
   compaction.catch(() => {});
-  // At the same time, which is faster than one after the other.
+  // The check and the compaction run at the same time, to be faster.
   if (isAssumed && !(await isNeeded())) return;
   await compaction.catch(async (error: unknown) => {
     if (await isNeeded()) throw error;
@@ -58,8 +58,8 @@ interface Compaction {
 }
 
 /**
- * Compacts journals for waiting calls: on a worker, or in this process if the queue is unavailable and the journal is short. Calls for
- * the same update share a job: those of many readers would wait for each other on all workers.
+ * Compacts journals for waiting calls: on a worker, or in this process if the queue is unavailable and the journal is short. Calls for the
+ * same update share a job; otherwise the jobs of many readers would wait for each other on all workers.
  */
 export class CompactionCalls {
   readonly #context: AppContext;
@@ -73,17 +73,17 @@ export class CompactionCalls {
   }
 
   /**
-   * Throws InvalidJournalError, UnavailableError if no worker can be reached and the journal is long, and ReadOnlyError once another site has
-   * taken over. `organization`: whose share of the workers it uses; `baseBytes`: stored size of the journal's base, for which small writes must not
-   * wait; both if the caller knows them.
+   * Throws InvalidJournalError, UnavailableError if no worker can be reached and the journal is long, and ReadOnlyError once another site
+   * has taken over. `organization`: its share of the workers is used. `baseBytes`: stored size of the journal's base; small writes must not
+   * wait for a large one. Both are left out if unknown.
    */
   compact(updateId: string, organization?: string, baseBytes = 0): Promise<void> {
     const compaction = this.#compactions.get(updateId);
-    // Jobs of other processes for the same update are behind the first jobs of others.
+    // The fairness key puts jobs that other processes repeat for this update behind the first jobs of others.
     const begin = (): Promise<void> =>
       this.#begin(updateId, { fairnessKey: organization ?? updateId, bytes: baseBytes });
     if (!compaction) return begin();
-    // The running one may have begun before the newest entries arrived.
+    // The running compaction may have begun before the newest entries arrived.
     compaction.next ??= compaction.running.then(begin, begin);
     return withTimeout(compaction.next, this.#context.config.jobs.waitSeconds * 1000, () => new JobPendingError());
   }

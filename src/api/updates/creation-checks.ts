@@ -21,7 +21,7 @@ import {
   LimitsChangedError,
 } from './rules/rule-checks.ts';
 
-/** An update that may be created, with its stack, which is locked. */
+/** An update to be created, and its stack, which is locked. */
 export interface Candidate {
   readonly tx: Queryable;
   readonly request: NewUpdateRequest;
@@ -31,30 +31,30 @@ export interface Candidate {
   readonly isPreview: boolean;
   /** Whether the update locks the stack. */
   readonly isExclusive: boolean;
-  /** Whether its caller waits while the stack is busy. */
+  /** Whether the caller waits while the stack is busy. */
   readonly mayWait: boolean;
   /** The entry of the caller in the queue of the stack; null: none. */
   readonly entryId: string | null;
-  /** Whether the transaction may count what runs in the organization: see lockLimits. */
+  /** Whether the transaction may count the running updates of the organization: see lockLimits. */
   readonly isCounting: boolean;
   /** Stacks whose references are not known: see awaitConsumers. */
   readonly unindexed: readonly UnindexedStack[];
 }
 
-/** Findings of the checks about an update. Later checks use them. */
+/** Results of the checks of an update, for later checks. */
 export interface Findings {
   /** The update bypasses rules. */
   breakGlass: BreakGlass | null;
-  /** Warnings to the user about removed outputs. */
+  /** A warning to the user about removed outputs. */
   removal: string | null;
   /** The result of the preview rule. */
   previewed: PreviewCheck | null;
-  /** How long its caller has waited for the stack, in ms; null: it has not. */
+  /** How long the caller has waited for the stack, in ms; null: it has not waited. */
   waitedMs: number | null;
 }
 
 type Found = Partial<Findings> | undefined;
-/** Throws if the update may not be created. Returns what it has found, which the later checks get. */
+/** Throws if the update may not be created. Returns its findings for later checks. */
 type Check = (candidate: Candidate, findings: Readonly<Findings>) => Found | Promise<Found>;
 
 const of = {
@@ -65,8 +65,8 @@ const of = {
 };
 
 /**
- * The checks when an update is created, in this order: the first one that fails throws. An update that has to wait for its stack
- * is refused before it waits if waiting would not help.
+ * The checks when an update is created, in this order; the first check that fails throws. An update that must wait for its stack is refused
+ * before the wait if waiting would not help.
  */
 const checks: readonly (readonly [keyof typeof of, Check])[] = [
   ['all', checkPermission],
@@ -90,7 +90,7 @@ export async function checkCandidate(candidate: Candidate): Promise<Findings> {
   return findings;
 }
 
-/** Throws NotFoundError, ForbiddenError. A preview that locks the stack keeps updates away. */
+/** Throws NotFoundError, ForbiddenError. A preview that locks the stack needs the permission to write, because it blocks updates. */
 function checkPermission({ access, isExclusive, stack }: Candidate): undefined {
   assertPermission(access, stack, readTags(stack.tags), isExclusive ? 'write' : 'preview');
 }
@@ -167,7 +167,7 @@ async function checkLimits({ caller, entryId, stack, tx }: Candidate, { breakGla
   await assertWithinConcurrencyLimits(tx, stack, { breakGlass, caller, entryId });
 }
 
-/** Takes the caller out of the queue. Throws StackBusyError if a newer run has superseded this one. */
+/** Removes the caller from the queue. Throws StackBusyError if a newer run has superseded this one. */
 async function endWaiting(candidate: Candidate, findings: Findings): Promise<Found> {
   const { entryId, tx } = candidate;
   if (entryId === null || !isQueued(candidate, findings)) return;
@@ -176,7 +176,7 @@ async function endWaiting(candidate: Candidate, findings: Findings): Promise<Fou
   return { waitedMs };
 }
 
-/** Whether waiting calls take precedence. An emergency goes ahead of all of them. */
+/** Whether waiting calls take precedence. An emergency goes ahead of all waiting calls. */
 function isQueued({ mayWait, entryId }: Candidate, { breakGlass }: Findings): boolean {
   return mayWait && (breakGlass === null || entryId !== null);
 }

@@ -26,7 +26,6 @@ import {
   QueueQuery,
 } from './updates.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly policyPacks: PolicyPackService;
   readonly waitingCreations: WaitingCreations;
@@ -34,7 +33,7 @@ export interface Services {
   readonly updates: UpdateService;
 }
 
-/** As long as calls wait beyond their hold. */
+/** The time for which calls wait beyond their hold during an outage. */
 const outageMs = 5_000;
 
 const tags = ['updates'];
@@ -105,7 +104,7 @@ function beginUpdate(app: RouteScope, services: Services): void {
       const gone = clientGone(reply);
       const call = { params, query, caller, dialect, audit, gone } as const;
       const { tags = null, journalVersion } = body;
-      // Before it waits, because only valid tags are small.
+      // The tags are checked before the call waits, because only valid tags are small.
       const request = {
         tags: tags && parseTags(tags),
         journalVersion: journalVersion ?? 0,
@@ -139,7 +138,10 @@ interface Created {
   readonly messages: readonly string[];
 }
 
-/** Creates an update; null: its client is asked to repeat the call. Throws InvalidRequestError if that left while it waited. */
+/**
+ * Creates an update; null: the client is asked to repeat the call. Throws InvalidRequestError if the client has disconnected while it
+ * waited.
+ */
 async function create(
   { policyPacks, waitingCreations, updateRules, updates }: Services,
   { params, query, caller, dialect, audit, gone }: CreationCall,
@@ -151,25 +153,25 @@ async function create(
     requiredPolicies: dialect === 'contract' ? [] : await policyPacks.listRequired(params),
     warnings: request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller, until) : [],
   });
-  // Before the update is created, because a client without a response would not know of it.
+  // Read before the update is created: if this failed later, a client without a response would not know of the update.
   const informed = inform();
   const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone, informed, until };
   const created = await waitingCreations.create({ ref: params, caller, dialect, request }, audit, waiting);
   if ('entryId' in created) {
     audit.settle();
-    // Relative, so that it is right behind every proxy.
+    // The address is relative, so that it is right behind every proxy.
     void reply.code(307).header('location', `?entry=${created.entryId}&hop=${created.hop}`);
     return null;
   }
   const { hasWaited, messages, updateId } = created;
-  // Policies may have changed while it waited, and the addresses of their packs have expired. The client does not know the update yet.
+  // During a wait, policies may have changed and the addresses of their packs have expired. The client does not know the update yet.
   const now = !hasWaited
     ? await informed
     : await throughOutage(inform, outageMs).catch(async (error: unknown) => {
         await updates.withdrawUnanswered(updateId, null, 'not-started', audit);
         throw error;
       });
-  // Its client is gone, and nobody will start it.
+  // The client is gone, so nobody will start the update.
   if (hasWaited && gone.aborted) {
     await updates.withdrawUnanswered(updateId, null, 'client-gone', audit);
     throw new InvalidRequestError('The client has disconnected');
@@ -177,7 +179,7 @@ async function create(
   return { updateId, requiredPolicies: now.requiredPolicies, messages: [...messages, ...now.warnings] };
 }
 
-/** The request to create an update, with defaults for missing members. Empties the body, which lives as long as the call. */
+/** The request to create an update, with defaults for missing members. Empties the body, because it lives as long as the call. */
 function takeNewUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequest): NewUpdateRequest {
   const request: NewUpdateRequest = {
     kind,

@@ -35,8 +35,8 @@ export class HistoryService {
   }
 
   /**
-   * The newest update as JSON; null if there is none yet. `pulumi config refresh` writes its configuration to the stack's file, so the CLI gets
-   * the one in force: that of an earlier update, if this one has none or never started.
+   * The newest update as JSON; null if there is none yet. `pulumi config refresh` writes its configuration to the stack's file, so the CLI
+   * gets the configuration in force: that of an earlier update if this update has none or never started.
    */
   async latestJson(stackId: string, { form, shown }: HistoryView): Promise<AsyncGenerator<string> | null> {
     const newest = { before: null, offset: 0, shown };

@@ -13,16 +13,15 @@ import {
   PreviewsQuery,
 } from './updates.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly history: HistoryService;
   readonly stacks: { get(ref: StackParams): Promise<{ readonly id: string }> };
 }
 
 const common = { tags: ['history'], security: apiToken, params: StackParams };
-/** Of histories, which are sent in chunks: scripts name a large number to get all updates. */
+/** Limit for histories, which are sent in chunks: scripts name a large number to get all updates. */
 const maxUpdates = 1_000_000;
-/** Of lists that are in memory as a whole. */
+/** Limit for lists that are held in memory as a whole. */
 const maxPreviews = 1_000;
 const config = { access: { kind: 'stack', permission: 'read' }, rate: 'repeated' } as const;
 
@@ -98,7 +97,7 @@ async function* listJson(updates: AsyncIterable<string>): AsyncGenerator<string>
   yield ']}';
 }
 
-/** Reads `pageSize` and `page` (from 1). Without `pageSize`, the first page contains everything (null). */
+/** Reads `pageSize` and `page` (from 1). Without `pageSize`, the first page contains all updates (null). */
 function readPage(
   query: { pageSize?: string; page?: string },
   maxSize: number,

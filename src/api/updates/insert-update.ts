@@ -8,14 +8,14 @@ import { StackBusyError } from '../../shared/updates/update-errors.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Candidate, Findings } from './creation-checks.ts';
 
-/** The parts of an update that its request and its stack give. */
+/** The columns of an update that come from its request and its stack. */
 export type Stored = Pick<
   NewUpdate,
   | ('message' | 'environment' | 'config' | 'cliEnvironment' | 'cliConfig' | 'program')
   | ('tagsAtArrival' | 'waitSeconds')
 >;
 
-/** Returns the id of the update. Throws StackBusyError, and JournalFaultError: the last check, with the insertion to save a round trip. */
+/** Returns the id of the update. Throws StackBusyError, and JournalFaultError: that check is part of the insertion to save a round trip. */
 export async function insertUpdate(
   { caller, isExclusive, isPreview, request, stack, tx }: Candidate,
   { waitedMs }: Findings,
@@ -43,7 +43,7 @@ export async function insertUpdate(
         throw violatedConstraint(error) === 'updates_one_active_per_stack' ? new StackBusyError() : error;
       });
     if (id !== null) return id;
-    // Returns if an operator has just accepted it.
+    // Does not throw if an operator has just accepted the fault.
     await assertNoFault(tx, stack.id);
   }
 }

@@ -10,12 +10,13 @@ export interface NewUpdateRequest {
   program: object;
 }
 
-/** Names in the environment that rules or pages read. */
+/** Names of environment entries that rules or pages read. */
 const readName = /^(ci|git|vcs)\./;
 const maxRead = 1_000;
 
 /**
- * Drops what is stored as text, and never read: the call may wait for hours, and small values take many times the memory of their text.
+ * Drops the parts that are stored as text and not read again: the call may wait for hours, and small values take many times the memory of
+ * their text.
  */
 export function dropStored(request: NewUpdateRequest): void {
   const read = Object.entries(request.environment).filter(

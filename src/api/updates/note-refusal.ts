@@ -16,8 +16,8 @@ interface Refused {
 }
 
 /**
- * Records a refused run, for the pages about CI. Nothing was changed, so this is a separate statement, and the refusal does not
- * depend on it. Superseded runs are recorded when they are superseded.
+ * Records a refused run for the pages about CI. Nothing was changed, so this is a separate statement, and the refusal does not depend on
+ * it. A superseded run is recorded when it is superseded.
  */
 export async function noteRefusal(
   { db, logger }: Pick<ApiContext, 'db' | 'logger'>,

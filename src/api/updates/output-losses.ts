@@ -9,20 +9,20 @@ import { findAllConsumers } from './rules/all-consumers.ts';
 import { listOutputs, outputLossOf } from './rules/output-loss.ts';
 import { createOutputLossRepository, type RemovedOutputs, type WatchedUpdate } from './rules/output-loss-repository.ts';
 
-/** Larger events are not read, in bytes. */
+/** Maximum size of an event to read, in bytes. */
 const maxEventBytes = 8 * 1024 * 1024;
 const appetite = { events: 1, bytes: maxEventBytes };
 
-/** Outputs that an update has removed, of a stack with a consumers rule. */
+/** Outputs that an update has removed from a stack with a consumers rule. */
 export interface OutputLosses extends RemovedOutputs {
   readonly watched: WatchedUpdate;
-  /** How many stacks read the outputs of the stack; null if that is not known. */
+  /** How many stacks read the outputs of the stack; null if unknown. */
   readonly consumers: number | null;
 }
 
 /**
- * Outputs removed by an ending update, if any, or that a preview would remove; null without such a rule. An update ends whether or
- * not its events can be read: its removals are then unknown, and rules do not treat that as none.
+ * Outputs that an ending update has removed, if any, or that a preview would remove; null without a consumers rule. The update ends even if
+ * its events cannot be read: its removals are then unknown, and rules do not treat them as none.
  */
 export async function findOutputLosses(
   { db, eventReader, logger, metrics }: Pick<ApiContext, 'db' | 'eventReader' | 'logger' | 'metrics'>,
@@ -38,9 +38,9 @@ export async function findOutputLosses(
     logger.warn({ updateId, err: error }, 'outputs: unknown whether this update removes any');
     return { watched, names: [], isUnknown: true, consumers: null };
   }
-  // That a preview removes none is known to those that were watched only.
+  // Only watched previews record that they remove no outputs.
   if (names.length === 0) return watched.isPreview ? { watched, names, isUnknown: false, consumers: 0 } : null;
-  // Before the transaction that ends the update, which must not wait for it.
+  // Counted before the transaction that ends the update, because that must not wait for the count.
   const consumers = await findAllConsumers(db, watched);
   return { watched, names, isUnknown: false, consumers: consumers?.count ?? null };
 }
@@ -64,11 +64,12 @@ export async function recordOutputLosses(
 }
 
 /**
- * The names of the outputs that an update or a preview removes, as the last event about the outputs of its stack says. Empty if there
- * is no such event: the program failed, or a policy of the CLI drops it. Throws the errors of EventReader, and Error if the event is too large.
+ * The names of the outputs that an update or a preview removes, from the last event about the outputs of its stack. Empty if there is no
+ * such event: the program failed, or a policy of the CLI drops the event. Throws the errors of EventReader, and Error if the event is too
+ * large.
  */
 async function readOutputLoss(events: EventReader, updateId: string, watched: WatchedUpdate): Promise<string[]> {
-  // A preview goes on when its stack is renamed, under the former name.
+  // If its stack is renamed, a preview continues under the former name.
   const names = [watched, ...(JSON.parse(watched.formerNames) as Pick<StackRef, 'project' | 'stack'>[])];
   for (const { project, stack } of names) {
     const urn = formatUrn({ stack, project, type: rootStackType, name: `${project}-${stack}` });

@@ -7,8 +7,8 @@ import type { ApiContext } from '../platform/api-context.ts';
 import { compactSoon } from './compaction-calls.ts';
 
 /**
- * Cancels the update whose lease was revoked, unless it has ended already, so that its stack is free when the holder is notified.
- * Returns the error for the holder's call.
+ * Cancels the update whose lease was revoked, unless it has already ended, so that its stack is free when the holder is notified. Returns
+ * the error for the holder's call.
  */
 export async function revokedLeaseError(
   context: ApiContext,

@@ -3,10 +3,10 @@ import { httpUrl } from '../platform/http/http-url.ts';
 const maxKeys = 500;
 const maxValueChars = 10_000;
 const maxEnvironmentChars = 500;
-/** What the CLI says of the program's repository, the run and itself; not the variables of the process. */
+/** Names of values about the program's repository, the run and the CLI; no variables of the process. */
 const safeNames = /^(git|ci|vcs|exec)\.[\w.-]{1,100}$|^pulumi\.(version|os|arch|flag\.[\w.-]{1,100})$/;
 
-/** A setting of a stack. The value of a secret is not in it. */
+/** A setting of a stack, without the value of a secret. */
 export interface SettingView {
   readonly key: string;
   readonly value: string | null;
@@ -14,8 +14,8 @@ export interface SettingView {
 }
 
 /**
- * The settings of an update as the CLI sends them (apitype.ConfigValue), in the order of their keys; null if there are too many to
- * read. What is not known to be plain is a secret.
+ * The settings of an update as the CLI sends them (apitype.ConfigValue), in the order of their keys; null if there are too many to read. A
+ * value that is not known to be plain counts as a secret.
  */
 export function readConfig(json: string | null): SettingView[] | null {
   if (json === null) return null;
@@ -27,14 +27,14 @@ export function readConfig(json: string | null): SettingView[] | null {
         unknown
       >;
       const isSecret = secret === true || typeof text !== 'string';
-      // An object may have secrets inside: {"password": {"secure": "…"}}.
+      // An object may contain secrets: {"password": {"secure": "…"}}.
       const isRedacted = isSecret || /"secure"\s*:/.test(text);
       return { key, value: isRedacted ? null : text.slice(0, maxValueChars), isSecret: isRedacted };
     })
     .sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** What may be shown of the environment of an update; null if it is too large to read. */
+/** The part of an update's environment that may be shown; null if the environment is too large to read. */
 export function safeEnvironment(json: string | null): Record<string, string> | null {
   if (json === null) return null;
   const entries = Object.entries(JSON.parse(json) as Record<string, unknown>).filter(
@@ -51,7 +51,7 @@ function isShown(name: string, value: string): boolean {
   return !name.endsWith('.url') || httpUrl(value) !== null;
 }
 
-/** The name of a branch, which the CLI may send as the name of a reference. */
+/** The name of a branch, from a name that may be a full reference. */
 export function branchName(name: string | null): string | null {
   return name?.replace(/^refs\/heads\//, '') ?? null;
 }

@@ -4,8 +4,9 @@ import { maxTags, type Tags } from '../../shared/stacks/tags.ts';
 const maxListed = 20;
 
 /**
- * The tags of a stack after a start with tags `given`, in place of `before`, and warnings for its user. The CLI sends all tags that it has read
- * and its own changes. After a wait, only what differs from the tags `atArrival` (null: it has not waited) are changes of its own.
+ * The tags of a stack after a start with the tags `given`, which replace `before`, and warnings for its user. The CLI sends all tags that
+ * it has read, with its own changes. After a wait, only differences from the tags `atArrival` (null: it has not waited) are its own
+ * changes.
  */
 export function tagsAfterStart(
   given: Tags,
@@ -20,7 +21,7 @@ export function tagsAfterStart(
     return { tags: before, warnings: [`A stack can have at most ${maxTags} tags: it keeps those that it had`] };
   const names = new Set([...Object.keys(given), ...Object.keys(tags)]);
   const kept = [...names].filter((name) => tags[name] !== given[name]);
-  // In the order of the client, so that its next start finds the same text.
+  // The order of the client is kept, so that its next start finds the same text.
   if (kept.length === 0) return { tags: given, warnings: [] };
   const listed = kept.slice(0, maxListed).sort().join(', ');
   return {

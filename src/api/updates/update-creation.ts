@@ -30,18 +30,20 @@ import { awaitConsumers } from './rules/consumers.ts';
 import type { PreviewCheck } from './rules/preview-check.ts';
 import { isStackTimeout, limitsBusy, lockLimits } from './rules/rule-checks.ts';
 
-/** Maximum time from creating an update to starting it, in seconds; never longer than a lease. The CLI starts it immediately. */
+/**
+ * Maximum time from the creation of an update to its start, in seconds; never longer than a lease. The CLI starts an update immediately.
+ */
 const startWaitSeconds = 300;
-/** Checks outside of the transaction are repeated for a caller that waits after this time, in ms. */
+/** After this time, the checks outside the transaction are repeated for a waiting caller, in ms. */
 const freshMs = 1_000;
 
-/** Maximum waits for the locks of the organization and of a stack while creations of the organization take turns, in ms. */
+/** Maximum waits for the locks of the organization and of a stack while the creations of an organization take turns, in ms. */
 const lockWaitMs = { first: 2_000, repeated: 300 };
 
 /** An update that was just created. */
 export interface CreatedUpdate {
   readonly updateId: string;
-  /** Warnings for its user. */
+  /** Warnings for the user of the update. */
   readonly messages: readonly string[];
 }
 
@@ -57,27 +59,26 @@ export interface PreparedCreation {
   readonly preview: boolean;
   /** Whether the update locks the stack. */
   readonly exclusive: boolean;
-  /** How long its caller may wait for the stack; 0: not at all. A caller that already waits keeps its time. */
+  /** How long the caller may wait for the stack; 0: not at all. A caller that already waits keeps its time. */
   readonly lockWaitSeconds: number;
   /** The tags of the stack when the caller began to wait, or now, as JSON text. */
   readonly tagsAtArrival: string;
-  /** After which time webhooks are notified that it waits. */
+  /** Time after which webhooks are notified that the update waits. */
   readonly waitAlertSeconds: number;
-  /** Size of the texts that are kept while it waits. */
+  /** Size of the texts that are kept while the update waits. */
   readonly chars: number;
-  /** Whether it goes ahead of waiting updates. */
+  /** Whether the update goes ahead of waiting updates. */
   readonly isUrgent: boolean;
-  /** The identity by which newer runs may supersede it. */
+  /** The identity by which newer runs may supersede the update. */
   readonly waitingRun: WaitingRun | null;
   /**
-   * Creates the update. The transaction then holds a lock on the stack. `entryId` is that of the caller in the
-   * stack's queue, if it has one; its waiting ends. Records in the audit log what rules did not allow. After a LimitsChangedError, and
-   * after a lock timeout, call it again.
+   * Creates the update. The transaction then holds a lock on the stack. `entryId` is the caller's entry in the stack's queue, if it has
+   * one; its wait ends. Records in the audit log which rules were bypassed. After a LimitsChangedError or a lock timeout, call it again.
    */
   readonly run: (tx: Queryable, audit: AuditTrail, entryId?: string) => Promise<CreatedUpdate>;
   /**
-   * Repeats the checks whose results change, unless they were done a moment ago. Call before `run` if the caller has waited: perhaps for hours.
-   * Returns false if they have not ended at `until` by `performance.now()`.
+   * Repeats the checks whose results may change, unless they are recent. Call before `run` if the caller has waited, possibly for hours.
+   * Returns false if the checks have not ended at `until` by `performance.now()`.
    */
   readonly renew: (until: number) => Promise<boolean>;
 }
@@ -88,11 +89,11 @@ interface CreationCall {
   readonly caller: Caller;
   readonly dialect: Dialect;
   readonly request: NewUpdateRequest;
-  /** Of the caller in the stack's queue; null: none. */
+  /** The caller's entry in the stack's queue; null: none. */
   readonly entryId: string | null;
 }
 
-/** The request as it is stored. */
+/** The parts of the request that are stored as text. */
 interface Texts {
   readonly message: string;
   readonly environment: string;
@@ -102,7 +103,9 @@ interface Texts {
   readonly program: string;
 }
 
-/** Does all checks that are possible before an update is created. Drops what it stores from the request. No update exists if it throws. */
+/**
+ * Runs all checks that are possible before an update is created. Drops the stored parts from the request. No update exists if it throws.
+ */
 export async function prepareCreation(
   context: ApiContext,
   call: CreationCall,
@@ -117,12 +120,12 @@ export async function prepareCreation(
   const isPreview = request.kind === 'preview' || request.dryRun;
   const isExclusive = !isPreview || dialect === 'contract';
   const tags = readTags(found.tags);
-  // The transaction decides; but who would be refused there takes no position in the queue, and changes nothing on the way to it.
+  // The transaction decides. But a caller that it would refuse takes no position in the queue, and changes nothing on the way.
   assertPermission(caller, found, tags, isExclusive ? 'write' : 'preview');
   if (isExclusive && found.activeUpdateId !== null)
     await reclaim(found.id, { organization: ref.organization, admitsFault: isPreview });
   const check = async (stack: StackWithRules, until?: number) => {
-    // A destroy is allowed over quota: it is how a stack gets smaller.
+    // A destroy is allowed over quota, because it makes a stack smaller.
     if (!isPreview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
     const limits = await quotas.limitsOf(ref.organization);
     const unindexed = isPreview ? [] : await findUnindexed(context, stack, call, until);
@@ -149,7 +152,8 @@ export async function prepareCreation(
   const attempt = async (tx: Queryable, audit: AuditTrail, entryId: string | null): Promise<CreatedUpdate> => {
     const { limits, unindexed } = checked;
     const access = await lockAccess(tx, ref.organization, caller);
-    // Other creations of the organization wait for this one, which can wait for its stack in the queue instead, or try again, as they can.
+    // Other creations of the organization wait meanwhile, so this one waits only briefly: it can wait in the queue of its stack instead, or
+    // try again.
     if (isCounting || limits.updates !== null) {
       const isRepeated = waitSeconds === 0 || entryId !== null;
       await limitLockWait(tx, isRepeated ? lockWaitMs.repeated : lockWaitMs.first);
@@ -158,7 +162,7 @@ export async function prepareCreation(
       if (isCounting) await lockLimits(tx, found.organizationId).catch(limitsBusy);
     }
     const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
-    // Renamed while its caller waited, who would start the update under the former name.
+    // The stack was renamed while the caller waited, and the caller would start the update under the former name.
     if (!stack || formatStackRef(stack) !== formatStackRef(found)) throw stackNotFound(ref);
     const candidate: Candidate = {
       ...{ tx, request, caller, access, stack, isPreview, isExclusive, entryId, isCounting, unindexed },
@@ -202,7 +206,7 @@ async function readTexts(
   { config, environment, message, program }: NewUpdateRequest,
   maxFieldBytes: number,
 ): Promise<Texts> {
-  // The rest of the request is stored as JSON, in which these can be escaped.
+  // The rest of the request is stored as JSON, in which these characters can be escaped.
   if (!message.isWellFormed() || message.includes('\0')) {
     throw new InvalidRequestError('metadata.message is not valid text: it contains a NUL or half a surrogate pair');
   }
@@ -227,7 +231,7 @@ async function readTexts(
   return { ...texts, ...forCli };
 }
 
-/** Waits for the index of references where the update may take outputs away: see awaitConsumers. */
+/** Waits for the index of references if the update may take outputs away: see awaitConsumers. */
 async function findUnindexed(
   { db }: ApiContext,
   stack: StackWithRules,
@@ -240,7 +244,9 @@ async function findUnindexed(
   return request.kind === 'update' ? awaitConsumers(db, stack, { preview, until }) : [];
 }
 
-/** Creates an update that has passed all checks, with its change limits, and records bypassed rules. Throws what `insertUpdate` throws. */
+/**
+ * Creates an update that has passed all checks, with its change limits, and records bypassed rules. Throws the errors of `insertUpdate`.
+ */
 async function createChecked(
   candidate: Candidate,
   findings: Findings,
@@ -266,8 +272,8 @@ async function createChecked(
 }
 
 /**
- * Warnings about the preview of a new update: that it is missing, or that it changes more than earlier updates. Costs
- * nothing where no rule asks for previews.
+ * Warnings about the preview of a new update: the preview is missing, or it changes more than earlier updates did. Costs nothing if no rule
+ * asks for previews.
  */
 async function previewMessages(
   tx: Queryable,

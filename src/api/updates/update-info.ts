@@ -11,10 +11,12 @@ import { chunkBytes, jsonString } from '../platform/http/streamed-response.ts';
 import { unixSeconds } from '../platform/http/unix-seconds.ts';
 import { historyResult } from './updates.mappers.ts';
 
-/** Maximum number of updates read at once, however small they are. */
+/** Maximum number of updates to read at once, however small they are. */
 const chunkRows = 100;
 
-/** Larger texts of an update are read in chunks, so that memory use does not grow with their size. */
+/**
+ * Maximum size of a text that is read whole, in bytes. Larger texts are read in chunks, so that memory use does not grow with their size.
+ */
 export const wholeBytes = 256 * 1024;
 
 /** A stack's history, newest first, as comma-separated JSON objects, read in chunks. A null page means all. */
@@ -41,12 +43,12 @@ export async function* historyJson(
     }
     if (rows.length === 0) return;
     remaining -= rows.length;
-    // Large texts end a chunk early, and rows beyond its end are found again.
+    // A large text ends a chunk early; the rows beyond the end of the chunk are read again.
     rowsAtOnce = rows.length < limit ? Math.min(chunkRows, rows.length * 2) : chunkRows;
   }
 }
 
-/** apitype.UpdateInfo, plus the contract's `status` and the update's id. The texts are JSON. `inForce` replaces its configuration. */
+/** apitype.UpdateInfo, plus the contract's `status` and the update's id. The texts are JSON. `inForce` replaces the configuration. */
 export async function* updateInfoJson(
   history: HistoryRepository,
   row: UpdateInfoRow,
@@ -69,8 +71,8 @@ export async function* updateInfoJson(
 }
 
 /**
- * The update with the configuration of another, and the environments of Pulumi ESC that belong to it: those of the update itself if one of both
- * texts is too large for memory.
+ * The update with the configuration of another update, and the environments of Pulumi ESC that belong to it. If the configuration or the
+ * environments are too large for memory, the update keeps its own.
  */
 async function configured(
   history: HistoryRepository,

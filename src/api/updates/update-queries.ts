@@ -32,7 +32,7 @@ export class UpdateQueries {
     this.#context = context;
   }
 
-  /** Updates before number `before`, newest first, and the number to go on before. Throws NotFoundError. */
+  /** Updates before number `before`, newest first, and the `before` of the next page. Throws NotFoundError. */
   async list(ref: StackRef, query: UpdateRange) {
     const { limit } = query;
     const stackId = await this.#idOf(ref);
@@ -47,7 +47,7 @@ export class UpdateQueries {
     const rows = createUpdateQueryRepository(db);
     const stackId = await this.#idOf(ref);
     let row = await rows.find(stackId, selector);
-    // Links to imported updates may have the ids that these had elsewhere.
+    // Links to imported updates may contain the ids that the updates had elsewhere.
     const imported =
       row || !('id' in selector) ? null : await createHistoryRepository(db).findImported(selector.id, ref);
     if (imported !== null) row = await rows.find(stackId, { id: imported });
@@ -55,7 +55,7 @@ export class UpdateQueries {
     return detailsView(row);
   }
 
-  /** Runs that hold a stack or wait for one that the caller may read, and the position to go on after. Throws NotFoundError. */
+  /** Runs that hold or wait for a stack that the caller may read, and the position of the next page. Throws NotFoundError. */
   async listQueue(
     caller: Caller,
     at: { readonly organization: string; readonly project: string | null; readonly stack: string | null },
@@ -88,7 +88,7 @@ export class UpdateQueries {
 
 const operations = ['create', 'update', 'delete', 'replace', 'same'] as const;
 
-/** Counts of resources by what was done with them; null if they are not known. */
+/** Counts of resources by operation; null if unknown. */
 function changeViews(json: string | null): Record<(typeof operations)[number], number> | null {
   if (json === null) return null;
   const counts = JSON.parse(json) as Record<string, unknown>;
@@ -106,7 +106,7 @@ function updateView(row: OverviewUpdateRow) {
     kind: row.kind,
     dryRun: row.dryRun || row.kind === 'preview',
     status: row.status,
-    /** Null while it is not over. */
+    /** Null while the update is not over. */
     result: row.endedAt === null ? null : row.status,
     endReason: row.endReason,
     /** Ids of entries that its journal lacked when it ended, as in `3-4, 7`. */
@@ -126,16 +126,16 @@ function updateView(row: OverviewUpdateRow) {
 function detailsView(row: OverviewUpdateDetailsRow) {
   return {
     ...updateView(row),
-    /** To cancel it. */
+    /** The permission to cancel the update. */
     permission: permissionOfUpdate(row),
     baseVersion: row.baseVersion,
     resourceCount: row.resourceCount,
     config: readConfig(row.config),
     environment: safeEnvironment(row.environment),
     preview: row.previewId,
-    /** Of a preview: the update that followed it. */
+    /** For a preview: the update that followed it. */
     follower: row.followerId,
-    /** Time in the stack's queue; null: it did not wait, or unknown. */
+    /** Time in the stack's queue; null: the update did not wait, or the time is unknown. */
     waited: row.waitedMs === null ? null : { seconds: row.waitedMs / 1000, behind: heldBy(row.behind) },
   };
 }
@@ -147,7 +147,7 @@ interface HeldBy {
   readonly by: string | null;
 }
 
-/** The updates that held the lock meanwhile, oldest first. Without one, a limit or a freeze deferred the update. */
+/** The updates that held the lock during the wait, oldest first. If there is none, a limit or a freeze deferred the update. */
 function heldBy(json: string | null): readonly HeldBy[] {
   return json === null ? [] : (JSON.parse(json) as HeldBy[]);
 }
@@ -163,9 +163,9 @@ function runView({ held, heldBy, isFrozen, isHeld, limit, position, since, ...ro
     branch: branchName(row.branch),
     since: since.toISOString(),
     ciUrl: httpUrl(row.ciUrl),
-    /** Whether the caller may end it, or remove it from the queue. */
+    /** Whether the caller may end the run, or remove it from the queue. */
     mayStop: permits(held ?? permissionsOn(caller, { project, stack, tags: {} }), 'write'),
-    /** Why it waits; null: it runs. */
+    /** Why the run waits; null: it has the lock. */
     cause: isRunning ? null : cause,
     why: isRunning ? 'holds the stack' : `waits ${reasons[cause](limit)}`,
   };

@@ -17,7 +17,7 @@ const UpdateRow = Type.Object({
   kind: Type.Unsafe<UpdateKind>(Type.String()),
   dryRun: Type.Boolean(),
   status: Type.Unsafe<UpdateStatus>(Type.String()),
-  /** Why it ended without being completed by its client; null: it was. */
+  /** Why the update ended without being completed by its client; null: its client completed it. */
   endReason: Nullable(Type.Unsafe<EndReason>(Type.String())),
   missingEntries: Text,
   by: Text,
@@ -26,7 +26,7 @@ const UpdateRow = Type.Object({
   createdAt: Timestamp,
   startedAt: Nullable(Timestamp),
   endedAt: Nullable(Timestamp),
-  /** JSON text; null if it is large. */
+  /** JSON text; null if it is too large. */
   changes: Text,
   commit: Text,
   branch: Text,
@@ -37,30 +37,30 @@ export type OverviewUpdateRow = Row<typeof UpdateRow>;
 const DetailsRow = Type.Object({
   ...UpdateRow.properties,
   exclusive: Type.Boolean(),
-  /** JSON texts; null if they are large. */
+  /** JSON texts; null if they are too large. */
   config: Text,
   environment: Text,
   resourceCount: Nullable(Type.Integer()),
-  /** The preview before it that no other update followed. */
+  /** The preceding preview, unless another update came between. */
   previewId: Text,
-  /** The update that followed a preview, if no other preview came between. */
+  /** The update that followed a preview, if no other preview came between them. */
   followerId: Text,
-  /** For the stack, before it was created; null: it did not wait, or that is not known. */
+  /** Wait for the stack, before the update was created; null: it did not wait, or the time is unknown. */
   waitedMs: Nullable(Type.Integer()),
-  /** JSON: the last updates that held the stack in that time. */
+  /** JSON: the last updates that held the stack during the wait. */
   behind: Text,
 });
 export type OverviewUpdateDetailsRow = Row<typeof DetailsRow>;
 
 const RunRow = Type.Object({
-  /** Null for a run that waits. */
+  /** Null for a waiting run. */
   updateId: Text,
-  /** Its position in the queue; null: it holds the lock. */
+  /** The entry of the run in the queue; null: the run holds the lock. */
   placeId: Text,
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  /** 0: it holds the stack. */
+  /** 0: the run holds the stack. */
   position: Type.Integer(),
   kind: Text,
   since: Timestamp,
@@ -70,10 +70,10 @@ const RunRow = Type.Object({
   ciUrl: Text,
   /** Whether another update holds the stack. */
   isHeld: Type.Boolean(),
-  /** The limit that defers the run although its stack is free, and the number of updates it allows at once. */
+  /** The limit that defers the run although its stack is free, and the number of updates that the limit allows at once. */
   heldBy: Text,
   limit: Nullable(Type.Integer()),
-  /** A freeze has deferred it. */
+  /** Whether a freeze has deferred the run. */
   isFrozen: Type.Boolean(),
   /** The caller's permissions on the stack; null: the role's permissions. */
   held: Nullable(Type.Integer()),
@@ -84,7 +84,7 @@ const ConfigRow = Type.Object({ config: Text, environment: Text });
 
 export type UpdateSelector = { readonly id: string } | { readonly version: number };
 
-/** A page of updates: those before a number, or before another update. */
+/** The range of a page: updates before a number, or before another update. */
 export interface UpdateRange {
   readonly before: number | null;
   readonly beforeId?: string | undefined;
@@ -92,12 +92,12 @@ export interface UpdateRange {
   readonly limit: number;
 }
 
-/** Maximum size of texts that are read whole, in bytes; of messages in characters. */
+/** Maximum size of texts that are read whole, in bytes; for messages, in characters. */
 const maxText = 262_144;
 const maxMessage = 2_000;
 const maxListMessage = 300;
 const maxBehind = 5;
-/** Of the updates before it, so many of the newest are looked through for them. */
+/** Number of the newest earlier updates that are searched for the holders of the stack. */
 const maxBefore = 500;
 
 /** Updates and waiting runs, for the dashboard. */
@@ -202,7 +202,7 @@ export function createUpdateQueryRepository(db: Queryable) {
         from updates u ${owners}
         where u.stack_id = ${stackId} and ${'id' in selector ? sql.fragment`u.id = ${selector.id}` : sql.fragment`u.stack_version = ${selector.version}`}`),
 
-    /** The last run of a program that made this version or one before it, other than by an import or rename of a state. */
+    /** The last run of a program that made this version or an earlier one, other than an import or a rename of a state. */
     findLastRun: (stackId: string, version: number) =>
       db.maybeOne(sql.rows(UpdateRow)`
         /* updateQueries.findLastRun */
@@ -210,7 +210,7 @@ export function createUpdateQueryRepository(db: Queryable) {
         where u.stack_id = ${stackId} and u.stack_version <= ${version} and (u.kind not in ('import', 'rename') or u.end_reason is not null)
         order by u.stack_version desc limit 1`),
 
-    /** What the last update of the stack that was no preview had as its settings. */
+    /** The settings of the last update of the stack that was no preview. */
     findLastSettings: (stackId: string) =>
       db.maybeOne(sql.rows(ConfigRow)`
         /* updateQueries.findLastSettings */

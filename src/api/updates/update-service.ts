@@ -29,7 +29,10 @@ import { mintLease, prepareStart, type StartedUpdate, type StartRequest } from '
 import { endOf, reasonToWithdraw, type Withdrawal, type WithdrawReason, withdrawUpdate } from './withdraw-update.ts';
 
 const maxCompleteAttempts = 5;
-/** How long, and how often, it is tried to end an update without a client while the database is not available: it would expire later, in ms. */
+/**
+ * How long, and how often, the server tries to end an abandoned update while the database is not available, in ms: otherwise it expires
+ * later.
+ */
 const withdrawMs = 60_000;
 const withdrawRetryMs = 1_000;
 /** Pause between attempts to create an update whose stack is locked, in ms. */
@@ -55,9 +58,9 @@ export class UpdateService {
   }
 
   /**
-   * Creates an update that waits to be started, and locks the stack for it. Previews in the CLI's dialect do not lock: users
-   * expect them to run alongside an update. `entryId`: see PreparedCreation. Throws what `checkCandidate` throws, and InvalidRequestError once its
-   * client is `gone`; no update exists then.
+   * Creates an update that waits to be started, and locks the stack for it. Previews in the CLI's dialect do not lock: users expect them to
+   * run alongside an update. `entryId`: see PreparedCreation. Throws the errors of `checkCandidate`, and InvalidRequestError once its
+   * client is `gone`; no update exists if it throws.
    */
   async create(
     creation: PreparedCreation,
@@ -77,7 +80,7 @@ export class UpdateService {
           throw error instanceof LimitsBusyError
             ? error
             : new UnavailableError(`Stack '${creation.object}' is being changed; please retry`, { cause: error });
-        // Ends early once its client is gone.
+        // The pause ends early if the client is gone.
         await sleep(lockedRetryMs, undefined, { signal: gone }).catch(() => {});
       }
     }
@@ -88,9 +91,9 @@ export class UpdateService {
   }
 
   /**
-   * Starts the update and issues its lease, which ends with the caller's token. Throws ConflictError if it has already started or
-   * ended, and JournalFaultError, JournalNeededError and DecidingTagError, in which case the update is cancelled so that it does not
-   * block the stack: the CLI leaves it.
+   * Starts the update and issues its lease, which ends with the caller's token. Throws ConflictError if the update has already started or
+   * ended. After JournalFaultError, JournalNeededError and DecidingTagError, the update is cancelled so that it does not block the stack:
+   * the CLI abandons it.
    */
   async start(
     ref: StackRef,
@@ -110,8 +113,8 @@ export class UpdateService {
   }
 
   /**
-   * The same for an update that its client does not know of yet: it is withdrawn if it cannot be started, if its client leaves (`gone`), or
-   * if it is unknown whether it has started.
+   * Starts an update that its client does not know of yet. The update is withdrawn if it cannot be started, if its client leaves (`gone`),
+   * or if it is unknown whether it has started.
    */
   async startNew(
     ref: StackRef,
@@ -122,7 +125,7 @@ export class UpdateService {
   ): Promise<StartedUpdate & { readonly stack: StackRow }> {
     const lease = mintLease();
     try {
-      // First, because a client without a response would not know of a started update.
+      // Found first, because a client without a response would not know of a started update.
       const stack = await this.#context.stacks.find(ref);
       if (!stack) throw updateNotFound(updateId);
       assertWaits(gone);
@@ -137,8 +140,8 @@ export class UpdateService {
   }
 
   /**
-   * Ends an update whose client has no response: to the call that created it, or to the one that issued its lease (`started`), unless the update was
-   * started, or the lease used, since. Never fails.
+   * Ends an update whose client got no response to the call that created it or (`started`) that issued its lease. Does nothing if the
+   * update has been started, or the lease used, since. Never fails.
    */
   async withdrawUnanswered(
     updateId: string,
@@ -179,7 +182,7 @@ export class UpdateService {
     audit: AuditTrail,
   ): Promise<CompletedUpdate> {
     const { metrics } = this.#context;
-    // A cached lease does not say.
+    // A cached lease does not tell whether there are pending entries.
     let isAssumed = lease.hasPendingEntries === undefined;
     let hasPendingEntries = lease.hasPendingEntries ?? lease.journalVersion > 0;
     let losses: OutputLosses | null | undefined;
@@ -187,7 +190,7 @@ export class UpdateService {
       if (hasPendingEntries) await compactRunning(this.#context, lease, { isAssumed, organization });
       isAssumed = false;
       const completion = await this.#completeOnce(lease, status, losses, audit);
-      // More entries were accepted since the compaction: compact again, or they would be missing from the version.
+      // More entries were accepted since the compaction. They must be compacted, too, or the version would lack them.
       hasPendingEntries = completion.outcome === 'pending-entries';
       switch (completion.outcome) {
         case 'other-database':
@@ -233,7 +236,7 @@ export class UpdateService {
             source,
             action,
           ),
-        // A repeated call was recorded when it was made.
+        // The first of repeated calls has been recorded.
         ({ outcome }) => outcome === 'ended' || outcome === 'repeated',
       );
     if (!losses) return complete(db);
@@ -244,7 +247,7 @@ export class UpdateService {
     });
   }
 
-  /** Cancels the update; succeeds even if it has already ended. What it has written is kept. */
+  /** Cancels the update; succeeds even if it has already ended. Its saved state is kept. */
   async cancel(ref: StackRef, updateId: string, caller: Caller, audit: AuditTrail): Promise<void> {
     const { db, metrics, updates } = this.#context;
     const found = await updates.findNamed(updateId, ref);
@@ -285,7 +288,7 @@ export class UpdateService {
     await withdrawUpdate(this.#context, withdrawal, audit);
   }
 
-  /** If the database is not available, it returns, and goes on trying. */
+  /** If the database is not available, returns and continues to try in the background. */
   async #withdrawThroughOutage(
     withdrawal: Withdrawal,
     audit: AuditTrail,
@@ -312,6 +315,6 @@ function assertWaits(gone: AbortSignal): void {
 
 /** An update that was completed. */
 export interface CompletedUpdate {
-  /** Ids of entries that its journal lacks, as in `3-4, 7`; null: none. */
+  /** Ids of the entries that the journal lacks, as in `3-4, 7`; null: none. */
   readonly missingEntries: string | null;
 }

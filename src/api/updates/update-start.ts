@@ -33,11 +33,11 @@ import { updateNotFound } from './update-not-found.ts';
 
 type MintedToken = ReturnType<typeof mintToken>;
 
-/** A new lease, whose hash is stored once an update has it. */
+/** A new lease. Its hash is stored once an update has it. */
 export const mintLease = (): MintedToken => mintToken('lease-');
 
 export interface StartRequest {
-  /** Replace the stack's tags (see tagsAfterStart); null or undefined keeps them. */
+  /** The tags that replace the stack's tags (see tagsAfterStart); null or undefined keeps them. */
   readonly tags: unknown;
   /** The newest journal version that the client can write; 0 for none. */
   readonly journalVersion: number;
@@ -53,21 +53,21 @@ export interface StartedUpdate {
   /** The version that the update starts from. */
   readonly baseStackVersion: number;
   readonly journalVersion: number;
-  /** The tags that the stack now has, as JSON text; null: the start has none. */
+  /** The tags that the stack now has, as JSON text; null: the start has no tags. */
   readonly tags: string | null;
-  /** Why it does not have all tags of the start, for its user; empty: it has. */
+  /** Why the stack does not have all tags of the start, for the user; empty: it has all. */
   readonly warnings: readonly string[];
 }
 
-/** What a start does to the tags of its stack. */
+/** The effect of a start on the tags of its stack. */
 type TagResult = Pick<StartedUpdate, 'tags' | 'warnings'>;
 
-/** Starts an update that passed all checks possible without the database, and records that in the audit log. */
+/** Starts an update that passed all checks possible without the database, and records the start in the audit log. */
 export type PreparedStart = (updateId: string, audit: AuditTrail) => Promise<StartedUpdate>;
 
 /**
- * Prepares the start of an update. The function start_update decides whether it may start. `reclaim` prepares the stack where that
- * asks for it. Throws InvalidRequestError for invalid tags.
+ * Prepares the start of an update. The SQL function start_update decides whether the update may start. `reclaim` prepares the stack if the
+ * function asks for it. Throws InvalidRequestError for invalid tags.
  */
 export function prepareStart(
   { config, db, metrics }: ApiContext,
@@ -101,7 +101,7 @@ export function prepareStart(
     if (start.outcome !== 'started') throw await refusal(on, { ref, updateId: id }, start);
     return start;
   };
-  /** The function does not know whether the caller may change the tags of the stack. */
+  /** Used for changed tags: the SQL function does not know whether the caller may change the tags of the stack. */
   const startWith = (given: Tags, id: string, audit: AuditTrail): Promise<[Started, TagResult]> =>
     db.inTransaction(async (tx) => {
       const started = await assertStarted(tx, id, await attempt(tx, id, audit, { isPrepared: true, tags: null }));
@@ -124,7 +124,7 @@ export function prepareStart(
   };
 }
 
-/** `offered` is the newest version of the journal that the client knows; it sends entries of the version in the response. */
+/** `offered` is the newest journal version that the client knows; the client sends entries of the version in the response. */
 function describeStart(started: Started, token: string, offered: number): Omit<StartedUpdate, keyof TagResult> {
   const { expiresAt, headVersion, stackVersion } = started;
   return {
@@ -137,8 +137,8 @@ function describeStart(started: Started, token: string, offered: number): Omit<S
 }
 
 /**
- * Gives the stack the tags of a start, under the locks of that. The CLI sends all its tags with every start: callers who may only preview change
- * none, and an invalid tag about waiting does not prevent the update. Throws DecidingTagError.
+ * Gives the stack the tags of a start, under the locks of the start. The CLI sends all tags with every start: callers who may only preview
+ * change none, and an invalid queue tag does not prevent the update. Throws DecidingTagError.
  */
 async function replaceTags(
   tx: Queryable,
@@ -157,7 +157,7 @@ async function replaceTags(
   return { tags: JSON.stringify(tags), warnings: [...problems, ...next.warnings] };
 }
 
-/** The error of a call that has not started the update. */
+/** The error for a call that has not started the update. */
 async function refusal(
   on: Queryable,
   { ref, updateId }: { readonly ref: StackRef; readonly updateId: string },
@@ -169,7 +169,7 @@ async function refusal(
     case 'not-found':
       return updateNotFound(updateId);
     case 'denied':
-      // With the permission for previews: it locks the stack.
+      // Callers with the permission to preview get here because the preview locks the stack.
       return deniedBy(
         start.permissions,
         ref,

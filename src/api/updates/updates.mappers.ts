@@ -40,7 +40,7 @@ function userMessages(messages: readonly string[]) {
   return messages.map((message) => ({ severity: 'info', message }));
 }
 
-/** `version` is the version the stack will have for the CLI, and the version the update starts from for the contract. */
+/** `version` is, for the CLI, the version that the stack will have, and, for the contract, the version that the update starts from. */
 export function startResponse(
   dialect: Dialect,
   started: StartedUpdate,
@@ -57,7 +57,7 @@ export function warn(reply: FastifyReply, warnings: readonly string[]): void {
   if (warnings.length > 0) void reply.header(warningHeader, asHeader(warnings.join('. ')));
 }
 
-/** For the CLI, the only client that begins updates. */
+/** Only for the CLI: no other client begins updates. */
 export function beginResponse(
   created: {
     readonly updateId: string;
@@ -114,12 +114,12 @@ export function updateResponse(
   return { updateID: update.id, ...response, events: [], continuationToken: isActive(update.status) ? '0' : null };
 }
 
-/** In the contract's dialect, histories include all updates, as they were sent. */
+/** Histories in the contract's dialect include all updates, as they were sent. */
 export function historyView(dialect: Dialect): HistoryView {
   return dialect === 'contract' ? { shown: 'all', form: 'sent' } : { shown: 'updates', form: 'cli' };
 }
 
-/** The result as histories name it; they have no value for cancelled. */
+/** The result by its name in histories, which have no value for cancelled updates. */
 export function historyResult(status: UpdateStatus): string {
   switch (status) {
     case 'not started':

@@ -25,7 +25,6 @@ import {
   StartUpdateResponse,
 } from './updates.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly history: HistoryService;
   readonly updates: UpdateService;
@@ -36,7 +35,7 @@ const read = { access: { kind: 'stack', permission: 'read' }, rate: 'held' } as 
 /** The services ask for `write` unless the update is a preview that does not lock its stack. */
 const preview = { access: { kind: 'stack', permission: 'preview' } } as const;
 
-/** Routes of the lifecycle of updates that exist. */
+/** Routes of the lifecycle of existing updates. */
 export function registerUpdateRoutes(app: RouteScope, services: Services): void {
   startUpdate(app, services);
   getUpdate(app, services);

@@ -82,7 +82,7 @@ export const BeginUpdateResponse = component(
   }),
 );
 
-/** Where a call waits that its client repeats after a response 307. */
+/** The position of a waiting call, which its client repeats after a response 307. */
 export const QueueQuery = Type.Object({
   entry: Type.Optional(Type.String({ format: 'uuid' })),
   hop: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
@@ -136,7 +136,7 @@ const UpdateInfo = component(
     startTime: UnixSeconds,
     endTime: UnixSeconds,
     message: Type.String(),
-    // In the contract's dialect as sent, with any values.
+    // In the contract's dialect, the environment as it was sent, with any values.
     environment: AnyObject,
     config: AnyObject,
     result: Type.String(),

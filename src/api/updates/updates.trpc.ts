@@ -20,7 +20,7 @@ const chosen = { updateId: Id };
 
 /** Updates of a stack. */
 export const updatesRouter = router({
-  /** Newest first. `beforeId`: only those before this one. */
+  /** Newest first. `beforeId`: only updates before this one. */
   list: stackProcedure('read')
     .input(input(Type.Object({ previews: Type.Optional(Type.Boolean()), beforeId: Type.Optional(Id), ...page })))
     .query(
@@ -31,7 +31,7 @@ export const updatesRouter = router({
       },
     ),
 
-  /** The one with this id, or that has made this version. */
+  /** The update with this id, or the update that made this version. */
   get: stackProcedure('read')
     .input(input(Type.Object({ updateId: Type.Optional(Id), version: Type.Optional(Version) })))
     .query(({ ctx: { services }, input: { updateId, version, ...ref } }) => {
@@ -43,7 +43,7 @@ export const updatesRouter = router({
       );
     }),
 
-  /** Ends an update at once. What it has written is kept. */
+  /** Ends an update at once. Its saved state is kept. */
   cancel: stackMutation('preview', 'update.cancel')
     .meta({ whileReadOnly: 'running updates end sooner' })
     .input(input(Type.Object(chosen)))

@@ -8,13 +8,13 @@ import { DecidingTagError } from '../access/tag-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 
-/** Why an update ends that nobody will go on with, as the audit log says it. */
+/** Why an abandoned update ends, as the audit log names it. */
 export type WithdrawReason = 'client-gone' | 'not-started' | 'journal-fault' | 'journal-needed' | 'tags-refused';
 
 /** A lease that its client has not received. */
 interface UnknownLease {
   readonly hash: Buffer;
-  /** When it was to end; not given: it cannot have been renewed. */
+  /** When the lease was issued to expire; left out: the lease cannot have been renewed. */
   readonly expiresAt?: Date;
 }
 
@@ -24,21 +24,24 @@ export interface Withdrawal {
   readonly lease?: UnknownLease | undefined;
 }
 
-/** Why an update ends whose start was refused with `error`. Null: the client may start it later. */
+/** Why an update ends after its start was refused with `error`. Null: the client may start it later. */
 export function reasonToWithdraw(error: unknown): WithdrawReason | null {
   if (error instanceof JournalFaultError) return 'journal-fault';
   if (error instanceof JournalNeededError) return 'journal-needed';
   return error instanceof DecidingTagError ? 'tags-refused' : null;
 }
 
-/** Whether the update still has this lease, and nobody has renewed it or written with it. */
+/** Whether the update still has this lease, and nobody has renewed the lease or written with it. */
 function isUnused(update: UpdateRow, { expiresAt, hash }: UnknownLease): boolean {
   const isRenewed = expiresAt !== undefined && update.expiresAt > expiresAt;
   const written = update.entryCount + update.checkpointCount;
   return update.leaseHash?.equals(hash) === true && !isRenewed && written === 0;
 }
 
-/** Ends an update that was not started, or that was started with the given lease if no client has received it. Changes no other update. */
+/**
+ * Ends an update that was not started, or that was started with the given lease if no client has received the lease. Changes no other
+ * update.
+ */
 export async function withdrawUpdate(
   { db, metrics }: ApiContext,
   { lease, reason, updateId }: Withdrawal,
@@ -57,7 +60,7 @@ export async function withdrawUpdate(
   if (ended) metrics.updatesEnded.labels(ended, 'cancelled').inc();
 }
 
-/** The event of an update that ends, with what it has written. */
+/** The event about the end of an update, and about what the update has written. */
 export function endOf(locked: LockedUpdate, details: Readonly<Record<string, unknown>>) {
   const { stack, update } = locked;
   const { checkpointCount, dryRun, entryCount, id, kind, stackVersion } = update;

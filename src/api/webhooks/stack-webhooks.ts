@@ -7,7 +7,7 @@ import type { Caller } from '../platform/http/request.ts';
 
 const pageSize = 500;
 
-/** Webhooks of several stacks. A page may be empty although others follow. */
+/** Webhooks of several stacks. A page may be empty although more follow. */
 export interface StackWebhookPage {
   readonly hooks: readonly StackWebhookRow[];
   /** Missing on the last page. */
@@ -28,11 +28,11 @@ export async function listStackWebhooks(
   const hooks = page.filter(({ isShown }) => isShown);
   if (rows.length <= pageSize) return { hooks };
   const [shown, last] = [hooks.at(-1), page.at(-1) as StackWebhookRow];
-  // A hidden stack is skipped as a whole, so that the position has no name of its webhooks.
+  // A hidden stack is skipped as a whole, so that the position does not reveal the name of a webhook.
   return { hooks, continuationToken: shown ? `${shown.stackId}/${shown.name}` : `${last.stackId}/` };
 }
 
-/** Without a name, after all webhooks of the stack. */
+/** A position without a name is after all webhooks of the stack. */
 function readPosition(token: string): { readonly stackId: string; readonly name: string | null } | null {
   const [stackId = '', name = '', ...rest] = token.split('/');
   const isPosition = isUuid(stackId) && /^[A-Za-z0-9._-]{0,32}$/.test(name) && rest.length === 0;

@@ -4,7 +4,7 @@ import type { WebhookRow } from '../../shared/webhooks/webhook-repository.ts';
 import { revisionOf } from '../platform/edits/revisions.ts';
 import type { WebhookRequest } from './webhooks.schemas.ts';
 
-/** What the CLI sends to remove a secret. */
+/** The value that the CLI sends to remove a secret. */
 const removedSecret = '__remove-secret';
 
 /** The fields of a webhook that its owner sets, without its secret. */
@@ -12,7 +12,7 @@ type Definition = Pick<WebhookRow, 'displayName' | 'url' | 'format' | 'isActive'
 
 /** The webhook after a request. Throws InvalidRequestError. */
 export function changed(before: Definition, request: WebhookRequest): Definition {
-  // The CLI sends the whole webhook, without lists that are empty.
+  // The CLI sends the whole webhook, without empty lists.
   const isWhole = request.displayName != null && request.payloadUrl != null && request.active != null;
   const listOf = (names: readonly string[] | null | undefined, known: readonly string[]): string[] =>
     names === undefined && !isWhole ? [...known] : [...new Set(names ?? [])];
@@ -28,7 +28,7 @@ export function changed(before: Definition, request: WebhookRequest): Definition
   return after;
 }
 
-/** The secret after a request. Undefined: as it is; null: none. Throws InvalidRequestError. */
+/** The secret after a request. Undefined: unchanged; null: none. Throws InvalidRequestError. */
 export function secretOf({ secret }: WebhookRequest): string | null | undefined {
   if (!secret) return undefined;
   if (secret === removedSecret) return null;
@@ -37,8 +37,8 @@ export function secretOf({ secret }: WebhookRequest): string | null | undefined 
 }
 
 /**
- * Throws InvalidRequestError if the secret would go elsewhere, as a token or a signature: a user who may change the webhook does not know it. Paths
- * of one server may belong to different tenants, and a token is sent as it is.
+ * Throws InvalidRequestError if the secret would go to another address, as a token or a signature: a user who may change the webhook does
+ * not know the secret. Different paths of one server may belong to different tenants, and a token is sent unchanged.
  */
 export function assertKeepsSecret(before: Definition, after: Definition): void {
   if (urlOriginOf(after.url) !== urlOriginOf(before.url))
@@ -51,7 +51,7 @@ export function assertKeepsSecret(before: Definition, after: Definition): void {
     );
 }
 
-/** Revision of the fields that `update` sets. With a secret, each edit is a change: the secret is not compared. */
+/** Revision of the fields that `update` sets. An edit with a secret always counts as a change, because the secret is not compared. */
 export function revisionOfWebhook({
   displayName,
   editedMicros,

@@ -8,7 +8,6 @@ import type { Caller } from '../platform/http/request.ts';
 import { revisionOfWebhook } from './webhook-edit.ts';
 import type { DeliveryRow, LoggedDeliveryRow, WebhookOwner, WebhookRow, WebhookService } from './webhook-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly webhooks: WebhookService;
 }
@@ -17,7 +16,7 @@ const Names = Type.Array(text(100), { maxItems: 200 });
 const After = Type.Tuple([text(200)]);
 const Before = Type.Tuple([Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })]);
 
-/** The settings of a webhook. A missing secret keeps the current one, null removes it; it is never shown. */
+/** The settings of a webhook. A missing secret keeps the current one, null removes it; the secret is never shown. */
 const definition = {
   displayName: text(200),
   url: text(4_000),
@@ -43,7 +42,7 @@ export const webhookInputs = {
 type Created = Static<typeof webhookInputs.created>;
 type Changed = Omit<Static<typeof webhookInputs.changed>, 'webhook'>;
 
-/** What the CLI sends to remove a secret. */
+/** The value that the CLI sends to remove a secret. */
 const removedSecret = '__remove-secret';
 
 interface Paged {
@@ -60,7 +59,7 @@ interface Changing extends Calling {
   readonly audit: AuditTrail;
 }
 
-/** Implementation of the webhook procedures, for organizations and stacks alike. */
+/** Implementation of the webhook procedures for organizations and stacks. */
 export const webhookProcedures = {
   list: async ({ services }: Calling, owner: WebhookOwner, { cursor, limit = defaultPage }: Paged) => {
     const [after] = decodeCursor(cursor, After) ?? [null];
@@ -144,9 +143,9 @@ function deliveryView(format: string, row: DeliveryRow) {
   return {
     ...{ id, event, state, durationMs, requestUrl, requestHeaders, responseStatus, responseHeaders },
     at: row.at.toISOString(),
-    /** Null: it was not made yet. */
+    /** Null: the payload has not been created yet. */
     payload: row.facts === null ? null : payloadOf(format, row.eventId, JSON.parse(row.facts) as EventFacts),
-    /** Its beginning; without a response, why there was none. */
+    /** The beginning of the response's body; without a response, the reason. */
     responseBody,
   };
 }

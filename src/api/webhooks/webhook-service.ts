@@ -48,7 +48,7 @@ const maxLogged = 100;
 /** Webhooks of organizations, for their admins, and of stacks, for callers with the permission admin. */
 export class WebhookService {
   readonly #context: ApiContext;
-  /** For deliveries that callers wait for: receivers may be slow. */
+  /** Limits deliveries that callers wait for, because receivers may be slow. */
   readonly #deliveries = new FairSemaphore({ atOnce: 32, atOncePerCaller: 4 });
 
   constructor(context: ApiContext) {
@@ -60,7 +60,7 @@ export class WebhookService {
     return createWebhookRepository(db).list(await findScope(db, owner));
   }
 
-  /** A page of them by their displayed names, and whether there are more. */
+  /** A page of webhooks by their displayed names, and whether there are more. */
   async listPage(owner: WebhookOwner, after: string | null, limit: number) {
     const { db } = this.#context;
     return cut(await createWebhookRepository(db).listPage(await findScope(db, owner), after, limit + 1), limit);
@@ -81,7 +81,7 @@ export class WebhookService {
   async create(caller: Caller, owner: WebhookOwner, request: WebhookRequest, audit: AuditTrail): Promise<WebhookRow> {
     const { db, secrets } = this.#context;
     const { displayName, name, payloadUrl } = request;
-    // First, because errors in a request must not matter if the stack does not exist.
+    // Looked up first, because errors in a request must not matter if the stack does not exist.
     await findScope(db, owner);
     if (!displayName || !payloadUrl) throw new InvalidRequestError('A webhook needs displayName and payloadUrl');
     if (name && !/^[A-Za-z0-9._-]{1,32}$/.test(name))
@@ -95,7 +95,7 @@ export class WebhookService {
     return orTaken(
       db.inTransaction(async (tx) => {
         const scope = await lockScope(tx, owner, caller);
-        // The lock on a stack's row is exclusive already, and comes after this one.
+        // For a stack, the exclusive lock on its row is enough; it comes after this one.
         if (scope.stackId === null) await createQuotaRepository(tx).lockOrganization(scope.organizationId);
         const webhooks = createWebhookRepository(tx);
         if ((await webhooks.count(scope)) >= maxWebhooks)
@@ -165,7 +165,7 @@ export class WebhookService {
     return { format, deliveries: await createDeliveryRepository(this.#context.db).list(id, maxLogged) };
   }
 
-  /** Deliveries before number `before`, newest first, without what was sent and received; and whether there are more. Throws NotFoundError. */
+  /** Deliveries before number `before`, newest first, without bodies, and whether there are more. Throws NotFoundError. */
   async listLog(owner: WebhookOwner, name: string, before: number | null, limit: number) {
     const { id } = await this.get(owner, name);
     return cut(await createDeliveryRepository(this.#context.db).listPage(id, before, limit + 1), limit);
@@ -229,7 +229,7 @@ async function findScope(db: Queryable, owner: WebhookOwner): Promise<WebhookSco
   return { organizationId: stack.organizationId, stackId: stack.id };
 }
 
-/** The same for a change, with the caller's permission locked until it is committed. */
+/** Like `findScope`, for a change: the caller's permission is locked until the commit. */
 async function lockScope(tx: Queryable, owner: WebhookOwner, caller: Caller): Promise<WebhookScope> {
   if (owner.stack === undefined) {
     await lockManagement(tx, owner.organization, caller);
@@ -262,7 +262,7 @@ function objectOf(owner: WebhookOwner, name: string): string {
   return `${owner.stack === undefined ? owner.organization : formatStackRef(owner)}/${name}`;
 }
 
-/** Paths of URLs can be secrets, so that the log has only their origins. */
+/** Records a change. Paths of URLs can be secrets, so the log contains only their origins. */
 function record(
   tx: Queryable,
   audit: AuditTrail,

@@ -22,14 +22,13 @@ import {
   WebhookResponse,
 } from './webhooks.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly webhooks: WebhookService;
 }
 
 const tags = ['webhooks'];
 
-/** The routes of an organization's and of a stack's webhooks, which are alike. */
+/** The routes of organizations' and of stacks' webhooks, which are alike. */
 const webhookRoutes = [
   {
     path: '/api/orgs/:organization/hooks',

@@ -38,19 +38,19 @@ const ofStack = router({
       calls.change(ctx, { organization, project, stack }, webhook, made),
     ),
 
-  /** With its log. */
+  /** Also removes the log of the webhook. */
   remove: stackMutation('admin', 'webhook.remove')
     .input(input(inputs.removed))
     .mutation(({ ctx, input: { revision, webhook, ...owner } }) => calls.remove(ctx, owner, { revision, webhook })),
 
-  /** What was sent to it, newest first. */
+  /** Sent events, newest first. */
   deliveries: stackProcedure('admin')
     .input(input(inputs.log))
     .query(({ ctx, input: { cursor, limit, webhook, ...owner } }) =>
       calls.deliveries(ctx, owner, { cursor, limit, webhook }),
     ),
 
-  /** What was sent and what came back. */
+  /** The request that was sent, and the response. */
   delivery: stackProcedure('admin')
     .input(input(inputs.delivery))
     .query(({ ctx, input: { deliveryId, webhook, ...owner } }) => calls.delivery(ctx, owner, webhook, deliveryId)),
@@ -91,19 +91,19 @@ export const webhooksRouter = router({
       calls.change(ctx, { organization }, webhook, made),
     ),
 
-  /** With its log. */
+  /** Also removes the log of the webhook. */
   remove: organizationMutation('manage', 'webhook.remove')
     .input(input(inputs.removed))
     .mutation(({ ctx, input: { organization, ...seen } }) => calls.remove(ctx, { organization }, seen)),
 
-  /** What was sent to it, newest first. */
+  /** Sent events, newest first. */
   deliveries: organizationProcedure('manage')
     .input(input(inputs.log))
     .query(({ ctx, input: { cursor, limit, webhook, organization } }) =>
       calls.deliveries(ctx, { organization }, { cursor, limit, webhook }),
     ),
 
-  /** What was sent and what came back. */
+  /** The request that was sent, and the response. */
   delivery: organizationProcedure('manage')
     .input(input(inputs.delivery))
     .query(({ ctx, input: { deliveryId, webhook, organization } }) =>

@@ -72,14 +72,14 @@ export class AdminSession {
   }
 
   /**
-   * For a command that opens something else before the database. Each command that writes asks first whether another site has taken over, and
-   * opens its stores and keys afterwards. Throws as `withDatabase` does.
+   * For a command that opens something else before the database. Every command that writes first checks whether another site has taken
+   * over, and opens its stores and keys afterwards. Throws the errors of `withDatabase`.
    */
   async assertMayRun(): Promise<void> {
     if (!this.#isForFencedSite && !this.#isOwn) await this.withDatabase(async () => {});
   }
 
-  /** Whether there is a database to ask: a host may have only the backups. */
+  /** Whether there is a database to check: a host may have only the backups. */
   async hasDatabase(): Promise<boolean> {
     return (await this.#findUrl()) !== null;
   }
@@ -89,7 +89,7 @@ export class AdminSession {
     return database.url === null ? readRunningUrl(path.join(dataDir, 'postgres')) : Promise.resolve(database.url);
   }
 
-  /** Asks the stores, too: the servers of this site may not have run since the other one took over. Throws CommandRefusedError. */
+  /** Checks the stores, too: the servers of this site may not have run since the other site took over. Throws CommandRefusedError. */
   async #askSite(db: Database): Promise<void> {
     const { config, logger } = this;
     if (this.#isForFencedSite || this.#isOwn) return;
@@ -114,7 +114,7 @@ export class AdminSession {
   }
 
   /**
-   * Runs `work` with the context of a server: database, blob store and, if there are any, master keys, which it registers only with
+   * Runs `work` with the context of a server: database, blob store and, if there are any, master keys. Registers the keys only with
    * `registersKeys`.
    */
   async withContext<T>(work: (context: AppContext) => Promise<T>, overrides: ContextOverrides = {}): Promise<T> {
@@ -126,7 +126,7 @@ export class AdminSession {
       { logger, registersKeys: false, ...overrides },
     );
     try {
-      // What it reads is not marked there.
+      // Damage that it reads is not marked at this site.
       if (this.#isForFencedSite) await noticeOtherSite(context);
       return await work(context);
     } catch (error) {

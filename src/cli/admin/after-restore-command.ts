@@ -19,7 +19,7 @@ export function addAfterRestoreCommand(admin: Command, open: OpenSession): void 
     )
     .action(() =>
       open().withDatabase(async (db) => {
-        // First: a server that runs sends nothing more meanwhile.
+        // First, so that a running server sends nothing more meanwhile.
         await createHeldOutgoingRepository(db).hold();
         console.log(endedText(await afterRestore(db)));
         console.log(revokedText);
@@ -29,8 +29,8 @@ export function addAfterRestoreCommand(admin: Command, open: OpenSession): void 
 }
 
 /**
- * Ends all running updates, and the sessions and sign-in links that the database has again, and leaves time to restore deleted stacks. Returns
- * how many updates.
+ * Ends all running updates, and the sessions and sign-in links that the database contains again, and prolongs the time to restore deleted
+ * stacks. Returns the number of ended updates.
  */
 export async function afterRestore(db: Database): Promise<number> {
   await createSignInLinkRepository(db).removeEveryones();
@@ -39,7 +39,7 @@ export async function afterRestore(db: Database): Promise<number> {
   return endUpdates(db);
 }
 
-/** Ends all running updates. Returns how many. */
+/** Ends all running updates. Returns their number. */
 export async function endUpdates(db: Database): Promise<number> {
   const order = { isOrdered: true, why: 'after-restore', source: operatorSource(operator()) };
   const ended = (await db.inTransaction((tx) => endLeasesAfterLoss(tx, order))) ?? 0;
@@ -47,11 +47,11 @@ export async function endUpdates(db: Database): Promise<number> {
   return ended;
 }
 
-/** What a restored database does not know, for a person. */
+/** Names the revocations that a restored database does not contain, for a person. */
 export const revokedText =
   'Everybody must sign in again. Revoke again what was revoked since: tokens, passwords, passkeys, members, users, issuers and grants. Events that were exported (`audit/events/`) name them.';
 
-/** How many updates were ended, for a person. */
+/** Says how many updates were ended, for a person. */
 export function endedText(ended: number): string {
   return ended === 0
     ? 'No updates were running.'

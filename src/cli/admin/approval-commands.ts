@@ -48,7 +48,7 @@ export function addApprovalCommands(admin: Command, open: OpenSession): void {
     );
 }
 
-/** Errors with messages for API clients are also shown to operators. */
+/** Shows errors with messages for API clients to operators, too. */
 async function refusing(work: () => Promise<void>): Promise<void> {
   try {
     await work();

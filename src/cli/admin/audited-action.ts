@@ -32,7 +32,7 @@ export interface Work {
   readonly grants: GrantRepository;
   readonly tokens: TokenRepository;
   readonly issuers: IssuerRepository;
-  /** The transaction, for use cases that several repositories take part in. */
+  /** The transaction, for use cases that span several repositories. */
   readonly tx: Queryable;
   readonly passkeys: Pick<PasskeyRepository, 'list' | 'removeAll'>;
   readonly passwords: PasswordRepository;
@@ -40,7 +40,7 @@ export interface Work {
   readonly sessions: Pick<SessionRepository, 'removeAll'>;
   /** Prints a line to stdout after the commit. */
   say(line: string): void;
-  /** Says the result as one JSON document if the command has --json, otherwise in lines. */
+  /** Prints the result: one JSON document if the command has --json, otherwise lines. */
   result<Name extends OutputName>(name: Name, data: Printed<(typeof outputs)[Name]>, lines: readonly string[]): void;
   /** Marks the command as unchanged, so that nothing is recorded. */
   unchanged(): void;
@@ -62,8 +62,8 @@ export function questionAction<Given extends unknown[]>(open: OpenSession, run: 
 }
 
 /**
- * Returns the action of a command that changes organizations, users and tokens, in one transaction with their event
- * in the audit log, about the subject. Updates that lose their lease are cancelled afterwards.
+ * Returns the action of a command that changes organizations, users and tokens, in one transaction with the event about its subject in the
+ * audit log. Updates that lose their lease are cancelled afterwards.
  */
 export function changeAction<Given extends unknown[]>(
   open: OpenSession,
@@ -75,7 +75,7 @@ export function changeAction<Given extends unknown[]>(
     const session = open();
     const command = given.at(-1) as Command;
     const withoutCommand = given.slice(0, -1) as Given;
-    // With --json, stdout has one document.
+    // With --json, stdout contains only one document.
     const say = command.opts<{ json?: true }>().json ? console.error : console.log;
     await session.withDatabase(async (db) => {
       const change = { locks: true, action, command } as const;
@@ -94,13 +94,13 @@ export function changeAction<Given extends unknown[]>(
   };
 }
 
-/** The options that change something. */
+/** The options that belong to the change. */
 function optionsOf(command: Command): Readonly<Record<string, unknown>> {
   const { json: _, ...options } = command.opts<Record<string, unknown>>();
   return options;
 }
 
-/** `team add` for a command of a group. */
+/** The words of a command below `admin`, for example `team add`. */
 function fullName(command: Command): string {
   const { parent } = command;
   return parent && parent.name() !== 'admin' ? `${parent.name()} ${command.name()}` : command.name();
@@ -118,7 +118,7 @@ async function runInTransaction(
     const people = createPeopleRepository(tx);
     if (change.locks) await lockPeople(tx);
     const subject = change.locks ? subjectOf(change.command) : null;
-    // Before the change, which may end memberships.
+    // Read before the change, which may end memberships.
     const before = change.locks && subject ? await organizationsOf(tx, subject, change.action) : [];
     // Created inside, because the transaction is retried on a conflict.
     const lines: string[] = [];
@@ -177,7 +177,10 @@ type SubjectOf = (command: Command) => Subject;
 const firstArgument = (command: Command): string => command.args[0] ?? command.opts<SubjectOptions>().user ?? '';
 const inOrganization = ({ organization = '' }: SubjectOptions) => ({ organization });
 
-/** Targets of commands, other than the first argument as an object of --organization, or without that option as a user. */
+/**
+ * Targets of commands other than the default, which takes the first argument as an object of --organization, or as a user without that
+ * option.
+ */
 export const subjects = {
   newOrganization: (command) => ({ object: firstArgument(command), in: { organization: firstArgument(command) } }),
   token: (command) => ({ object: firstArgument(command), in: { tokenId: firstArgument(command) } }),
@@ -217,7 +220,7 @@ async function organizationsOf(
   if ('organization' in scope) return rule === 'person' ? [null, scope.organization] : [scope.organization];
   if ('login' in scope)
     return [null, ...(await (rule === 'members' ? people.listOrganizationsOf : people.listManagersOf)(scope.login))];
-  // For any token, even an invalid one.
+  // The event is recorded for any token, even an invalid one.
   if (!isUuid(scope.tokenId)) return [null];
   const login = await people.findLoginOfToken(scope.tokenId);
   if (login !== null) return [null, ...(await people.listManagersOf(login))];

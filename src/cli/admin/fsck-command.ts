@@ -21,7 +21,7 @@ interface FsckFlags {
 
 const shownPerKind = 20;
 
-/** Adds `holdfast admin fsck`. Its exit code is 1 if anything is wrong that was not repaired. */
+/** Adds `holdfast admin fsck`. Its exit code is 1 if a fault was found and not repaired. */
 export function addFsckCommand(admin: Command, open: OpenSession, run: CommandRun): void {
   admin
     .command('fsck')
@@ -47,12 +47,12 @@ function toCount(text: string): number {
 /** Opens the installation, without keys if they cannot be used, and checks it. */
 async function check(session: AdminSession, { all, fix, sample }: FsckFlags): Promise<FsckReport> {
   const report = new FsckReport();
-  // The findings say what the log would.
+  // The log would only repeat the findings.
   const logger = createLogger({ level: 'silent' }, process.stderr);
   const ring = await openRing(session, report);
   return session.withContext(
     async (context) => {
-      // Before the repairs, which take many transactions.
+      // Recorded before the repairs, which take many transactions.
       if (fix) await recordCommand(context.db, 'admin fsck --fix');
       const progress = new Progress();
       const onProgress = progress.report.bind(progress);
@@ -76,7 +76,7 @@ async function openRing(session: AdminSession, report: FsckReport): Promise<KeyR
       const rows = createMasterKeyRepository(db);
       const pairs = masterKeys.split(',');
       const known: string[] = [];
-      // Opening a key under a new id would note the key.
+      // Opening a key under a new id would record the key.
       for (const [at, { id }] of parseMasterKeys(masterKeys).entries()) {
         if (await rows.find(id)) known.push(pairs[at] as string);
         else report.add('master-key', id, { detail: 'no server of this installation has used it' });

@@ -146,7 +146,7 @@ async function printJournal(context: AppContext, stack: StackRow, version: numbe
   const lines = async function* (): AsyncGenerator<string> {
     for await (const text of context.journal.readTexts(update.id)) {
       entries++;
-      // JSON strings cannot contain line breaks; elsewhere they are equivalent to spaces.
+      // JSON strings cannot contain line breaks; elsewhere, line breaks are equivalent to spaces.
       yield `${text.replace(/[\r\n]+/g, ' ')}\n`;
     }
   };
@@ -162,7 +162,7 @@ async function findFaults(context: AppContext, stack: StackRow) {
   return compactions.findFaults(stack.id);
 }
 
-/** Adds to the audit log: with the change, or before work of several transactions. */
+/** Adds an event to the audit log: in the transaction of the change, or before work in several transactions. */
 async function record(tx: Queryable, stack: StackRow, action: AuditAction, details: Readonly<Record<string, unknown>>) {
   const event = { action, organization: stack.organization, object: formatStackRef(stack) };
   await createAuditRepository(tx).insert(operatorSource(operator()), {

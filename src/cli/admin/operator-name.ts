@@ -5,7 +5,7 @@ export function operator(): string {
   try {
     return userInfo().username;
   } catch {
-    // A container may run as a user that has no name.
+    // A container may run as a user without a name.
     return `uid ${process.getuid?.() ?? 'unknown'}`;
   }
 }

@@ -30,7 +30,7 @@ const organizationOption = ['--organization <organization>', 'the organization (
 const roleOption = ['--role <role>', `${roles.join(', ')} (default: member)`] as const;
 const forceOption = ['--force', 'even for the last admin of an organization or the last site admin'] as const;
 
-/** Adds the commands that manage organizations and users, and the list of both with their tokens. */
+/** Adds the commands that manage organizations and users, and the command that lists both with their tokens. */
 export function addPeopleCommands(admin: Command, open: OpenSession): void {
   admin
     .command('create-organization')
@@ -194,7 +194,7 @@ async function removeMember(
 async function deactivateUser({ people, say }: Work, login: string, { force }: Forced): Promise<void> {
   const user = await findUser(people, login);
   if (!user.isActive) {
-    // After this, an identity provider that deactivated the user can no longer reactivate it.
+    // After this, an identity provider that deactivated the user cannot reactivate them.
     await people.setActive(user.id, false);
     say(`User ${user.login} is deactivated already.`);
     return;

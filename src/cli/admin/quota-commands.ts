@@ -71,7 +71,7 @@ async function setQuota(db: Database, name: string, values: Values): Promise<voi
   }
   const found = await createIdentityRepository(db).findOrganization(name);
   if (!found) throw noOrganization(name);
-  // Before the limit applies, which is compared with the last measurement.
+  // Measured before the limit applies, because the limit is compared with the last measurement.
   if (given.keptBytes) await createStorageRepository(db).measure(found.id);
   const after = await db.inTransaction(async (tx) => {
     await lockPeople(tx);

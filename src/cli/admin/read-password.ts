@@ -9,7 +9,7 @@ export async function readPassword(input: Input = process.stdin, output = proces
   if (!input.isTTY) return (await text(input)).replace(/\r?\n$/, '');
   const nothing = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input, output: nothing, terminal: true });
-  // After the terminal has stopped echoing.
+  // Printed after the terminal has stopped echoing.
   output.write('New password: ');
   // The default behavior, which readline disables in the terminal.
   lines.once('SIGINT', () => {

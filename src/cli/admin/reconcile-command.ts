@@ -35,7 +35,10 @@ export function addReconcileCommand(admin: Command, open: OpenSession): void {
     });
 }
 
-/** A restored database has no store of its own yet. Throws CommandRefusedError if the store is that of another installation. */
+/**
+ * Accepts a store without an owner, because a restored database has no store of its own yet. Throws CommandRefusedError if the store
+ * belongs to another installation.
+ */
 async function assertNotForeign({ blobs, blobRows }: Pick<ReconcileParts, 'blobs' | 'blobRows'>): Promise<void> {
   const [other] = await findOtherInstallations({ blobs, blobRows });
   if (other !== undefined && !(await blobs.stat(markerKey(await blobRows.installationId()))))
@@ -45,8 +48,8 @@ async function assertNotForeign({ blobs, blobRows }: Pick<ReconcileParts, 'blobs
 }
 
 /**
- * Compares the whole blob store with the database once, also while servers are running, and prints the result. Returns
- * the problem, or null if there is none. Throws BlobStoreUnavailableError.
+ * Compares the whole blob store with the database once, even while servers are running, and prints the result. Returns the problem, or null
+ * if there is none. Throws BlobStoreUnavailableError.
  */
 export async function reconcileOnce(
   db: Database,

@@ -17,9 +17,9 @@ export interface LostKey {
 }
 
 /**
- * Wraps all data keys of every version with the ring's first master key, so that the others can be removed from the ring.
- * The data keys themselves do not change, and neither do the ciphertexts inside states. Servers may run meanwhile. Keys
- * that the ring cannot unwrap are left unchanged and returned as `lost`.
+ * Wraps all data keys of every version with the ring's first master key, so that the others can be removed from the ring. The data keys
+ * themselves do not change, and neither do the ciphertexts inside states. Servers may run meanwhile. Keys that the ring cannot unwrap are
+ * left unchanged and returned as `lost`.
  */
 export async function rewrapKeys(
   keys: EncryptionKeyRepository,

@@ -22,8 +22,8 @@ export async function rotateStackKeys(
 }
 
 /**
- * Creates a new key for the stack, or for documents (null), unless there is none yet. Returns whether there is a newer key
- * now, even if another process created it.
+ * Creates a new key for the stack, or for documents (null), unless a newer key already exists. Returns whether there is a newer key now,
+ * even if another process created it.
  */
 export async function rotateKey(
   keys: EncryptionKeyRepository,

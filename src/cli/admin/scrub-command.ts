@@ -58,7 +58,7 @@ async function scrub(context: AppContext, ref: StackRef | null, json: true | und
   const failed = unread.map(({ error, id }) => ({ id, error: (error as Error).message }));
   const lines = [
     `Checked ${checked} documents: ${damaged} damaged, ${repaired} of them repaired.`,
-    // Those without an owner were deleted meanwhile.
+    // A document without an owner was deleted meanwhile.
     ...left.flatMap(({ id, kind, owner }) => (owner === null ? [] : [`Damaged: ${owner} (${kind} ${id})`])),
     ...failed.map(({ error, id }) => `Not read: ${id}: ${error}`),
   ];

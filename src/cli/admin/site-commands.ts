@@ -22,7 +22,7 @@ import { recordReadOnly } from './read-only-commands.ts';
 import { describeSite, readSiteStatus, type SiteStatus, withSiteStores } from './site-status.ts';
 import { takeOver } from './take-over-command.ts';
 
-/** Why a site that was demoted is read-only. Its standby has the same reason, and `promote` ends it. */
+/** The reason of a demoted site for being read-only. Its standby replicates the reason, and `promote` removes it. */
 const demotedReason = 'the installation moves to another site';
 const checkEveryMs = 1_000;
 
@@ -97,11 +97,11 @@ async function promote(open: OpenSession, options: PromoteOptions): Promise<void
     console.error([...lines, `Its status cannot be read: ${(error as Error).message}`].join('\n'));
     return null;
   });
-  // It is done: a script must not repeat it.
+  // The promotion is complete, so a script must not repeat it.
   if (found !== null) print('admin site promote', options, found, lines);
 }
 
-/** Whether this site was promoted, and all that a promotion does is done. */
+/** Whether this site was promoted, and the promotion is complete. */
 async function writesAlready(db: Database, config: Config): Promise<boolean> {
   const own = await createSiteRepository(db).read();
   const { mode } = await createReadOnlyRepository(db).find();
@@ -118,8 +118,8 @@ async function writesAlready(db: Database, config: Config): Promise<boolean> {
 }
 
 /**
- * What the database says about a move of blobs comes from the other site, whose second store is the own one of this site. Throws
- * CommandRefusedError if it may be this site that moved them.
+ * The rows about a move of blobs come from the other site, whose second store is the main store of this site. Throws CommandRefusedError if
+ * this site may have moved the blobs.
  */
 async function findOwnStore(
   db: Database,
@@ -150,7 +150,7 @@ async function findOwnStore(
   );
 }
 
-/** Returns whether it was a standby. */
+/** Promotes a standby. Returns whether the database was one. */
 async function promoteStandby(db: Database, isForced: boolean): Promise<boolean> {
   const sites = createSiteRepository(db);
   const { isReceiving, isStandby } = await sites.postgres();

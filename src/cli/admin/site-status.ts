@@ -9,12 +9,12 @@ import { createReadOnlyRepository } from '../../shared/platform/read-only/read-o
 import { isForeign, readMarks, type SiteStore } from '../../shared/platform/site/site-mark.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
 
-/** What `holdfast admin site status` prints. */
+/** The output of `holdfast admin site status`. */
 export type SiteStatus = Awaited<ReturnType<typeof readSiteStatus>>;
 
 /**
- * Opens the stores that have the mark of the site, without waiting for unreachable ones, and closes them after `work`. Leaves folders as they
- * are, unless `isPrepared` is false.
+ * Opens the stores that have the mark of the site, without waiting for unreachable ones, and closes them after `work`. Leaves folders
+ * unchanged, unless `isPrepared` is false.
  */
 export async function withSiteStores<T>(
   db: Database,

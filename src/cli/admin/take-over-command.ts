@@ -34,7 +34,7 @@ give this database another HOLDFAST_BACKUP_TO first: otherwise its servers delet
       console.log('This database owns the blob store, and its servers send webhooks and audit events.');
       for (const name of lacking)
         console.log(`The ${name} store cannot be reached: it gets the mark of this database later.`);
-      // Servers of the old database, which delete nothing from now on, may have deleted what a restore has put there or has found.
+      // Servers of the old database delete nothing from now on, but they may have deleted blobs that a restore has copied or found.
       const missing = await session.withDatabase((db) => countMissing(db, session.config));
       if (missing > 0)
         throw new CommandRefusedError(
@@ -66,7 +66,7 @@ export async function takeOver(
     await blobs.close();
   }
   await db.inTransaction(async (tx) => {
-    // From now on, their time runs out again.
+    // From now on, the time for restoring deleted stacks runs again.
     await createRestorableStackRepository(tx).prolong();
     await createHeldOutgoingRepository(tx).release();
     const event = {

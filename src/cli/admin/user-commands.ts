@@ -23,7 +23,7 @@ function parseHours(text: string): number {
 
 const removePasskeysOption = ['--remove-passkeys', 'also remove the passkeys of the user'] as const;
 
-/** Adds the commands about how users sign in, and the one that creates their tokens. */
+/** Adds the commands about how users sign in, and the command that creates their tokens. */
 export function addUserCommands(admin: Command, open: OpenSession): void {
   const user = admin.command('user').description('create tokens of users, and manage how they sign in with a browser');
   addUserTokenCommand(user, open);
@@ -89,7 +89,7 @@ async function setPassword(
 ): Promise<void> {
   const user = await findUser(work.people, login);
   const removed = await removePasskeys(work, user, options);
-  // Before the password, because its trigger also ends them, but does not count them.
+  // Before the password is set: its trigger also ends the sessions, but does not count them.
   const ended = await work.sessions.removeAll(user.id);
   await work.passwords.set(user.id, hash);
   work.say(`User ${user.login} has a new password${user.isActive ? '' : ', but is deactivated'}.`);
@@ -105,7 +105,10 @@ async function removePassword(work: Work, login: string, options: Reset): Promis
   await sayOtherWays(work, user, { ended, removed });
 }
 
-/** Before the sessions, which a sign-in with a passkey may begin meanwhile. Returns how many there were; null: they stay. */
+/**
+ * Removes the passkeys. Call before the sessions are ended, because a passkey could begin a session meanwhile. Returns the number of
+ * removed passkeys; null: they are kept.
+ */
 async function removePasskeys(
   { passkeys }: Work,
   { id }: { readonly id: string },

@@ -25,9 +25,9 @@ export class VersionRestorer {
   }
 
   /**
-   * Stores the state of `stackVersion` as a new version, recorded as an import, over the state that the stack has now, and accepts the journal
-   * faults that it has now, in one transaction with what `record` adds. Returns the new version. Throws NotFoundError, StackBusyError,
-   * StackChangedError, JournalFaultError and UnavailableError.
+   * Stores the state of `stackVersion` as a new version, recorded as an import, over the current state of the stack, and accepts its
+   * current journal faults. All of it, and the additions of `record`, are in one transaction. Returns the new version. Throws
+   * NotFoundError, StackBusyError, StackChangedError, JournalFaultError and UnavailableError.
    */
   async restore(
     stackId: string,
@@ -44,7 +44,7 @@ export class VersionRestorer {
     return this.#db.inTransaction(async (tx) => {
       const stack = await createStackRepository(tx).lockById(stackId);
       if (!stack) throw new NotFoundError('The stack has been deleted in the meantime');
-      // Updates may have run since it was found.
+      // Updates may have run since the stack was read.
       assertUnchanged(stack, found);
       if (formatStackRef(stack) !== formatStackRef(found)) throw new StackChangedError();
       const compactions = createCompactionRepository(tx);

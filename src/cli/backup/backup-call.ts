@@ -6,21 +6,21 @@ import { type Manifest, readManifest } from '../../shared/backup/manifest.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
 
-/** What the commands of `holdfast backup` work with. */
+/** The environment of a command of `holdfast backup`. */
 export interface BackupCall {
   readonly session: AdminSession;
   /** The location of the backups. */
   readonly target: BlobStore;
 }
 
-/** A backup that is read whole. */
+/** A backup that is read completely. */
 export interface OpenedBackup {
   readonly manifest: Manifest;
   /** Null: the backup is not encrypted. */
   readonly decrypt: Decrypt | null;
 }
 
-/** Opens the backup, or the newest, with the identities in a file. Throws BackupError. */
+/** Opens the backup `id`, or the newest one, with the identities in a file. Throws BackupError. */
 export async function openWhole(
   target: BlobStore,
   id: string | null,

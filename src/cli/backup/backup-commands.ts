@@ -73,7 +73,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one location share the blobs. See doc
               `The backup lacks ${counted(wrong.length, 'blob')} without intact copies: run \`holdfast admin fsck --all\``,
             );
           if (missing.length + wrong.length > 0) run.exitCode = 1;
-          // Last, because it fails while a backup that is kept cannot be read.
+          // Last, because pruning fails while a kept backup cannot be read.
           if (keep === undefined) return;
           const pruned = await pruneBackups(call.target, keep, owner);
           if (!json) console.log(prunedText(pruned));
@@ -169,7 +169,7 @@ interface RestoreFlags {
   readonly json?: true;
 }
 
-/** Without the database of the servers at hand, a worker sees the verification in the location within a minute. */
+/** Without access to the database of the servers, the verification is recorded in the location, where a worker finds it within a minute. */
 async function showVerified(session: AdminSession, location: string, id: string): Promise<void> {
   const note = async (db: Database): Promise<void> => {
     if ((await createSiteRepository(db).read()).fencedSince) return;
@@ -181,7 +181,7 @@ async function showVerified(session: AdminSession, location: string, id: string)
   });
 }
 
-/** Returns whether all complete ones can be read. */
+/** Returns whether all complete backups can be read. */
 async function list(target: BlobStore, json: true | undefined): Promise<boolean> {
   let isReadable = true;
   const found = await findBackups(target);
@@ -196,7 +196,7 @@ async function list(target: BlobStore, json: true | undefined): Promise<boolean>
       if (error instanceof BackupError) return error;
       throw error;
     });
-    // Deleted meanwhile.
+    // The backup was deleted meanwhile.
     if (manifest === null) continue;
     if (manifest instanceof BackupError) {
       isReadable = false;
@@ -212,7 +212,7 @@ async function list(target: BlobStore, json: true | undefined): Promise<boolean>
   return isReadable;
 }
 
-/** Whose backups a prune deletes; null: there are those of one installation at most. Throws BackupError. */
+/** The installation whose backups a prune deletes; null: there are backups of at most one installation. Throws BackupError. */
 async function ownerToPrune({ session, target }: BackupCall, named: string | null): Promise<string | null> {
   const backups = await findBackups(target);
   if (await session.hasDatabase()) {
@@ -231,7 +231,10 @@ async function ownerToPrune({ session, target }: BackupCall, named: string | nul
   return named;
 }
 
-/** A restored database does not delete the backups of the one that it may replace. Throws BackupError. */
+/**
+ * Asserts that the database may delete backups: a restored one may not, because they belong to the database that it may replace. Throws
+ * BackupError.
+ */
 async function assertMayDelete(session: AdminSession): Promise<void> {
   if (await session.withDatabase((db) => createHeldOutgoingRepository(db).isHeld()))
     throw new BackupError(

@@ -5,13 +5,13 @@ import type { BackupCall } from './backup-call.ts';
 
 interface CreateOptions {
   readonly bytesPerSecond?: number | undefined;
-  /** Null: as the settings say. */
+  /** Null: the recipients of the settings. */
   readonly recipients: readonly string[] | null;
 }
 
 /** Backs up the running installation. Throws BackupError and BlobStoreUnavailableError. */
 export async function create({ session, target }: BackupCall, options: CreateOptions): Promise<Manifest> {
-  // Without keys, encrypted blobs are copied and not compared.
+  // Without keys, encrypted blobs are copied but not compared.
   const keys = session.masterKeys === null ? { ring: null } : {};
   return session.withContext(async (source) => {
     const progress = new Progress();

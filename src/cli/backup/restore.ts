@@ -36,38 +36,38 @@ interface RestoreOptions {
   readonly compareWith?: string | undefined;
 }
 
-/** A stack that is not the same in the old database as in the restored one. */
+/** A stack that differs between the old database and the restored one. */
 interface WrittenStack {
   /** organization/project/stack */
   readonly stack: string;
   readonly change: 'updated' | 'created' | 'deleted';
-  /** Its newest version in each database; null: it has no such stack. */
+  /** Its newest version in each database; null: the database does not have the stack. */
   readonly restoredVersion: number | null;
   readonly oldVersion: number | null;
-  /** When the old database was last changed there. */
+  /** When the stack was last changed in the old database. */
   readonly changedAt: string | null;
 }
 
-/** What a restore has done. */
+/** The result of a restore. */
 export interface Restoration {
   readonly backup: string;
   readonly takenAt: string;
-  /** Ids of master keys that the secrets need and that are not here. */
+  /** Ids of master keys that the secrets need and that are missing here. */
   readonly missingMasterKeys: readonly string[];
   readonly missingBlobs: readonly string[];
-  /** What the store keeps although the backup, whose copies are damaged, may have had other bytes. */
+  /** Blobs that the store keeps although the backup may have had other bytes: its copies are damaged. */
   readonly unsureBlobs: readonly string[];
   readonly endedUpdates: number;
-  /** What the backup lacks; null: there was nothing to compare with. */
+  /** Stacks that were written after the backup; null: no old database was compared. */
   readonly writtenAfter: readonly WrittenStack[] | null;
 }
 
 type Outcome = Pick<Restoration, 'endedUpdates' | 'unsureBlobs' | 'writtenAfter'>;
 
 /**
- * Restores a backup: first the blobs that the store lacks or has with other bytes, then the database, in one transaction, and ends the
- * updates that were running. An interrupted restore is repeated; if the database was loaded, it goes on from there. Throws BackupError
- * for a database that is not empty.
+ * Restores a backup: first the blobs that the store lacks or has with other bytes, then the database, in one transaction. Then ends the
+ * updates that were running. An interrupted restore can be repeated; if the database was loaded, it continues from there. Throws
+ * BackupError for a database that is not empty.
  */
 export async function restore(call: BackupCall, id: string | null, options: RestoreOptions): Promise<Restoration> {
   const backup = await openWhole(call.target, id, options.identity);
@@ -81,8 +81,8 @@ export async function restore(call: BackupCall, id: string | null, options: Rest
 }
 
 /**
- * Only copies the blobs that the store lacks or has with other bytes, also beside servers of the restored database. Those that nothing needs
- * are left to the sweep.
+ * Only copies the blobs that the store lacks or has with other bytes, even beside servers of the restored database. Blobs that nothing
+ * needs are left to the sweep.
  */
 export async function restoreBlobs(
   call: BackupCall,
@@ -119,7 +119,7 @@ async function putBlobs(
   }
 }
 
-/** The same for a person. */
+/** The result as text for a person. */
 export function restorationText({ config }: AdminSession, restoration: Restoration): string {
   const { backup, endedUpdates, missingBlobs, missingMasterKeys, takenAt, unsureBlobs, writtenAfter } = restoration;
   const file = masterKeysFile(config.dataDir);
@@ -173,7 +173,7 @@ async function restoreInto(
   const connection = await new PostgresConnector(url, { connectMs }).connect();
   try {
     const copies = createTableCopyRepository(connection.client);
-    // Behind a pooler, the lock would stay behind. What counts is the look in the transaction of the load.
+    // Behind a pooler, the lock would outlive the restore. The check in the transaction of the load decides.
     if (!connection.isPooled) await lockRestore(copies);
     const unfinished = await findUnfinished(copies);
     if (unfinished !== null && unfinished !== manifest.id)
@@ -182,7 +182,7 @@ async function restoreInto(
       );
     let unsureBlobs: readonly string[] = [];
     if (unfinished === null) {
-      // Before the blobs, which take long.
+      // Checked before the blobs are copied, which takes long.
       await assertLoadable(copies, manifest);
       ({ unsure: unsureBlobs } = await putBlobs(call, backup, progress));
       await migrate(start, { only: manifest.migrations });
@@ -197,7 +197,7 @@ async function restoreInto(
       });
     }
     await migrate(start);
-    // Of a release that could not hold it.
+    // Repeated, because the loaded database may come from a release without this hold.
     await copies.holdOutgoing();
     const writtenAfter =
       compareWith === undefined
@@ -216,7 +216,7 @@ async function restoreInto(
   }
 }
 
-/** Waits a little for the session of a restore that was killed. Throws BackupError if another one runs. */
+/** Locks the restore. Waits a little for the session of a killed restore. Throws BackupError if another restore is running. */
 async function lockRestore(copies: TableCopyRepository): Promise<void> {
   for (const deadline = performance.now() + lockWaitMs; await copies.lockRestore(); await sleep(lockPollMs))
     if (performance.now() >= deadline)
@@ -225,7 +225,7 @@ async function lockRestore(copies: TableCopyRepository): Promise<void> {
       );
 }
 
-/** The backup whose restore was interrupted; null: the database is empty. Throws BackupError if it is used. */
+/** The backup whose restore was interrupted; null: the database is empty. Throws BackupError if the database is in use. */
 async function findUnfinished(copies: TableCopyRepository): Promise<string | null> {
   if (!(await copies.isUsed())) return null;
   const unfinished = await copies.readRestoreMark();
@@ -250,13 +250,13 @@ async function compare(restored: StackHeadRepository, oldUrl: string, connectMs:
   }
 }
 
-/** Runs `work` with HOLDFAST_DATABASE_URL or, without it, with a Postgres on the data directory of a server that does not run. */
+/** Runs `work` with HOLDFAST_DATABASE_URL or, without it, with the Postgres of a data directory whose server is not running. */
 async function withPostgres<T>(session: AdminSession, work: (url: string) => Promise<T>): Promise<T> {
   const { config, logger } = session;
   if (config.database.url !== null) return work(config.database.url);
   const claim = await claimDataDir(config.dataDir, logger);
   const directory = path.join(config.dataDir, 'postgres');
-  // Postgres would run on.
+  // On a signal, Postgres would otherwise go on running.
   const forget = endAfter(() => stopOrphan(path.join(directory, clusterFolder), stopMs, logger));
   try {
     const postgres = await startEmbeddedPostgres(directory, logger, {
@@ -273,7 +273,7 @@ async function withPostgres<T>(session: AdminSession, work: (url: string) => Pro
   }
 }
 
-/** The stacks that were written in the old database after the restored one was copied from it, by name. */
+/** The stacks that were written in the old database after the backup of the restored one, by name. */
 async function findWrittenAfter(restored: StackHeadRepository, old: StackHeadRepository): Promise<WrittenStack[]> {
   const before = new Map<string, StackHeadRow>();
   for await (const row of restored.list()) before.set(row.id, row);

@@ -34,15 +34,16 @@ const removal = { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }
 interface Verification {
   /** The id of the backup. */
   readonly backup: string;
-  /** A line for each fault. */
+  /** One line for each fault. */
   readonly problems: readonly string[];
-  /** What was checked, and what was not. */
+  /** Says which parts were checked, and which were not. */
   readonly text: string;
 }
 
 /**
- * Reads all objects of a backup, restores it into a Postgres in a temporary folder and reads all states there, with the master keys at
- * hand. Throws if it could not do so: BackupError if there is no such backup, EmbeddedPostgresError where no embedded Postgres is installed.
+ * Reads all objects of a backup, restores it into a Postgres in a temporary folder and reads all states there, with the available master
+ * keys. Throws if that is not possible: BackupError if the backup does not exist, EmbeddedPostgresError if no embedded Postgres is
+ * installed.
  */
 export async function verify(call: BackupCall, id: string | null, identity: string | undefined): Promise<Verification> {
   const { target } = call;
@@ -86,7 +87,7 @@ async function verifyRestored(call: BackupCall, backup: OpenedBackup, home: stri
   const { decrypt, manifest } = backup;
   const { session, target } = call;
   const { config, logger } = session;
-  // It holds nothing that must survive.
+  // The database holds nothing that must survive.
   const postgres = await startEmbeddedPostgres(path.join(home, 'postgres'), logger, {
     flags: ['-c', 'fsync=off', '-c', 'full_page_writes=off'],
   });
@@ -119,7 +120,7 @@ async function readRestored(
   const { config, logger, masterKeys, startWait } = session;
   const problems: string[] = [];
   const blobs = await BackupBlobStore.open(target, manifest, decrypt);
-  // Not with the second store: it would stand in for damaged blobs of the backup, and be written to.
+  // Without the second store, which would stand in for damaged blobs of the backup, and be written to.
   await using context = await createContext(
     { ...config, secondStore: null },
     { databaseUrl, masterKeys },
@@ -160,7 +161,7 @@ async function readRestored(
   return { backup: manifest.id, problems, text };
 }
 
-/** Stops what a killed verification of this user has left: its Postgres goes on running. */
+/** Stops the leftovers of this user's killed verifications, whose Postgres is still running. */
 async function removeLeftovers(folder: string, logger: Logger): Promise<void> {
   for (const name of await readdir(folder)) {
     const pid = Number(new RegExp(`^${homePrefix}(\\d+)-`).exec(name)?.[1] ?? Number.NaN);

@@ -91,7 +91,7 @@ A location is a folder or s3://bucket/prefix. Servers keep running: they write t
     .action(({ json }: Output) => call((parts) => status(parts, json)));
 }
 
-/** With the record of the command, which is made when it changes something. */
+/** Adds the audit record of the command, which is made with its first change. */
 function recorded(parts: Call, command: string): Call {
   return { ...parts, record: (db) => recordCommand(db, command) };
 }
@@ -111,7 +111,7 @@ async function copy(call: Call, { again, json, to }: Output & { again?: true; to
   printResult('blobs copy', result, { json, text });
 }
 
-/** The old location may be the one with the wrong bytes. Returns false if nothing in the database has the hash of the blob. */
+/** The old location may be the one with the wrong bytes. Returns false if the database has no hash of the blob. */
 async function repairByHash(context: AppContext, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
   if (read === null) return false;
@@ -119,7 +119,7 @@ async function repairByHash(context: AppContext, key: string): Promise<boolean> 
   return true;
 }
 
-/** Returns whether the locations are the same. */
+/** Returns whether the locations are equal. */
 async function verify(call: Call, json: true | undefined): Promise<boolean> {
   const result = await verifyBlobs(call, await openMove(call, 'copying'), {
     onProgress: ({ done, total }) => call.progress.report('blobs', done, total),
@@ -136,12 +136,12 @@ async function verify(call: Call, json: true | undefined): Promise<boolean> {
   return faults.length === 0;
 }
 
-/** What compares a blob with its hash in the database: encrypted ones only with the master keys. */
+/** Compares blobs with their hashes in the database; encrypted blobs only with the master keys. */
 function withHashes<T>(session: AdminSession, work: (context: AppContext) => Promise<T>): Promise<T> {
   return session.withContext(work, session.masterKeys === null ? { ring: null } : {});
 }
 
-/** Returns whether the location in use has the hash of the blob, perhaps since now. */
+/** Returns whether the location in use has the blob with the right hash, possibly only since now. */
 async function isRight(context: AppContext, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
   try {

@@ -33,7 +33,7 @@ interface Call {
   readonly options: ReturnOptions;
 }
 
-/** What the bundle has of an organization, and what workers know of it, by `project/stack`. */
+/** The stacks of an organization in the bundle, and the states of workers, by `project/stack`. */
 interface OrganizationThere {
   readonly organization: string;
   readonly own: Folder;
@@ -41,7 +41,7 @@ interface OrganizationThere {
   readonly rows: Map<string, BundledRow>;
 }
 
-/** A stack with what was done, or would be. */
+/** A stack with the completed or planned action. */
 interface ReturnedStack {
   readonly stack: string;
   readonly action: PlannedReturn['action'] | 'new' | 'returned' | 'created' | 'removed';
@@ -113,7 +113,7 @@ async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void>
         assertAllMatch(options.stack, names, bundle);
       }
       const results: ReturnedStack[] = [];
-      // Looked at in its turn: imports take long, and work in the bundle goes on.
+      // Listed one after the other: imports take long, and work in the bundle continues.
       for (const organization of organizations)
         results.push(...(await returnOrganization(call, await lookAt(call, organization))));
       if (results.some(({ action }) => action === 'refused' || action === 'removed')) run.exitCode = 1;
@@ -124,7 +124,7 @@ async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void>
   }
 }
 
-/** The rows first: what workers write meanwhile is then changed there, which is safe. */
+/** The rows are read first: if workers write meanwhile, their changes then appear in the folder, which is safe. */
 async function lookAt({ context, folder }: Call, organization: string): Promise<OrganizationThere> {
   const own = new SubFolder(folder, `${organization}/`);
   const known = await createBundleRepository(context.db).list(organization);
@@ -170,7 +170,7 @@ async function returnOrganization(
   return results;
 }
 
-/** Imports one stack. The row of the bundle changes with each commit, so that an interrupted return goes on where it was. */
+/** Imports one stack. The row of the bundle changes with each commit, so that an interrupted return continues where it was. */
 async function apply(
   { context, folder }: Call,
   organization: string,

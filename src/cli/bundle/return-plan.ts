@@ -22,15 +22,15 @@ import { messageOf, readSourceFacts, readSourceTags, type StackPlan } from '../m
 import type { SourceContent } from '../moving/moving-source.ts';
 import { isInitialState } from '../moving/version-numbers.ts';
 
-/** What a return does with a stack. `refused`: the reason names what to do. */
+/** The action of a return for a stack. `refused`: the reason names the remedy. */
 type ReturnAction = 'unchanged' | 'return' | 'create' | 'refused';
 
-/** A stack of the bundle with what a return does. */
+/** A stack of the bundle with the action of a return. */
 export interface PlannedReturn {
   readonly action: ReturnAction;
   readonly reason: string;
   readonly versions: number;
-  /** What is imported; null: nothing. */
+  /** The planned import; null: nothing is imported. */
   readonly plan: StackPlan | null;
   readonly there: readonly StateThere[];
 }
@@ -45,7 +45,7 @@ interface Parts {
   readonly organization: string;
 }
 
-/** Compares a stack of the bundle with what a worker wrote, and with the stack here. Changes nothing. */
+/** Compares a stack of the bundle with the state that a worker wrote, and with the stack here. Changes nothing. */
 export async function planReturn(
   { context, folder, organization }: Parts,
   source: FolderStack,
@@ -66,7 +66,7 @@ export async function planReturn(
     const overwritten = await findOverwritten(folder, where, row.entry);
     return overwritten === null ? result('unchanged') : result('refused', overwrittenText(where, overwritten));
   }
-  // The listing may be old by now.
+  // The listing may be out of date.
   if (await isLocked(folder, where)) return result('refused', lockedThere);
   if (!isSegmentName(project) || !isSegmentName(source.stack)) return result('refused', 'its name is not valid here');
   const here = await context.stacks.find(where);
@@ -88,13 +88,13 @@ export async function planReturn(
   }
 }
 
-/** Whether a worker has written the newest state: the CLI drops the mark. */
+/** Whether a worker has written the newest state: the CLI drops the mark of the worker. */
 function isOfWorker(there: readonly StateThere[], { state }: FolderStack): boolean {
   const mark = there.find(({ name }) => name === state.name)?.mark ?? null;
   return mark !== null && mark !== initialMark;
 }
 
-/** The entry of the newest version here in the history of the bundle: what follows it is new. */
+/** The entry of the newest local version in the history of the bundle: all later entries are new. */
 async function findBase(
   { db, updates }: AppContext,
   here: StackRow,
@@ -109,7 +109,7 @@ async function findBase(
     const fault = `moved on both sides: version ${here.stackVersion} has another state here since, and other changes in the bundle`;
     return { fault, entry: null };
   }
-  // After a restore of an older database, the bundle is ahead of its row.
+  // After a restore of an older database, the bundle is newer than its row.
   const [newest] = await createExportedStackRepository(db).listVersions(here.id, { from: here.stackVersion }, 1);
   const entry = newest && here.stackVersion > 0 ? String(laterOf(0n, newest)) : null;
   if (entry !== null && history.some(({ id }) => id === entry)) return { fault: null, entry };
@@ -133,7 +133,7 @@ async function toPlan(
   const recorded = last ? ((await readSourceFacts(last.state))?.sha256 ?? null) : null;
   const begun = here && { stackVersion: here.stackVersion, hasState: here.checkpointId !== null };
   const kind = facts !== null && isInitialState(content, facts, begun) ? 'initial' : 'version';
-  // A worker writes the state of a version, which is in the history.
+  // A worker writes only states of versions, which are in the history.
   const isRecorded = base.isOfWorker && (here !== null || entries.length > 0);
   const unrecordedState = facts !== null && !isRecorded && facts.sha256 !== recorded ? kind : null;
   return {
@@ -157,7 +157,7 @@ async function toPlan(
   };
 }
 
-/** The tags of the bundle if they, and they alone, have changed since a worker wrote `written`. */
+/** The tags of the bundle if only the tags have changed since a worker wrote `written`. */
 async function newTags(content: SourceContent, here: StackRow, written: string | null): Promise<Tags | null> {
   if (written === null || !isDeepStrictEqual(readTags(here.tags), readTags(written))) return null;
   const found = parseTags(await content.tags());

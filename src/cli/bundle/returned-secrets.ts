@@ -10,8 +10,8 @@ import type { Arrival } from '../moving/stack-importer.ts';
 import { serverUrl } from '../moving/stack-secrets.ts';
 
 /**
- * Encrypts what the bundle's key has encrypted with the keys of the server, for a stack that is here. What other passphrases and
- * keys have encrypted stays.
+ * Re-encrypts secrets of the bundle's key with the keys of the server, for a stack that exists here. Secrets of other passphrases and keys
+ * are kept.
  */
 export async function createArrival(
   { cipher, config, states }: AppContext,
@@ -43,15 +43,15 @@ export async function createArrival(
   };
 }
 
-/** Whether both have the same key. The CLI may reach a KMS by another URL. */
+/** Whether both providers have the same key. The CLI may reach a KMS by another URL. */
 function isSameKey(a: SecretsProvider, b: SecretsProvider): boolean {
   const member = b.type === 'passphrase' ? 'salt' : 'encryptedkey';
   return a.type === b.type && a.state[member] === b.state[member];
 }
 
 /**
- * The key of the bundle that encrypts a state there: the present one, unless the state names an earlier one. Null: the settings open the
- * present one no longer.
+ * The key with which the bundle encrypts a state: the current key, unless the state names an earlier one. Null: the settings no longer open
+ * the current key.
  */
 export async function findBundleKey(
   { config, db }: AppContext,
@@ -70,7 +70,7 @@ export async function findBundleKey(
   );
 }
 
-/** The secrets provider of the newest state here. */
+/** The secrets provider of the newest local state. */
 async function readProvider(states: AppContext['states'], ref: StackRef): Promise<DocumentSecrets['provider']> {
   const head = await states.readHead(ref);
   return head && providerOf(head.state.bytes);

@@ -9,16 +9,16 @@ import type { OrganizationApi } from './organization-api.ts';
 import type { Change, OrganizationPlan } from './plan.ts';
 
 interface ApplyOptions {
-  /** Calls at once. */
+  /** Maximum number of concurrent calls. */
   readonly parallel: number;
-  /** No change is begun afterwards. */
+  /** After it is aborted, no change is begun. */
   readonly stop?: AbortSignal;
   onDone(change: Change): void;
 }
 
 /**
- * Makes the changes of a plan, kind after kind. An object that is not as the plan has it is left alone. Returns what was refused; after a
- * refusal, no further kind is begun. What was done is noted on the server in any case.
+ * Makes the changes of a plan, one kind after another. An object that differs from the plan is left alone. Returns the refusals; after a
+ * refusal, no further kind is begun. Completed changes are recorded on the server in any case.
  */
 export async function applyPlan(plan: OrganizationPlan, options: ApplyOptions): Promise<readonly string[]> {
   const { api, changes } = plan;
@@ -35,7 +35,7 @@ export async function applyPlan(plan: OrganizationPlan, options: ApplyOptions): 
       else set.push(recordOf(change, object));
       options.onDone(change);
     };
-    /** Errors of the program. */
+    /** Errors of the program itself. */
     const faults: unknown[] = [];
     const attempt = async (tried: readonly Change[], make: () => Promise<void>): Promise<void> => {
       if (faults.length > 0 || stop?.aborted) return;
@@ -60,7 +60,7 @@ export async function applyPlan(plan: OrganizationPlan, options: ApplyOptions): 
           }),
       ),
     );
-    // The notes about a deleted organization went with it.
+    // The records of a deleted organization were deleted with it.
     const isGone = remove.some(({ kind }) => kind === 'Organization');
     if (!isGone) await writeNotes(api, set, remove, refused);
     if (faults.length > 0) throw faults[0];
@@ -97,7 +97,7 @@ function groupsOf(changes: readonly Change[]): Change[][] {
   return groups;
 }
 
-/** What one call can change. */
+/** The changes that one call can make. */
 function batchesOf(group: readonly Change[]): Change[][] {
   const [first] = group;
   const size = first && kinds[first.kind].changeTogether ? changesPerCall : 1;
@@ -107,8 +107,8 @@ function batchesOf(group: readonly Change[]): Change[][] {
 }
 
 /**
- * The same as makeChange for each, or the API with which to make each alone: of a refused batch, that tells which one it is. Throws
- * ConfigurationError.
+ * Makes the changes in one call. If the call is refused, returns the API with which to make each change alone, to find the refused one.
+ * Throws ConfigurationError.
  */
 async function makeTogether(
   api: OrganizationApi,
@@ -126,7 +126,7 @@ async function makeTogether(
   }
 }
 
-/** Returns how paths of the API name the object; null if it was deleted. Throws ConfigurationError. */
+/** Makes one change. Returns the object's name in paths of the API; null if it was deleted. Throws ConfigurationError. */
 async function makeChange(api: OrganizationApi, change: Change): Promise<string | null> {
   const { action, name, present, wanted = {} } = change;
   const kind = kinds[change.kind];
@@ -148,7 +148,7 @@ async function makeChange(api: OrganizationApi, change: Change): Promise<string 
     throw new ConfigurationError(
       `${others.map((field) => `${field} is ${JSON.stringify(seen.spec[field])} now, and was ${JSON.stringify(present.spec[field])} in the plan`).join('; ')}; plan again`,
     );
-  // Nobody sees which secret is set.
+  // The server does not show secrets, so they cannot be compared.
   const fields = change.fields
     .map(({ field }) => field)
     .filter((field) => field === kind.secretField || !isMade(field));
@@ -164,7 +164,7 @@ async function makeChange(api: OrganizationApi, change: Change): Promise<string 
   }
 }
 
-/** A wanted field as the server shows it. */
+/** A wanted field in the form in which the server shows it. */
 function shownOf({ kind, wanted = {} }: Change, field: string): unknown {
   const value = wanted[field];
   return field === kinds[kind].secretField && value !== null ? true : value;

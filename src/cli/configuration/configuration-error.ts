@@ -1,12 +1,12 @@
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 
-/** Something is wrong with a configuration, or the server refuses it. The message is all that is needed to fix it. */
+/** A configuration is wrong, or the server refuses it. The message is enough to fix it. */
 export class ConfigurationError extends OperatorError {}
 
 /** The server refuses one call. */
 export class CallRefusedError extends ConfigurationError {
   readonly status: number;
-  /** An earlier attempt had no response, and may have made the change. */
+  /** An earlier attempt got no response, and may have made the change. */
   mayBeMade = false;
 
   constructor(status: number, message: string) {

@@ -12,15 +12,15 @@ export interface Document {
   readonly organization: string;
   readonly name: string;
   readonly labels: Labels;
-  /** Completed; a secret is its reference. */
+  /** The completed spec; a secret is its reference. */
   readonly spec: Spec;
-  /** The folder of its file. */
+  /** The folder that contains the file. */
   readonly folder: string;
   /** `file:line:column` of the document, or of a field in its spec. */
   locate(path?: readonly (string | number)[]): string;
 }
 
-/** Where a secret is. */
+/** The location of a secret. */
 export type SecretReference = { readonly env: string } | { readonly file: string };
 
 const closed = { additionalProperties: false } as const;
@@ -76,7 +76,7 @@ export function keyOf({ kind, name, organization }: Pick<Document, 'kind' | 'nam
   return JSON.stringify([organization, kind, name]);
 }
 
-/** As messages name it. */
+/** The object's name in messages. */
 export function titleOf({ kind, name, organization }: Pick<Document, 'kind' | 'name' | 'organization'>): string {
   return kind === 'Organization' ? `${kind} ${name}` : `${kind} ${organization}/${name}`;
 }

@@ -6,7 +6,7 @@ import { kinds } from './kinds/kinds.ts';
 import { listRecords, type ManagedRecord } from './managed-records.ts';
 import type { OrganizationApi } from './organization-api.ts';
 
-/** Writes what the organization has as a configuration: names and labels of declared objects are as they were declared. */
+/** Writes the objects of the organization as a configuration. Declared objects keep the names and labels of their declarations. */
 export async function* exportDocuments(api: OrganizationApi): AsyncGenerator<string> {
   const records = await listRecords(api);
   for (const kind of kindNames) {
@@ -22,7 +22,7 @@ export async function* exportDocuments(api: OrganizationApi): AsyncGenerator<str
   }
 }
 
-/** None of what only site admins see, if the token is not of one. */
+/** Objects that only site admins see are left out if the token does not belong to one. */
 async function listPresent(api: OrganizationApi, kind: KindName): Promise<readonly PresentObject[]> {
   try {
     return await kinds[kind].list(api);
@@ -50,7 +50,7 @@ function writeDocument(
       ...(kind === 'Organization' ? {} : { organization }),
       ...(Object.keys(labels).length === 0 ? {} : { labels }),
     },
-    // Null: the same as a field that is missing, or no limit.
+    // Null is equivalent to a missing field, or to no limit.
     spec: Object.fromEntries(Object.entries(spec).filter(([field, value]) => value !== null || isKept(kind, field))),
   });
   if (secret === true) document.comment = ` The secret is not exported. In the spec: ${secretField}: { env: NAME }`;

@@ -2,11 +2,11 @@ import type { Labels } from './document.ts';
 import type { KindName } from './kinds/kind.ts';
 import type { OrganizationApi } from './organization-api.ts';
 
-/** The server's note that a configuration declares an object. */
+/** The server's record that a configuration declares an object. */
 export interface ManagedRecord {
   readonly kind: KindName;
   readonly name: string;
-  /** As paths of the API name it. */
+  /** The object's name in paths of the API. */
   readonly object: string;
   readonly labels: Labels;
   readonly secretDigest?: string;

@@ -9,7 +9,7 @@ import { CallRefusedError, ConfigurationError } from './configuration-error.ts';
 
 const attempts = 6;
 const maxWaitMs = 30_000;
-/** Also as long as a call may wait for its turn at the server. */
+/** At least as long as a call may wait for its turn at the server. */
 const timeoutMs = 60_000;
 
 export interface ApiResponse {
@@ -32,22 +32,22 @@ interface Answer {
 interface Failure {
   readonly error: ConfigurationError;
   readonly isPassing: boolean;
-  /** There is no response of the server, which may have made the change. */
+  /** The server did not respond, and may have made the change. */
   readonly isLost: boolean;
   readonly retryAfter: string | null;
 }
 
-/** Calls the API for one organization, or for one of its stacks. Repeats what a server or a proxy refuses for a moment. */
+/** Calls the API for one organization, or for one of its stacks. Repeats calls that a server or a proxy refuses temporarily. */
 export class OrganizationApi {
   readonly organization: string;
-  /** A call without a response may have made the same changes. */
+  /** An earlier call without a response may have made the same changes. */
   readonly isRepeat: boolean;
   readonly #login: CliLogin;
   readonly #root: string;
   readonly #firstWaitMs: number;
   #roleIds: Promise<ReadonlyMap<string, string>> | null = null;
 
-  /** `root`: the part of the API that paths are below. `firstWaitMs`: before the first repeat; twice as long each time. */
+  /** `root`: the part of the API that paths are relative to. `firstWaitMs`: the wait before the first repetition; it doubles each time. */
   constructor(
     login: CliLogin,
     organization: string,
@@ -88,7 +88,7 @@ export class OrganizationApi {
     this.#call('PATCH', path, { body, etag });
   delete = (path: string, etag?: string | null): Promise<ApiResponse> => this.#call('DELETE', path, { etag });
 
-  /** Null if there is nothing at the path. */
+  /** Null if nothing exists at the path. */
   async find(path: string): Promise<ApiResponse | null> {
     try {
       return await this.get(path);
@@ -98,7 +98,7 @@ export class OrganizationApi {
     }
   }
 
-  /** All items of a list that comes in pages. */
+  /** All items of a paginated list. */
   // biome-ignore lint/suspicious/noExplicitAny: as in ApiResponse.
   async list(path: string, member: string): Promise<any[]> {
     // biome-ignore lint/suspicious/noExplicitAny: as in ApiResponse.
@@ -128,7 +128,7 @@ export class OrganizationApi {
     return new Map(json.roles.map((role: { id: string; name: string }) => [role.name.toLowerCase(), role.id]));
   }
 
-  /** After a change of roles. */
+  /** Call after a change of roles. */
   forgetRoles(): void {
     this.#roleIds = null;
   }
@@ -196,7 +196,7 @@ export class OrganizationApi {
   }
 }
 
-/** Whether no server had the call: another one would then create nothing twice. */
+/** Whether no server received the call, so that a repetition creates nothing twice. */
 function wasNotSent(error: unknown): boolean {
   const code = codeOf((error as Error).cause) ?? '';
   return ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'UND_ERR_CONNECT_TIMEOUT'].includes(code);
@@ -210,7 +210,7 @@ function parse(text: string, { origin }: CliLogin): unknown {
   }
 }
 
-/** In ms: twice as long each time, and at least what is asked for. Spread, because several calls wait at once. */
+/** The wait in ms: it doubles each time, and is at least the requested time. Spread, because several calls may wait at once. */
 function backOff(attempt: number, retryAfter: string | null, firstWaitMs: number): number {
   const asked = retryAfterMs(retryAfter) ?? 0;
   return Math.min(Math.max(asked, firstWaitMs * 2 ** (attempt - 1)), maxWaitMs) * (1 + Math.random() / 4);

@@ -4,7 +4,7 @@ import { kinds } from './kinds/kinds.ts';
 import type { ManagedRecord } from './managed-records.ts';
 import { suggestion } from './schema-issues.ts';
 
-/** What the server has of one organization. */
+/** The objects of one organization on the server. */
 export interface PresentState {
   readonly objects: ReadonlyMap<KindName, readonly PresentObject[]>;
   readonly records: readonly ManagedRecord[];
@@ -12,7 +12,7 @@ export interface PresentState {
 
 const builtInRoles = ['viewer', 'member', 'admin'];
 
-/** What the documents of an organization refer to in vain. */
+/** References of an organization's documents to objects that do not exist. */
 export function findProblems(documents: readonly Document[], { objects }: PresentState): string[] {
   const known = new Map<KindName, Map<string, string>>();
   const namesOf = (kind: KindName): Map<string, string> => {

@@ -9,7 +9,7 @@ import { findProblems, type PresentState } from './plan-problems.ts';
 import { throwProblems } from './read-documents.ts';
 import { digestSecret, isSecretOf, readSecret } from './secret-reference.ts';
 
-/** A field that differs. Secrets are never in it. */
+/** A field that differs. It never contains a secret. */
 export interface FieldChange {
   readonly field: string;
   readonly from: unknown;
@@ -22,7 +22,7 @@ export interface Change {
   readonly organization: string;
   readonly name: string;
   readonly fields: readonly FieldChange[];
-  /** With the secret itself; undefined for a deletion. */
+  /** Includes the secret itself; undefined for a deletion. */
   readonly wanted?: Spec;
   /** Undefined for a creation. */
   readonly present?: PresentObject;
@@ -30,31 +30,31 @@ export interface Change {
   readonly secretDigest?: string;
 }
 
-/** A document that is not applied, or only in part, until invited users accept. */
+/** A document that is applied only in part, or not at all, until invited users accept. */
 export interface Waiting {
   readonly kind: KindName;
   readonly organization: string;
   readonly name: string;
-  /** Logins. */
+  /** Logins of the invited users. */
   readonly members: readonly string[];
 }
 
-/** What would happen in one organization. */
+/** The effect of applying the documents of one organization. */
 export interface OrganizationPlan {
   readonly api: OrganizationApi;
   readonly changes: readonly Change[];
   readonly unchanged: number;
   readonly waiting: readonly Waiting[];
-  /** Objects that are as declared, but not yet noted so. */
+  /** Objects that are already as declared, but not yet recorded as declared. */
   readonly noted: readonly ManagedRecord[];
-  /** Notes about objects that are gone. */
+  /** Records of objects that no longer exist. */
   readonly released: readonly RecordKey[];
 }
 
 export interface PlanOptions {
-  /** Delete the declared objects with all these labels that no document declares any longer. */
+  /** Deletes the declared objects that have all these labels and that no document declares any longer. */
   readonly prune: Labels | null;
-  /** Also delete organizations; with one, all that is in it. */
+  /** Also deletes organizations, and with each all its objects. */
   readonly deletesOrganizations?: boolean;
 }
 
@@ -89,7 +89,7 @@ export async function planOrganization(
   const declared = new Set(documents.map(keyOf));
   const claimed = new Set(found.taken.map(({ kind, object }) => JSON.stringify([kind, object])));
   const { organization } = api;
-  // What a waiting document declared before is not for its present holder any longer.
+  // An object that a waiting document declared before is no longer meant for its present holder.
   const gone = [
     ...pruned.filter((record) => !declared.has(keyOf({ ...record, organization }))),
     ...records.filter((record) => held.has(keyOf({ ...record, organization }))),
@@ -99,7 +99,7 @@ export async function planOrganization(
     const isKept = claimed.has(JSON.stringify([kind, object]));
     return present && !isKept ? [{ action: 'delete', kind, organization, name, fields: [], present }] : [];
   });
-  // With it goes all that is in it.
+  // The deletion of the organization deletes all its objects.
   const whole = deletesOrganizations ? removals.filter(({ kind }) => kind === 'Organization') : [];
   const deletions = whole.length > 0 ? whole : removals;
   throwProblems(
@@ -131,13 +131,13 @@ export async function planOrganization(
 interface WithoutInvited {
   readonly ready: readonly Document[];
   readonly waiting: readonly Waiting[];
-  /** Keys of documents of which nothing is ready. */
+  /** Keys of documents that have no applicable part. */
   readonly whole: ReadonlySet<string>;
 }
 
 /**
- * The documents without members who have not yet accepted an invitation, or who will be invited: the server takes only members. Throws
- * ConfigurationError if they would have more until then.
+ * The documents without members who have not yet accepted an invitation, or who will be invited: the server accepts only members. Throws
+ * ConfigurationError if a document would grant more until then.
  */
 function withoutInvited(documents: readonly Document[], { objects }: PresentState): WithoutInvited {
   const present = objects.get('Member') ?? [];
@@ -267,7 +267,7 @@ async function compare(
       `${fixed.field} of ${titleOf(document)} cannot be changed: delete it, or give the new one another name`,
     );
   if (present && fields.length === 0) return null;
-  // Also the one that is there: the server takes no new address without it.
+  // The secret is sent even if it is unchanged: the server accepts no new address without it.
   if (secret !== null) wanted[secretField] = secret;
   const about = {
     kind,
@@ -281,7 +281,7 @@ async function compare(
   return present ? { action: 'change', ...about, present } : { action: 'create', ...about };
 }
 
-/** An organization always has an admin. */
+/** Describes changes that would leave the organization without an admin. */
 function lastAdmin({ objects }: PresentState, changes: readonly Change[]): string[] {
   const members = changes.filter(({ kind, present }) => kind === 'Member' && present?.spec['role'] === 'admin');
   if (members.length === 0) return [];
@@ -292,7 +292,7 @@ function lastAdmin({ objects }: PresentState, changes: readonly Change[]): strin
   return admins.length > 0 ? [] : members.map((change) => `${titleOf(change)} is the last admin of the organization`);
 }
 
-/** What others refer to comes first, and is deleted last. */
+/** Objects that others refer to are created first, and deleted last. */
 function inOrder(changes: readonly Change[]): Change[] {
   const rank = ({ action, kind }: Change): number =>
     action === 'delete' ? 2 * kindNames.length - kindNames.indexOf(kind) : kindNames.indexOf(kind);

@@ -15,11 +15,11 @@ const maxBytes = 64 * 1024 * 1024;
 const maxProblems = 20;
 
 interface ReadOptions {
-  /** Of documents that name none. */
+  /** The organization of documents that name none. */
   readonly organization: string | undefined;
 }
 
-/** Reads all documents of files and folders; `-` is stdin. Throws ConfigurationError with all that is wrong with them. */
+/** Reads all documents of files and folders; `-` is stdin. Throws ConfigurationError with all problems. */
 export async function readDocuments(sources: readonly string[], options: ReadOptions): Promise<Document[]> {
   const documents: Document[] = [];
   const problems: string[] = [];
@@ -32,7 +32,7 @@ export async function readDocuments(sources: readonly string[], options: ReadOpt
   return documents;
 }
 
-/** Throws ConfigurationError if there are any. */
+/** Throws ConfigurationError if there are problems. */
 export function throwProblems(problems: readonly string[]): void {
   if (problems.length === 0) return;
   const more = problems.length > maxProblems ? [`and ${problems.length - maxProblems} more`] : [];
@@ -58,7 +58,7 @@ async function readSource(file: string): Promise<string> {
   return text;
 }
 
-/** The documents of a file, and what is wrong with them. */
+/** The documents of a file; yields their problems as text. */
 function* parseFile(file: string, source: string, options: ReadOptions): Generator<Document | string> {
   const lineCounter = new LineCounter();
   const parsed = parseAllDocuments(source, { lineCounter, prettyErrors: false });
@@ -83,7 +83,7 @@ function* readDocument(
   try {
     value = yaml.toJS();
   } catch (error) {
-    // Too many aliases.
+    // The file has too many aliases.
     return yield `${locate([])}: ${(error as Error).message}`;
   }
   const report = (issues: readonly Issue[], above: readonly string[]): string[] =>
@@ -133,14 +133,14 @@ function compiled(schema: TSchema) {
   return known;
 }
 
-/** The offset of the node at the path, or of the last one above it. */
+/** The offset of the node at the path, or of its nearest ancestor. */
 function offsetOf(yaml: YamlDocument, where: readonly (string | number)[]): number {
   for (let length = where.length; length >= 0; length--) {
     const node = length === 0 ? yaml.contents : yaml.getIn(where.slice(0, length), true);
     const range = (node as { range?: readonly number[] } | null | undefined)?.range;
     if (range?.[0] === undefined) continue;
     const key = where[length - 1];
-    // The line of a field is that of its name.
+    // The line of a field is the line of its name.
     const above = (length < 2 ? yaml.contents : yaml.getIn(where.slice(0, length - 1), true)) as {
       items?: { key?: { value?: unknown; range?: readonly number[] } }[];
     } | null;

@@ -1,10 +1,10 @@
-/** What is wrong with a value, and where. */
+/** The fault of a value, and its position. */
 export interface Issue {
   readonly path: readonly (string | number)[];
   readonly message: string;
 }
 
-/** As TypeBox reports it. */
+/** An error in the form of TypeBox. */
 interface SchemaError {
   readonly keyword: string;
   readonly schemaPath: string;
@@ -13,7 +13,7 @@ interface SchemaError {
   readonly message: string;
 }
 
-/** Turns errors of a schema into one sentence each. Of alternatives, the nearest one is described. */
+/** Turns errors of a schema into one sentence each. For alternatives, only the nearest one is described. */
 export function describeIssues(schema: object, errors: readonly SchemaError[]): Issue[] {
   const alternatives = errors
     .filter(({ keyword }) => keyword === 'anyOf')
@@ -33,7 +33,7 @@ export function describeIssues(schema: object, errors: readonly SchemaError[]): 
     .filter(({ path }, at, all) => all.findIndex((each) => each.path.join('/') === path.join('/')) === at);
 }
 
-/** The names of the fields that the schema at the path has. */
+/** The names of the fields of the schema at the path. */
 function fieldsAt(schema: object, schemaPath: string): string[] {
   let found: unknown = schema;
   for (const key of schemaPath.split('/').slice(1)) found = (found as Record<string, unknown> | undefined)?.[key];
@@ -81,7 +81,7 @@ function describe(error: SchemaError, schema: object, all: readonly SchemaError[
   }
 }
 
-/** A known word that the given one may have meant. */
+/** A known word that may be meant by the given one. */
 export function suggestion(given: string, known: readonly string[]): string {
   const [best] = known
     .map((word) => ({ word, far: distance(given.toLowerCase(), word.toLowerCase()) }))
@@ -89,7 +89,7 @@ export function suggestion(given: string, known: readonly string[]): string {
   return best && best.far <= Math.max(2, given.length / 3) ? `: did you mean ${JSON.stringify(best.word)}?` : '';
 }
 
-/** Letters to insert, delete or replace (Levenshtein). */
+/** The number of letters to insert, delete or replace (Levenshtein distance). */
 function distance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (const [i, letter] of [...one].entries()) {

@@ -28,7 +28,7 @@ interface Target {
 interface Found {
   readonly name: string;
   readonly socket: string;
-  /** Null: it does not answer. */
+  /** Null: the process does not answer. */
   readonly status: DebugStatus | null;
 }
 
@@ -39,7 +39,7 @@ interface Call {
 }
 
 const answerSeconds = 2;
-/** To write the profile, and to begin a heap snapshot of some GB. */
+/** Time to write the profile, or to begin a heap snapshot of some GB, in seconds. */
 const profileSeconds = 15;
 const snapshotSeconds = 600;
 
@@ -111,7 +111,7 @@ makes the folder; API replicas and workers listen if it is there when they start
     );
 }
 
-/** Processes that listen, or one of them; sockets of killed ones stay behind. All are asked at once. */
+/** Processes that listen, or one of them. Sockets of killed processes stay behind, so all are queried at once. */
 async function findProcesses(folder: string, only?: string): Promise<Found[]> {
   const names = await readdir(folder).catch(() => []);
   const sockets = names.filter((each) => each.endsWith('.sock') && (only === undefined || each === `${only}.sock`));
@@ -151,13 +151,13 @@ async function ask(socket: string): Promise<DebugStatus> {
   return JSON.parse(await text(answer)) as DebugStatus;
 }
 
-/** Nobody else may read the file: a heap has secrets. */
+/** Only the owner may read the file, because a heap contains secrets. */
 async function write(
   { name, socket }: Found,
   what: string,
   { output, ...request }: Call & { readonly output: string },
 ): Promise<void> {
-  // First, so that a name that cannot be used is refused at once.
+  // Opened first, so that an unusable name is refused at once.
   const file = createWriteStream(output, { flags: 'wx', mode: 0o600 });
   await new Promise<void>((resolve, reject) => {
     file.once('open', () => resolve());

@@ -2,24 +2,24 @@ import { Type } from 'typebox';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 
-/** How long one check may take, in ms. They run at the same time, and all of `holdfast doctor` may take ten seconds. */
+/** Time limit of one check, in ms. Checks run at the same time, and `holdfast doctor` may take ten seconds in total. */
 export const checkMs = 6_000;
 
-/** What one check has found. */
+/** The finding of one check. */
 export const Finding = Type.Object({
   name: Type.String(),
   status: Type.Union([Type.Literal('ok'), Type.Literal('warn'), Type.Literal('fail')]),
   /** One sentence without secrets. */
   seen: Type.String(),
-  /** What to do, in one sentence; null: nothing. */
+  /** The remedy, in one sentence; null: none is needed. */
   fix: Nullable(Type.String()),
 });
 export type Finding = Type.Static<typeof Finding>;
 
-/** What a check returns. Null: what it tests is not needed here, or another check has failed that it depends on. */
+/** The result of a check. Null: the check does not apply here, or another check that it depends on has failed. */
 export type Outcome = Omit<Finding, 'name'> | null;
 
-/** A check by its name, which never changes its meaning. */
+/** A check, identified by a name that never changes its meaning. */
 export interface Check {
   readonly name: string;
   readonly run: () => Promise<Outcome>;
@@ -29,11 +29,11 @@ export const ok = (seen: string): Outcome => ({ status: 'ok', seen, fix: null })
 export const warn = (seen: string, fix: string): Outcome => ({ status: 'warn', seen, fix });
 export const fail = (seen: string, fix: string): Outcome => ({ status: 'fail', seen, fix });
 
-/** Runs all checks at the same time. One that does not end, or throws, has failed. */
+/** Runs all checks at the same time. A check that does not end, or throws, has failed. */
 export async function runChecks(checks: readonly Check[], limitMs: number): Promise<Finding[]> {
   const findings = await Promise.all(
     checks.map(async ({ name, run }): Promise<Finding | null> => {
-      // Also what throws at once.
+      // A wrapper that also catches synchronous errors.
       const running = (async () => run())();
       const outcome = await withTimeout(running, limitMs, () => new LateError(limitMs)).catch((error: unknown) =>
         fail(

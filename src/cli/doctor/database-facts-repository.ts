@@ -8,7 +8,7 @@ const FactsRow = Type.Object({
   fsync: Type.String(),
   fullPageWrites: Type.String(),
   synchronousCommit: Type.String(),
-  /** Sessions that this user may open, and those that are open. */
+  /** The number of sessions that this user may open, and the number of open sessions. */
   slots: Type.Integer(),
   sessions: Type.Integer(),
 });
@@ -22,7 +22,7 @@ const SessionRow = Type.Object({
   application: Nullable(Type.String()),
   state: Nullable(Type.String()),
   seconds: Nullable(Type.Number()),
-  /** The name that each of our statements begins with. */
+  /** The name at the beginning of each of our statements. */
   statement: Nullable(Type.String()),
   waitsFor: Nullable(Type.String()),
   blockedBy: Type.Array(Type.Integer()),
@@ -36,7 +36,7 @@ const SlowRow = Type.Object({
 const ThereRow = Type.Object({ isThere: Type.Boolean() });
 const CountRow = Type.Object({ name: Type.String(), rows: Type.Integer() });
 
-/** What the doctor and the support bundle ask Postgres. */
+/** Facts about Postgres for the doctor and the support bundle. */
 export function createDatabaseFactsRepository(db: Queryable) {
   return {
     read: (): Promise<DatabaseFacts> =>
@@ -71,7 +71,7 @@ export function createDatabaseFactsRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Sessions that work or wait, longest first. Never the text of a statement, which may contain values. */
+    /** Sessions that work or wait, longest first. Contains no text of statements, which may contain values. */
     listSessions: (limit: number) =>
       db.any(sql.rows(SessionRow)`
         /* databaseFacts.listSessions */
@@ -83,7 +83,7 @@ export function createDatabaseFactsRepository(db: Queryable) {
         where datname = current_database() and state <> 'idle' and pid <> pg_backend_pid()
         order by coalesce(xact_start, query_start) limit ${limit}`),
 
-    /** The statements that took the most time, by pg_stat_statements; null: it is not there. Constants are replaced there. */
+    /** The statements that took the most time, from pg_stat_statements, which replaces constants; null if the extension is missing. */
     listSlowStatements: async (limit: number) => {
       const { isThere } = await db.one(sql.rows(ThereRow)`
         /* databaseFacts.findStatements */ select to_regclass('pg_stat_statements') is not null as "isThere"`);
@@ -95,14 +95,14 @@ export function createDatabaseFactsRepository(db: Queryable) {
         from pg_stat_statements order by total_exec_time desc limit ${limit}`);
     },
 
-    /** Jobs that were accepted and have not ended, by their kind. */
+    /** Number of accepted jobs that have not ended, by kind. */
     countJobs: () =>
       db.any(sql.rows(CountRow)`
         /* databaseFacts.countJobs */
         select coalesce(a.job->>'name', 'unknown') as name, count(*)::integer as rows
         from job_admissions a where not exists (select 1 from job_results r where r.job_id = a.id) group by 1 order by 1`),
 
-    /** About how many rows each table has. */
+    /** Estimated number of rows of each table. */
     listTables: (limit: number) =>
       db.any(sql.rows(CountRow)`
         /* databaseFacts.listTables */

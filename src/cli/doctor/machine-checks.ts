@@ -12,12 +12,12 @@ import { tmpfs } from '../../shared/platform/files/temporary-folder.ts';
 import { leftOf } from './certificate-days.ts';
 import { type Check, fail, type Outcome, ok, warn } from './check.ts';
 
-/** For HOLDFAST_CA_FILE. */
+/** The oldest version that supports HOLDFAST_CA_FILE. */
 const neededNode = [24, 5] as const;
 const warnFreeBytes = 1024 ** 3;
 const failFreeBytes = 64 * 1024 ** 2;
 
-/** What is tested without any other process. */
+/** Checks that need no other process. */
 export function machineChecks(config: Config): Check[] {
   const checks: Check[] = [
     { name: 'settings', run: async () => checkSettings(config) },
@@ -28,7 +28,7 @@ export function machineChecks(config: Config): Check[] {
     const files = front.tls;
     checks.push({ name: 'tls-files', run: () => checkTlsFiles(files) });
   }
-  // A process of a cluster has nothing there, and a worker no master keys.
+  // A process of a cluster has no files there, and a worker has no master keys.
   const hasKeys =
     config.secrets.masterKeys === null && (config.redisUrl === null || existsSync(masterKeysFile(dataDir)));
   const isUsed = config.database.url === null || config.blobs.kind === 'files' || hasKeys;
@@ -95,7 +95,7 @@ async function checkDataDirectory(directory: string): Promise<Outcome> {
   return ok(`Other users can neither write to ${directory} nor read its secrets.`);
 }
 
-/** As root, whether the owner may: the server runs as that user. */
+/** If this process is root, checks the access of the owner, because the server runs as that user. */
 async function mayWrite(
   directory: string,
   { gid, uid }: { readonly gid: number; readonly uid: number },

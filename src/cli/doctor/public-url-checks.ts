@@ -14,13 +14,16 @@ import { leftOf } from './certificate-days.ts';
 import { type Check, fail, type Outcome, ok, sentenceOf, warn } from './check.ts';
 import type { Visit } from './visit.ts';
 
-/** A body of this size must pass all proxies. Above what a server discards of a body, so that it refuses at once. */
+/**
+ * All proxies must admit a body of this size. It is larger than the part of a body that a server discards, so that the server refuses it at
+ * once.
+ */
 const bodyBytes = 256 * 1024 * 1024;
 const answerMs = 4_000;
 /** Events that arrive this close together were held back, in ms. */
 const heldMs = proofPauseMs / 3;
 
-/** The way from here through the public URL to a server. */
+/** Checks of the path from this machine through the public URL to a server. */
 export function publicUrlChecks(visit: Visit): Check[] {
   const { publicUrl } = visit.config;
   let taking: Promise<Proof> | undefined;
@@ -42,7 +45,7 @@ interface Proof {
   readonly status: number;
   readonly nonce: string;
   readonly said: string | null;
-  /** Time between the events, in ms; null: there were not two. */
+  /** Time between the events, in ms; null: two events did not arrive. */
   readonly gapMs: number | null;
 }
 
@@ -56,7 +59,7 @@ async function checkInstallation(visit: Visit, prove: () => Promise<Proof>): Pro
     const seen = `${publicUrl} cannot be reached: ${sentenceOf(error)}`;
     if ((await isServed(visit)) === false) return warn(seen, 'Start a server: `holdfast server` or `holdfast api`.');
     if (!isLoopback(new URL(publicUrl).hostname)) return fail(seen, fix);
-    // A process that takes no requests may have no such setting.
+    // A process that serves no requests may lack this setting.
     if (!('HOLDFAST_PUBLIC_URL' in settingsOfEnvironment()))
       return warn(seen, 'Set HOLDFAST_PUBLIC_URL to the URL that people use.');
     return codeOf(error) === 'ECONNREFUSED' && portOf(publicUrl) !== visit.config.listen.port
@@ -78,7 +81,7 @@ function portOf(url: string): number {
   return Number(port || (protocol === 'https:' ? 443 : 80));
 }
 
-/** Whether a server or API replica has reported lately; null: not known. */
+/** Whether a server or API replica has reported lately; null: unknown. */
 async function isServed(visit: Visit): Promise<boolean | null> {
   const db = await visit.migrated();
   if (db === null) return visit.config.database.url === null ? false : null;
@@ -89,7 +92,7 @@ async function isServed(visit: Visit): Promise<boolean | null> {
 async function checkStream(publicUrl: string, prove: () => Promise<Proof>): Promise<Outcome> {
   let proof = await prove().catch(() => null);
   if (proof === null || proof.said === null) return null;
-  // This process may have been too busy to see the first event when it came.
+  // This process may have been too busy to read the first event in time.
   for (let again = 0; again < 2 && isHeld(proof); again++) proof = await takeProof(publicUrl);
   return isHeld(proof)
     ? warn(
@@ -103,7 +106,7 @@ function isHeld({ gapMs }: Proof): boolean {
   return gapMs === null || gapMs < heldMs;
 }
 
-/** Announces a large body without a token, and sends its beginning. A server refuses that at once. */
+/** Announces a large body without a token, and sends its beginning. A server refuses it at once. */
 async function checkBodies({ config }: Visit, prove: () => Promise<Proof>): Promise<Outcome> {
   const { publicUrl } = config;
   const proof = await prove().catch(() => null);
@@ -133,7 +136,7 @@ async function checkBodies({ config }: Visit, prove: () => Promise<Proof>): Prom
 async function checkCertificate({ hostname, port }: URL): Promise<Outcome> {
   const host = hostname.replace(/^\[|\]$/g, '');
   const found = await new Promise<{ cert: DetailedPeerCertificate; error: Error | null }>((resolve, reject) => {
-    // Only looks at the certificate; sends nothing.
+    // Reads only the certificate, and sends nothing.
     const name = isIP(host) === 0 ? { servername: host } : {};
     const socket = connect({ host, port: Number(port || 443), ...name, rejectUnauthorized: false }, () => {
       const cert = socket.getPeerCertificate(true);
@@ -144,7 +147,7 @@ async function checkCertificate({ hostname, port }: URL): Promise<Outcome> {
     socket.setTimeout(answerMs, () => socket.destroy(new Error(`no answer within ${answerMs / 1000} s`)));
     socket.on('error', reject);
   }).catch(() => null);
-  // The check of the URL itself says what is wrong.
+  // The check of the URL itself reports the fault.
   if (found === null) return null;
   const left = leftOf(new Date(found.cert.valid_to), 'The certificate');
   if (left?.status === 'fail' || found.error === null) return left;
@@ -172,7 +175,7 @@ async function takeProof(publicUrl: string): Promise<Proof> {
   return { status, nonce, said, gapMs: first === undefined || second === undefined ? null : second - first };
 }
 
-/** Sends a request without a secret, so that any certificate will do: another check looks at it. */
+/** Sends a request without a secret. Accepts any certificate, because another check examines it. */
 function send(publicUrl: string, path: string, options: RequestOptions, body?: Buffer): Promise<IncomingMessage> {
   const url = `${publicUrl.replace(/\/+$/, '')}${path}`;
   const isTls = url.startsWith('https:');

@@ -15,7 +15,7 @@ import type { Visit } from './visit.ts';
 const pings = 20;
 const pingPauseMs = 20;
 const okPingMs = 20;
-/** What Redis needs beside the bodies in flight, in bytes. */
+/** Memory that Redis needs in addition to the bodies in flight, in bytes. */
 const spareBytes = 256 * 1024 * 1024;
 
 /** The checks of Redis; none without HOLDFAST_REDIS_URL. */
@@ -94,7 +94,7 @@ async function checkPolicy(redis: RedisConnection, { limits }: Config): Promise<
 
 async function checkPersistence(redis: RedisConnection): Promise<Outcome> {
   const isOn = (await infoOf(redis, 'persistence')).some((text) => fieldOf(text, 'aof_enabled') === '1');
-  // A restricted user may not ask.
+  // A restricted user may not read the setting.
   const save = isCluster(redis) ? null : await redis.config('GET', 'save').catch(() => null);
   const snapshots = Array.isArray(save) ? String(save[1] ?? '') : '';
   return isOn || snapshots !== ''
@@ -104,7 +104,7 @@ async function checkPersistence(redis: RedisConnection): Promise<Outcome> {
 
 async function checkLatency(redis: RedisConnection): Promise<Outcome> {
   let best = Number.POSITIVE_INFINITY;
-  // The least: this machine may be busy.
+  // The shortest time counts, because this machine may be busy.
   for (let ping = 0; ping < pings && best > okPingMs; ping++) {
     const begun = performance.now();
     await redis.time();

@@ -16,7 +16,7 @@ import { findLackingOwner } from '../../shared/state/blobs/store-ownership.ts';
 import { type Check, fail, type Outcome, ok, sentenceOf, warn } from './check.ts';
 import type { Visit } from './visit.ts';
 
-/** Objects of the doctor; one that was killed leaves some. */
+/** Objects of the doctor; a killed doctor leaves some behind. */
 const folder = 'doctor/';
 const leftoverMs = 2 * 60 * 60 * 1000;
 const smallBytes = 1_024;
@@ -42,7 +42,7 @@ export function storeChecks(visit: Visit): Check[] {
     });
   const { to } = backup;
   if (to !== null) {
-    // What is written with a lock could not be deleted.
+    // Without the lock, because an object that is written with a lock could not be deleted.
     const location = to.replace(/([?&])lock=[^&]*&?/, '$1').replace(/[?&]$/, '');
     const open = () => openTarget(location, visit.config);
     checks.push({
@@ -57,8 +57,8 @@ export function storeChecks(visit: Visit): Check[] {
 }
 
 /**
- * `isReplicated`: the bucket gets what is in another one, and nothing is written to it. `mustSweep`: a task fails if it cannot delete what
- * broken uploads have left.
+ * Writes, reads and deletes objects. `isReplicated`: the bucket is the target of a replication, so nothing is written to it. `mustSweep`: a
+ * task fails if it cannot delete leftovers of broken uploads.
  */
 async function tryStore(
   visit: Visit,
@@ -67,7 +67,7 @@ async function tryStore(
   { isReplicated = false, mustSweep = false } = {},
 ): Promise<Outcome> {
   const where = location.kind === 's3' ? `Bucket ${location.bucket}` : location.directory;
-  // A server creates it, with its own user as the owner.
+  // A server creates the folder, with its own user as the owner.
   if (location.kind === 'files' && !existsSync(path.join(location.directory, 'blobs')))
     return existsSync(path.resolve(location.directory, '..'))
       ? ok(`${where} does not exist yet: the first use creates it.`)
@@ -115,7 +115,7 @@ async function tryStore(
     }
     doing = 'listing unfinished uploads';
     try {
-      // None is as old.
+      // With this age, the sweep deletes nothing.
       await store.sweepUnfinished(Number.MAX_SAFE_INTEGER, [folder]);
     } catch (error) {
       const fix = 'Allow s3:ListBucketMultipartUploads and s3:AbortMultipartUpload, or parts of broken uploads stay.';
@@ -131,16 +131,16 @@ async function tryStore(
   }
 }
 
-/** Returns null if the location takes an object with a short lock. It stays for that time. */
+/** Returns null if the location accepts an object with a short lock. The object stays for that time. */
 async function tryLock(visit: Visit, location: string): Promise<Outcome> {
   try {
     const store = await openTarget(location, visit.config, { lockDays: probeLockDays });
     visit.closing(() => store.close());
     const key = `${folder}${randomBytes(8).toString('hex')}`;
     await store.put(key, chunksOf(randomBytes(1)));
-    // Each backup extends the locks of blobs that are there already.
+    // Each backup extends the locks of blobs that are already there.
     await store.keepLocked?.(key, { storedBytes: 1, modifiedAt: new Date() });
-    // Refused without versions, while the lock holds: the doctor deletes it another time.
+    // Without versions, the deletion is refused while the lock holds: a later doctor deletes the object.
     await store.delete(key).catch(() => {});
     return null;
   } catch (error) {
@@ -161,7 +161,7 @@ const fixes: Readonly<Record<BlobStoreFault, string>> = {
   faulty: 'Find the cause in the log of the store.',
 };
 
-/** S3 says only in the cause whether it is the key, the signature or the policy. */
+/** Only the cause of an S3 error says whether the key, the signature or the policy is wrong. */
 function reasonOf(error: unknown): string {
   const { cause, message } = error as Error & { readonly cause?: { readonly message?: unknown } };
   const said = String(cause?.message ?? '').split('\n')[0] ?? '';
@@ -187,7 +187,7 @@ async function checkLocation(visit: Visit): Promise<Outcome> {
   );
 }
 
-/** Whether the store of the settings is the one of the database. */
+/** Whether the store in the settings belongs to the database. */
 async function checkOwner({ config }: Visit, db: Database, url: string): Promise<Outcome> {
   const blobs = await openBlobStore(config.blobs, { isPrepared: true });
   try {
@@ -198,7 +198,7 @@ async function checkOwner({ config }: Visit, db: Database, url: string): Promise
       'Name the blob store of the servers in the settings.',
     );
   } catch (error) {
-    // Another check says so.
+    // Another check reports it.
     if (error instanceof BlobStoreUnavailableError) return null;
     throw error;
   } finally {

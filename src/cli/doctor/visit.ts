@@ -9,10 +9,10 @@ import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 import { createDatabaseFactsRepository } from './database-facts-repository.ts';
 
 const closeMs = 500;
-/** A database that hangs must be noticed while there is time to leave out what depends on it. */
+/** The share of the time limit after which a hanging database is given up, so that dependent checks can still be skipped in time. */
 const databaseShare = 0.6;
 
-/** What the checks of one run share. What several need is opened once, by the first. */
+/** Resources that the checks of one run share. Each is opened once, by the first check that needs it. */
 export class Visit implements AsyncDisposable {
   readonly config: Config;
   /** Limits of the doctor's own connections to Postgres, in ms. */
@@ -31,7 +31,7 @@ export class Visit implements AsyncDisposable {
     this.masterKeys = config.secrets.masterKeys ?? readMasterKeysIfAllowed(config.dataDir);
   }
 
-  /** The database, which may not answer. Null: it is embedded, and does not run. */
+  /** The database, which may not answer. Null: it is embedded and not running. */
   opened(): Promise<Database | null> {
     this.#opening ??= openAnyDatabase(this).then((db) => {
       if (db) this.closing(() => db.close());
@@ -58,21 +58,21 @@ export class Visit implements AsyncDisposable {
         const applied = db === null ? [] : await createDatabaseFactsRepository(db).listMigrations();
         return migrationNames().every((name) => applied.includes(name)) ? db : null;
       })
-      // The user may not read them.
+      // The user may not read the migrations.
       .catch(() => null);
     return this.#migrating;
   }
 
   /** Closes something at the end. */
   readonly closing = (close: () => Promise<void>): void => {
-    // A check that is late has opened it after the end.
+    // A late check has opened it after the end.
     if (this.#isOver) void close().catch(() => {});
     else this.#closers.push(close);
   };
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isOver = true;
-    // What hangs does not close either.
+    // A resource that hangs does not close, either.
     await Promise.all(
       this.#closers.map((close) => withTimeout(close(), closeMs, () => new Error('late')).catch(() => {})),
     );
@@ -87,7 +87,7 @@ function readMasterKeysIfAllowed(directory: string): string | null {
   }
 }
 
-/** Also a standby, or a database without migrations. Null: it is embedded, and does not run. */
+/** Opens any database, even a standby, or one without migrations. Null: it is embedded and not running. */
 async function openAnyDatabase({ config: { database, dataDir }, limits }: Visit): Promise<Database | null> {
   const url = database.url ?? (await readRunningUrl(path.join(dataDir, 'postgres')));
   return url === null ? null : openDatabase({ ...database, ...limits, url: acceptingAny(url), poolSize: 4 });

@@ -6,7 +6,7 @@ import type { FsckRun } from './fsck-run.ts';
 
 const rowsPerPage = 1_000;
 
-/** Compares the two stores: which objects each has, and the bytes of some of them, or of all. */
+/** Compares the two stores: their lists of objects, and the bytes of some or all objects. */
 export async function checkCopies(run: FsckRun): Promise<void> {
   const { context, fixes, report, sample } = run;
   const { blobRows, copies, db, mirror } = context;
@@ -27,14 +27,14 @@ export async function checkCopies(run: FsckRun): Promise<void> {
     const [here, there] = [await mirror.main.stat(key), await mirror.second.stat(key)];
     return (here === null) === (there === null) ? null : here === null ? 'main store' : 'second store';
   };
-  /** It may have been copied or deleted since the stores were listed. */
+  /** The object may have been copied or deleted since the stores were listed. */
   const level = async (key: string): Promise<void> => {
     const lacking = await findLacking(key);
     if (lacking === null) return;
     if (fixes) await settle(key);
     report.add('copy-missing', key, { detail: lacking, isFixed: fixes && (await findLacking(key)) === null });
   };
-  // A sample begins at a random key: their names are random.
+  // A sample begins at a random key, because the names of objects are random.
   let left = sample ?? Number.POSITIVE_INFINITY;
   const start = sample === null ? '' : `checkpoints/${randomBytes(1).toString('hex')}`;
   for (const { from, until } of start === ''
@@ -75,14 +75,14 @@ export async function checkCopies(run: FsckRun): Promise<void> {
     isProgress = left.length < different.length;
     different = left;
   }
-  // Others were replaced or deleted meanwhile.
+  // Other objects were replaced or deleted meanwhile.
   for (const key of different)
     await run.item('object', key, async () => {
       if (!(await copies.isSame(key))) report.add('copy-differs', key);
     });
 }
 
-/** Replaces the object that does not have the hash in the database. Returns whether one was. */
+/** Replaces the copy that does not have the hash in the database. Returns whether a copy was replaced. */
 async function repair({ context }: FsckRun, key: string): Promise<boolean> {
   const read = await findBlobReader(context, key);
   return read !== null && (await context.copies.repairAll(read));

@@ -26,8 +26,8 @@ export async function checkStoredDocuments(run: FsckRun): Promise<void> {
 }
 
 /**
- * Reads the newest states of stacks, and compares the index of their resources with them: a sample, or all. Repeats no state that all
- * documents include.
+ * Reads the newest states of stacks, and compares the index of their resources with them: a sample, or all. If all documents are checked,
+ * no state is read back twice.
  */
 export async function checkHeads(run: FsckRun): Promise<void> {
   const { context, fixes, sample } = run;

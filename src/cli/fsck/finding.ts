@@ -8,21 +8,21 @@ export type FindingKind = keyof typeof findingKinds;
 
 export interface Finding {
   readonly kind: FindingKind;
-  /** Name or id of what is wrong. */
+  /** Name or id of the faulty object. */
   readonly object: string;
   readonly detail: string | null;
   readonly isFixed: boolean;
 }
 
-/** Findings that are kept for each kind; others are counted. */
+/** Number of findings to keep for each kind; further ones are only counted. */
 const keptPerKind = 1_000;
 
-/** The findings of a run, and what it has checked. */
+/** The findings of a run, and the numbers of checked items. */
 export class FsckReport {
   readonly checked: Record<string, number> = {};
   readonly counts = new Map<FindingKind, { found: number; fixed: number }>();
   readonly findings: Finding[] = [];
-  /** What was left out, and why. */
+  /** Skipped checks, with the reasons. */
   readonly notes: string[] = [];
 
   add(kind: FindingKind, object: string, { detail = null, isFixed = false }: Partial<Finding> = {}): void {
@@ -35,7 +35,7 @@ export class FsckReport {
     this.checked[what] = (this.checked[what] ?? 0) + by;
   }
 
-  /** Whether nothing is wrong, or everything was repaired. */
+  /** Whether there are no findings, or all were repaired. */
   get isSound(): boolean {
     return [...this.counts.values()].every(({ fixed, found }) => fixed === found);
   }

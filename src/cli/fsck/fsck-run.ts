@@ -6,12 +6,12 @@ type OnProgress = (what: string, count: number, total: number | null) => void;
 
 export interface FsckOptions {
   readonly fixes: boolean;
-  /** How many documents of each kind, and heads, are read; null: all. */
+  /** Number of documents of each kind, and of heads, to read; null: all. */
   readonly sample: number | null;
   /** Null: keys are not checked. */
   readonly ring: KeyRing | null;
   readonly report?: FsckReport;
-  /** Gets how many of what were checked so far, and how many there are; null: nobody knows. */
+  /** Receives the kind and number of checked items, and their total; null: unknown. */
   readonly onProgress?: OnProgress;
 }
 
@@ -31,18 +31,18 @@ export class FsckRun {
     this.#onProgress = onProgress;
   }
 
-  /** Counts what was checked. `totalOf`: about how many there are, if so many were checked. */
+  /** Counts checked items. `totalOf`: estimates the total from the number of checked items. */
   step(what: string, by = 1, totalOf: (count: number) => number | null = () => null): void {
     this.report.count(what, by);
     const count = this.report.checked[what] ?? 0;
     this.#onProgress(what, count, totalOf(count));
   }
 
-  /** Reports how far the check of the audit log is; its events are counted at the end. */
+  /** Reports the progress of the audit log's check, whose events are counted at the end. */
   readonly onAuditProgress = (batches: number, total: number): void =>
     this.#onProgress('batches of the audit log', batches, total);
 
-  /** Runs one check; its failure is a finding, and the others go on. */
+  /** Runs one check; its failure is a finding, and the other checks continue. */
   async item(what: string, object: string, check: () => Promise<unknown>): Promise<void> {
     try {
       await check();

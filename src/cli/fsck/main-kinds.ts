@@ -1,4 +1,4 @@
-/** What a kind of finding means, what to do about it, and what `--fix` does; null: it leaves it alone. */
+/** The meaning of a kind of finding, its remedy, and the effect of `--fix`; null: `--fix` has none. */
 export interface Kind {
   readonly means: string;
   readonly remedy: string;

@@ -26,15 +26,15 @@ export type DocumentKind = 'checkpoint' | 'snapshot' | 'segment' | 'archive';
 
 /** How to check documents. */
 interface CheckOptions {
-  /** Only reads them, and neither marks nor repairs anything. */
+  /** Only reads the documents, without marking or repairing them. */
   readonly isDry?: boolean;
-  /** Of each kind, only this many, chosen at random; null: all. */
+  /** Checks only this many documents of each kind, chosen at random; null: all. */
   readonly sample?: number | null;
-  /** Gets each outcome, or the error of a document that could not be read. */
+  /** Receives each outcome, or the error of a document that could not be read. */
   readonly onChecked?: (kind: DocumentKind, id: string, outcome: CheckOutcome | Error) => unknown;
 }
 
-/** Reports each document that was checked. `isInOrder`: all of a kind are checked, in the order of their ids. */
+/** Reports each checked document. `isInOrder`: all documents of a kind are checked, in the order of their ids. */
 export function reportTo(progress: Progress, isInOrder: boolean): NonNullable<CheckOptions['onChecked']> {
   const counts = new Map<DocumentKind, number>();
   return (kind, id) => {
@@ -63,8 +63,8 @@ const pageSize = 500;
 const lowestId = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Reads back and checks all documents, or those of one stack, one after another, regardless of when they were last read. Safe while a server is
- * running.
+ * Reads back and checks all documents, or the documents of one stack, one after another, even if they were read recently. Safe while a
+ * server is running.
  */
 export async function readBackDocuments(
   parts: CheckParts,
@@ -129,7 +129,7 @@ export async function readBackDocuments(
   return summary;
 }
 
-/** Ids after a random one, and then from the lowest on: the ids are random, too. */
+/** Ids from a random one on, and then from the lowest on: the ids are random, too. */
 export async function* someOf(
   list: (after: string, limit: number) => Promise<readonly string[]>,
   count: number,

@@ -3,14 +3,14 @@ import { type Queryable, type Row, type SqlFragment, sql } from '../../shared/pl
 
 export const CheckedRow = Type.Object({
   id: Type.String(),
-  /** Name, where there is one. */
+  /** The name, if there is one. */
   object: Type.String(),
   /** Kinds of findings, separated by spaces. */
   problems: Type.String(),
 });
 export type CheckedRow = Row<typeof CheckedRow>;
 
-/** One page of the rows of a table after `after`, with what is wrong with each. */
+/** One page of the rows of a table after `after`, with the problems of each. */
 export type RowPage = (after: string | null, limit: number) => Promise<readonly CheckedRow[]>;
 
 const active = sql.fragment`('not started', 'running')`;
@@ -21,14 +21,14 @@ export function problems(...found: readonly (readonly [kind: string, condition: 
   return sql.fragment`concat_ws(' ', ${sql.join(each, sql.fragment`, `)}) as problems`;
 }
 
-/** A stack that is listed as this row says. */
+/** The condition that a stack is listed as this row says. */
 export const isListed = sql.fragment`exists (
   select 1 from stacks s join projects p on p.id = s.project_id
   where s.id = l.stack_id and s.deleted_at is null and p.organization_id = l.organization_id and p.name = l.project_name
     and s.name = l.stack_name
     and exists (select 1 from listed_tags(s.tags) t where t.tag_name = l.tag_name and t.tag_value = l.tag_value))`;
 
-/** What lists show of a stack `s` that no update holds, and what they should show. */
+/** The values that lists show of a stack `s` without an active update, and the values that they should show. */
 const shownByLists = sql.fragment`s.resource_count, s.last_kind, s.last_status, s.last_started_at`;
 export const lastOf = sql.fragment`
   select c.resource_count, u.kind, u.status, coalesce(u.started_at, u.created_at)
@@ -39,8 +39,8 @@ export const lastOf = sql.fragment`
     order by number desc limit 1) u on true`;
 
 /**
- * What the schema does not enforce about rows. Each page is one statement, so it sees the rows as of one moment: what a transaction
- * changes together is never seen half.
+ * Invariants of rows that the schema does not enforce. Each page is one statement, which sees the rows as of one moment, so a transaction
+ * is never seen half.
  */
 export function createRowCheckRepository(db: Queryable): Readonly<Record<string, RowPage>> {
   return {

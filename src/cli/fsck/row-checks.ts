@@ -17,7 +17,7 @@ function inTransaction(
   return ({ context: { db } }, row) => db.inTransaction((tx) => work(createRowRepairRepository(tx), row));
 }
 
-/** The repairs of kinds; rows of the others are left alone. */
+/** The repairs by kind; rows of other kinds are left alone. */
 const repairs: Repairs = {
   // The id of a row of the list is its key.
   listing: inTransaction((rows, { id }) => (id.startsWith('[') ? rows.unlist(id) : rows.list(id))),
@@ -36,14 +36,14 @@ const repairs: Repairs = {
   'index-behind': ({ context }, { id }) => context.indexer.rebuild(id, { allVersions: false }),
 };
 
-/** Checks the rows of a table, page by page, and repairs what is safe. */
+/** Checks the rows of a table, page by page, and makes the safe repairs. */
 export async function checkRows(run: FsckRun, table: string): Promise<void> {
   const list = createRowCheckRepository(run.context.db)[table];
   if (!list) throw new Error(`There is no check of ${table}`);
   await checkPages(run, table, list, repairs);
 }
 
-/** The same for a check that has its own repairs. */
+/** Like `checkRows`, for a check with its own repairs. */
 export async function checkTable(run: FsckRun, check: TableCheck): Promise<void> {
   const own = check.problems.flatMap(({ kind, repair }): [FindingKind, Repair][] =>
     repair
@@ -66,7 +66,7 @@ async function checkPages(run: FsckRun, table: string, list: RowPage, repairs: R
     run.step(table, page.length, (count) => (page.length < rowsPerPage ? count : estimateTotal(count, last)));
     const wrong = page.filter(({ problems }) => problems !== '');
     const failures = run.fixes ? await repairRows(run, wrong, repairs) : new Map<string, string>();
-    // What is still wrong was not repaired, whatever the repair has done. New rows may push it off its page.
+    // A row that is still wrong was not repaired, whatever the repair reports. New rows may push it off its page.
     const rest = run.fixes && wrong.length > 0 ? await list(after, 2 * rowsPerPage) : page;
     const left = new Map(rest.map(({ id, problems }) => [id, problems.split(' ')]));
     for (const { id, object, problems } of wrong)

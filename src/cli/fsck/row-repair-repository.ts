@@ -4,8 +4,8 @@ import { isListed, lastOf } from './row-check-repository.ts';
 const active = sql.fragment`('not started', 'running')`;
 
 /**
- * Repairs of rows, by id. Each locks the row that it derives from first, in the order of all transactions, and changes only what is still
- * wrong then. Call in a transaction.
+ * Repairs of rows, by id. Each repair first locks the row that it derives from, in the lock order of all transactions, and changes only
+ * rows that are still wrong then. Call in a transaction.
  */
 export function createRowRepairRepository(tx: Queryable) {
   const lockStack = (id: string) =>
@@ -45,7 +45,7 @@ export function createRowRepairRepository(tx: Queryable) {
         /* rowRepairs.forgetChange */
         delete from stack_changes where stack_id = ${stackId}::uuid
           and not exists (select 1 from stacks where id = ${stackId}::uuid and deleted_at is null)`);
-      // The transaction that ends a drift run does not hold the stack. The look at its result comes after this lock, see migration 79.
+      // The transaction that ends a drift run does not lock the stack. Its result is read after this lock: see migration 79.
       await tx.query(sql.nothing`
         /* rowRepairs.lockChange */ select 1 from stack_changes where stack_id = ${stackId}::uuid for no key update`);
       await tx.query(sql.nothing`

@@ -1,7 +1,7 @@
 import type { FsckRun } from './fsck-run.ts';
 import { createSchemaCheckRepository } from './tables/schema-check-repository.ts';
 
-/** Checks what the schema enforces: a restore by other tools, or a person, may have switched it off. */
+/** Checks the constraints of the schema: a restore by other tools, or a person, may have disabled them. */
 export async function checkSchema(run: FsckRun): Promise<void> {
   const { fixes, report } = run;
   const connection = await run.context.db.openSession();

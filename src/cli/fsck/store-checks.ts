@@ -64,8 +64,8 @@ export async function checkAudit(run: FsckRun): Promise<void> {
 }
 
 /**
- * Compares the measured bytes of organizations with their rows, which are read a page at a time: a measurement is wrong only if nothing has
- * changed meanwhile, either.
+ * Compares the measured bytes of organizations with their rows, which are read page by page. A measurement counts as wrong only if nothing
+ * has changed meanwhile.
  */
 export async function checkStorage(run: FsckRun): Promise<void> {
   const { db } = run.context;

@@ -137,7 +137,7 @@ async function exportFolder(
   if (complete.length < results.length) run.exitCode = 1;
 }
 
-/** Postgres knows no larger limit. */
+/** The largest limit that Postgres accepts. */
 const maxHistory = 2 ** 31 - 1;
 
 async function listStacks({ db, identity }: AppContext, { organization: name, stack }: ExportOptions) {

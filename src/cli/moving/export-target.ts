@@ -4,12 +4,12 @@ import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { bytesOf } from '../../shared/platform/bytes/byte-source.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 
-/** Says which organization the folder is an export of. */
+/** Names the organization whose export the folder is. */
 const noteFile = 'holdfast-export.json';
 
 /**
- * Makes the folder one that the CLI reads, and notes whose it is. Returns whether it takes names that differ only in case for the same.
- * Throws TransferError if it has stacks that are not of the organization's exports.
+ * Makes the folder readable for the CLI, and notes its organization. Returns whether the folder ignores case in names. Throws TransferError
+ * if it has stacks that were not exported from the organization.
  */
 export async function openTarget(
   folder: Folder,
@@ -24,25 +24,25 @@ export async function openTarget(
   return { isCaseless: (await readText(folder, noteFile.toUpperCase())) !== null };
 }
 
-/** Stacks whose files would replace those of an earlier one where case makes no difference. */
+/** Stacks whose files would replace the files of an earlier stack if the folder ignores case. */
 export function sameButForCase(names: readonly string[]): ReadonlySet<string> {
   const groups = Map.groupBy(names, (name) => name.toLowerCase());
   return new Set([...groups.values()].flatMap(([, ...others]) => others));
 }
 
-/** What the last export of a stack wrote. */
+/** The note about the last export of a stack. */
 interface Note {
-  /** Its exact name; absent in older notes. */
+  /** The exact name of the stack; absent in older notes. */
   readonly stack?: string;
-  /** Its id, by which a renamed one is recognized; absent in older notes. */
+  /** The id of the stack, by which a renamed stack is recognized; absent in older notes. */
   readonly id?: string;
-  /** SHA-256 of its state files. */
+  /** SHA-256 of the state files. */
   readonly states: readonly string[];
 }
 
 type ExportedRef = Pick<StackRow, 'id' | 'organization' | 'project' | 'stack'>;
 
-/** Keeps an export from replacing what the CLI has done with a stack in the folder. */
+/** Keeps an export from overwriting changes that the CLI has made to a stack in the folder. */
 export class TargetGuard {
   readonly #folder: Folder;
   readonly #stack: ExportedRef;
@@ -56,12 +56,12 @@ export class TargetGuard {
     this.#noteFile = `holdfast-export/${this.#name}.json`;
   }
 
-  /** Notes whose files these are, before the first of them. Throws TransferError. */
+  /** Notes the owner of the files, before the first of them is written. Throws TransferError. */
   async claim(): Promise<void> {
     await this.#note(await this.#assertUntouched());
   }
 
-  /** Throws TransferError. Returns the SHA-256 of the state files. */
+  /** Asserts that the CLI has not changed the stack. Throws TransferError. Returns the SHA-256 of the state files. */
   async #assertUntouched(): Promise<readonly string[]> {
     if (await isLocked(this.#folder, this.#stack)) throw new TransferError('it is locked in the folder');
     const newest = await this.#newestEntry();
@@ -78,9 +78,9 @@ export class TargetGuard {
     return there;
   }
 
-  /** Before a state of this hash becomes visible. Throws TransferError. */
+  /** Called before a state with this hash becomes visible. Throws TransferError. */
   readonly beforeState = async (sha256: string): Promise<void> => {
-    // The one that is there, too: this export may be killed now.
+    // Includes the present state, because this export may be killed now.
     await this.#note([sha256, ...(await this.#assertUntouched())]);
   };
 
@@ -104,7 +104,7 @@ export class TargetGuard {
   }
 }
 
-/** The CLI numbers no updates in a folder. */
+/** Whether an export wrote the update: in a folder, the CLI does not number updates. */
 function isOfExport(text: string | null): boolean {
   const { version } = JSON.parse(text ?? '{}') as { version?: number };
   return version !== undefined && version > 0;

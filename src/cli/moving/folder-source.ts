@@ -5,7 +5,7 @@ import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import type { MovingSource, SourceContent, SourceState } from './moving-source.ts';
 import { isDamage } from './source-damage.ts';
 
-/** Longer than what precedes the mark of a state file. */
+/** Longer than the text before the mark of a state file. */
 const headBytes = 2048;
 
 /** The stacks of a DIY backend. */
@@ -38,7 +38,7 @@ export class FolderSource implements MovingSource {
   }
 }
 
-/** Reads what a folder has of a stack. */
+/** Reads the files of a stack in a folder. */
 export async function openFolderStack(folder: Folder, stack: FolderStack): Promise<SourceContent> {
   const { history, locks, state, tags, withoutState } = stack;
   const stateOf = ({ bytes, name }: { readonly name: string; readonly bytes: number }): SourceState => ({
@@ -47,7 +47,7 @@ export async function openFolderStack(folder: Folder, stack: FolderStack): Promi
   });
   return {
     state: { ...stateOf(state), modifiedAt: state.modifiedAt },
-    // `pulumi state` and `pulumi stack import` write no update.
+    // `pulumi state` and `pulumi stack import` record no update.
     mayHaveUnrecordedState: true,
     isInitial: history.length === 0 && (await readMark(folder, state.name)) === initialMark,
     history: history.map(({ id, state: left, update }) => ({
@@ -73,7 +73,7 @@ function tagsIn(name: string, text: string): object {
   return tags;
 }
 
-/** The mark of a state file; null if it has none, or is damaged. */
+/** The mark of a state file; null if the file has none, or is damaged. */
 async function readMark(folder: Folder, name: string): Promise<string | null> {
   let head: Buffer = Buffer.alloc(0);
   try {
@@ -82,7 +82,7 @@ async function readMark(folder: Folder, name: string): Promise<string | null> {
       if (head.length >= headBytes) break;
     }
   } catch (error) {
-    // What is wrong with the state is said where it is read.
+    // Damage of the state is reported where it is read.
     if (!isDamage(error)) throw error;
   }
   return markOf(head);
@@ -94,7 +94,7 @@ async function describeLock(folder: Folder, name: string): Promise<string> {
     const { hostname, timestamp, username } = JSON.parse((await readText(folder, name)) ?? '{}');
     who = ` by ${username}@${hostname} since ${timestamp}`;
   } catch {
-    // The lock counts whatever it contains.
+    // The lock counts, whatever it contains.
   }
   return `it is locked${who}: wait for the update, or end it with \`pulumi cancel\``;
 }

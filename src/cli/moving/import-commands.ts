@@ -51,7 +51,7 @@ interface ImportCall {
   readonly organization: { readonly id: string; readonly name: string };
   readonly options: ImportOptions;
   readonly listing: SourceListing;
-  /** The selected ones. */
+  /** The selected stacks. */
   readonly stacks: readonly SourceStack[];
   readonly gaps: readonly SourceGap[];
 }
@@ -141,7 +141,7 @@ async function openSource(archive: string | null, options: ImportOptions, config
 }
 
 async function planOnly({ context, gaps, listing, options, source, stacks }: ImportCall): Promise<boolean> {
-  // Only what is printed of each: the rest of all stacks may be larger than the memory.
+  // Keeps only the printed part of each plan: all plans together may exceed the memory.
   const planned = await forEachStack(
     stacks,
     options.parallel,
@@ -159,7 +159,7 @@ async function planOnly({ context, gaps, listing, options, source, stacks }: Imp
   return true;
 }
 
-/** Plans and imports stack by stack: a plan that waits for others is large, and gets old. */
+/** Plans and imports stack by stack: a plan that waits for other stacks is large, and becomes outdated. */
 async function importAll(call: ImportCall): Promise<boolean> {
   const { context, gaps, listing, options, stacks } = call;
   const users = await findUsers(call.context, options.mapUser ?? []);
@@ -209,7 +209,7 @@ async function importAll(call: ImportCall): Promise<boolean> {
   return incomplete.length === 0 && gaps.length === 0;
 }
 
-/** Throws TransferError if one of the users is not here. */
+/** Throws TransferError if a user does not exist here. */
 async function findUsers({ db }: AppContext, mappings: readonly UserMapping[]): Promise<ReadonlyMap<string, string>> {
   const rows = createImportedVersionRepository(db);
   const found = mappings.map(async ({ from, login }) => {
@@ -283,7 +283,7 @@ async function rollBack({ context, options, organization, source, stacks }: Impo
   return kept.length === 0;
 }
 
-/** Whether secrets of the source can have keys that its server has kept. */
+/** Whether the source's server may have kept the keys of its secrets. */
 function isOfServer({ from }: ImportOptions): boolean {
   return isService(from) || from === 'archive';
 }

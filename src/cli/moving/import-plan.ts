@@ -15,43 +15,43 @@ import { findHere, renamedFault } from './stack-here.ts';
 import { readStateFacts, type StateFacts } from './state-facts.ts';
 import { isInitialState, isState } from './version-numbers.ts';
 
-/** What an import does with a stack. */
+/** The action of an import for a stack. */
 export interface PlannedStack {
   /** Its name in the source. */
   readonly source: string;
-  /** Its project here; null if that is not known. */
+  /** The project here; null if unknown. */
   readonly project: string | null;
   readonly stack: string;
-  /** `none`: all of it is here. */
+  /** `none`: the stack is already complete here. */
   readonly action: 'create' | 'continue' | 'none' | 'leave out';
-  /** Why it is left out, or what of it is. */
+  /** Why the stack, or a part of it, is left out. */
   readonly notes: readonly string[];
-  /** Why the CLI refuses its newest state, which is imported nevertheless; null if it does not. */
+  /** Why the CLI refuses the newest state, which is imported nevertheless; null if it does not. */
   readonly quarantine: string | null;
-  /** Versions and previews to import, and versions that are here. */
+  /** Numbers of versions and previews to import, and of versions that are already here. */
   readonly versions: number;
   readonly previews: number;
   readonly imported: number;
-  /** Size of the states to read, as stored in the source. Estimated from the newest state if the source does not say. */
+  /** Stored size of the states to read, in bytes. Estimated from the newest state if the source does not say. */
   readonly bytes: number;
   readonly resources: number;
   readonly secretsProvider: string | null;
 }
 
-/** A plan with what it was made from. */
+/** A plan and its inputs. */
 export interface StackPlan {
   readonly planned: PlannedStack;
   /** Null if it could not be read. */
   readonly content: SourceContent | null;
-  /** Versions of the history that are not here. */
+  /** Versions of the history that are missing here. */
   readonly entries: readonly SourceEntry[];
-  /** Previews that have never come. */
+  /** Previews that were never imported. */
   readonly previews: readonly SourcePreview[];
-  /** What the newest state of the source becomes, if it is in none of its history's entries; null if it is in one, or here. */
+  /** How the newest state of the source is imported if it is in no entry of its history; null if it is in one, or already here. */
   readonly unrecordedState: 'version' | 'initial' | null;
-  /** Null: those here stay, because the source's could not be read or are no news. */
+  /** Null: the local tags are kept, because the tags of the source could not be read or have not changed. */
   readonly tags: Tags | null;
-  /** Head here, to be replaced; null: the stack does not exist. */
+  /** The local head, to be replaced; null: the stack does not exist. */
   readonly head: (Pick<StackRow, 'stackVersion' | 'checkpointId'> & { readonly stackId: string }) | null;
 }
 
@@ -65,7 +65,7 @@ export function isSelected(source: Pick<SourceStack, 'name'>, patterns: readonly
   return patterns.length === 0 || patterns.some((pattern) => nameMatches(pattern, source.name));
 }
 
-/** Throws TransferError if a pattern of `--stack` matches none of the names. */
+/** Throws TransferError if a pattern of `--stack` matches no name. */
 export function assertAllMatch(
   patterns: readonly string[],
   names: readonly string[],
@@ -76,7 +76,7 @@ export function assertAllMatch(
     throw new TransferError(`--stack: there is no stack ${JSON.stringify(unmatched)} in ${location}`);
 }
 
-/** Reads the newest state of a stack and decides what an import does with it: nothing, if the database is not available. Changes nothing. */
+/** Reads the newest state of a stack and decides on the action of an import: none, if the database is not available. Changes nothing. */
 export async function planStack(parts: PlanParts, source: SourceStack): Promise<StackPlan> {
   try {
     return await planFrom(parts, source);
@@ -106,7 +106,7 @@ async function planFrom(parts: PlanParts, source: SourceStack): Promise<StackPla
     notes.push(`without its tags: ${messageOf(error)}`);
     return null;
   });
-  // The reason why a file of the source cannot be read, rather than what is wrong with its content.
+  // The reason why a file of the source cannot be read takes precedence over faults of its content.
   if (stateFault !== null) fault ??= (await content?.check?.(content.history.slice(-1))) ?? null;
   fault ??= stateFault ?? nameFault(project, source.stack) ?? content?.fault ?? null;
   const ref = { organization: parts.organization, project: project ?? '', stack: source.stack };
@@ -156,7 +156,7 @@ async function planFrom(parts: PlanParts, source: SourceStack): Promise<StackPla
 
 const noFacts = { facts: null, fault: null };
 
-/** The newest state is not read if the history, which has it, is here. */
+/** Facts of the newest state. It is not read if the local history is complete and contains it. */
 async function newestFacts(
   { context, organization }: PlanParts,
   { project, stack }: SourceStack,
@@ -183,7 +183,7 @@ export async function readSourceFacts(state: SourceState): Promise<StateFacts | 
         isEmpty = false;
         yield chunk;
       }
-      // A text without a value is malformed.
+      // An empty text is malformed.
       if (isEmpty) yield Buffer.from('null');
     };
     const facts = await readStateFacts(document());
@@ -191,7 +191,7 @@ export async function readSourceFacts(state: SourceState): Promise<StateFacts | 
   });
 }
 
-/** What becomes of a newest state that the history does not have. */
+/** Decides how a newest state that is not in the history is imported. */
 async function placeUnrecorded(
   content: SourceContent,
   facts: StateFacts | null,
@@ -200,7 +200,7 @@ async function placeUnrecorded(
 ): Promise<StackPlan['unrecordedState']> {
   const headHash = here?.headHash ?? null;
   if (!content.mayHaveUnrecordedState || facts === null) return null;
-  // What came of a service has other ciphertexts.
+  // States from a service have other ciphertexts here.
   if (
     content.decrypt === null
       ? facts.sha256 === (await newestHash(entries, headHash))
@@ -210,7 +210,7 @@ async function placeUnrecorded(
   return isInitialState(content, facts, here && { ...here.head, hasState: headHash !== null }) ? 'initial' : 'version';
 }
 
-/** The hash of the newest state once the entries are imported. Damaged ones are left out. */
+/** The hash of the newest state once the entries are imported, without damaged ones. */
 async function newestHash(entries: readonly SourceEntry[], headHash: string | null): Promise<string | null> {
   for (const { state } of entries.toReversed()) {
     try {
@@ -222,7 +222,7 @@ async function newestHash(entries: readonly SourceEntry[], headHash: string | nu
   return headHash;
 }
 
-/** Those that have never come: what retention has deleted stays away. */
+/** Previews that were never imported: previews that retention has deleted stay deleted. */
 async function newPreviews(
   { db }: AppContext,
   previews: readonly SourcePreview[],
@@ -239,13 +239,13 @@ function nameFault(project: string | null, stack: string): string | null {
   return isSegmentName(stack) ? null : `the stack name ${JSON.stringify(stack)} is not valid`;
 }
 
-/** The tags of a stack, with the tag of its project that stacks of a service have. Throws InvalidRequestError. */
+/** The tags of a stack, including the tag of its project that stacks of a service have. Throws InvalidRequestError. */
 export async function readSourceTags(content: SourceContent | null, project: string | null): Promise<Tags> {
   const read = (await content?.tags()) ?? {};
   return parseTags(project === null ? read : { 'pulumi:project': project, ...read });
 }
 
-/** What an operator needs of an error. Throws it if it is a bug. */
+/** The message of an error for an operator. Throws the error if it is a bug. */
 export function messageOf(error: unknown): string {
   if (error instanceof OperatorError || error instanceof AppError) return error.message;
   // Damaged gzip, zstd or JSON.

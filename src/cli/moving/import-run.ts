@@ -9,21 +9,21 @@ import {
 import { operator } from '../admin/operator-name.ts';
 import type { SourceGap } from './moving-source.ts';
 
-/** Notes what a run does with each stack, as it goes; later, if the database is not available. */
+/** Records the results of a run for each stack immediately, or later if the database is not available. */
 export interface ImportRun {
   note(stack: ImportRunStack): Promise<unknown>;
   end(): Promise<unknown>;
 }
 
-/** What only an import reads of a stack. */
+/** Facts of a stack that only an import reads. */
 export const notRead = { previews: 0, secretsProvider: null, quarantine: null };
 
-/** Sentences about what the source lacks of a stack. */
+/** Sentences about the parts of a stack that the source lacks. */
 export function gapsOf(gaps: readonly SourceGap[], stack: string): string[] {
   return gaps.flatMap(({ name, text }) => (name === stack ? [text] : []));
 }
 
-/** Notes what the source lacks besides the stacks that were noted. */
+/** Records gaps of the source that no recorded stack has. */
 export async function noteGaps(
   run: ImportRun,
   gaps: readonly SourceGap[],
@@ -39,7 +39,7 @@ export async function noteGaps(
   }
 }
 
-/** Of a run that nothing is to show. */
+/** For a run that is not recorded. */
 export const unrecordedRun: ImportRun = { note: async () => {}, end: async () => {} };
 
 /** Begins the record of a run, which the pages of the organization show. */
@@ -77,7 +77,7 @@ export async function beginRun(
   };
 }
 
-/** An address without the parts in which credentials may be. */
+/** The address without parts that may contain credentials. */
 function withoutSecrets(location: string): string {
   return location.replace(/[?#].*$/s, '').replace(/^([a-z0-9+.-]+:\/\/)[^/]*@/i, '$1');
 }

@@ -5,11 +5,11 @@ import { readPlannedNames } from './plan-report.ts';
 interface Selection {
   readonly organization: string;
   readonly patterns: readonly string[];
-  /** Only the stacks that it lists. */
+  /** Selects only the stacks in this plan. */
   readonly planFile: string | null;
 }
 
-/** The selected stacks of the source, and what it lacks of the selection. Throws TransferError. */
+/** The selected stacks of the source, and the gaps in the selection. Throws TransferError. */
 export async function selectStacks(
   source: MovingSource,
   listing: SourceListing,

@@ -25,14 +25,14 @@ export type ImportedPreviewRow = Row<typeof PreviewRow>;
 /** Previews that an import has brought in: table `imported_previews`. */
 export function createImportedPreviewRepository(db: Queryable) {
   return {
-    /** Those of a stack, whether they are still here or were deleted. */
+    /** Entries of all imported previews of a stack, including deleted ones. */
     listEntries: async (stackId: string): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.rows(EntryRow)`
         /* importedPreviews.listEntries */ select entry from imported_previews where stack_id = ${stackId}`);
       return new Set(rows.map(({ entry }) => entry));
     },
 
-    /** A page of those that are here, after an entry. */
+    /** A page of the previews that still exist, after an entry. */
     list: (stackId: string, after: string, limit: number) =>
       db.any(sql.rows(PreviewRow)`
         /* importedPreviews.list */
@@ -41,7 +41,7 @@ export function createImportedPreviewRepository(db: Queryable) {
         from imported_previews i join updates u on u.id = i.update_id
         where i.stack_id = ${stackId} and i.entry > ${after} order by i.entry limit ${limit}`),
 
-    /** Inserts an ended preview of `stackVersion`, without its events. Returns false if it had come before. */
+    /** Inserts an ended preview of `stackVersion`, without its events. Returns false if it was imported before. */
     insert: async (preview: ImportedUpdate): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* importedPreviews.insert */

@@ -23,7 +23,7 @@ const NameRow = Type.Object({ project: Type.String(), stack: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 const HeadRow = Type.Object({ sha256: Type.String() });
 
-/** An update of another backend, with the version that it becomes. */
+/** An update of another backend, with its version here. */
 export interface ImportedUpdate {
   readonly id: string;
   readonly stackId: string;
@@ -44,7 +44,7 @@ export interface ImportedUpdate {
   readonly hasEvents: boolean;
 }
 
-/** Versions that an import has brought in. */
+/** Imported versions. */
 export function createImportedVersionRepository(db: Queryable) {
   return {
     /** The imported versions of a stack, oldest first. */
@@ -54,7 +54,7 @@ export function createImportedVersionRepository(db: Queryable) {
         select i.entry, u.stack_version as "stackVersion" from updates u join imported_versions i on i.update_id = u.id
         where u.stack_id = ${stackId} order by u.stack_version`),
 
-    /** A page of the imported versions of a stack with all that was imported, oldest first. */
+    /** A page of the imported versions of a stack with all imported columns, oldest first. */
     list: (stackId: string, afterVersion: number, limit: number) =>
       db.any(sql.rows(VersionRow)`
         /* importedVersions.list */
@@ -63,8 +63,8 @@ export function createImportedVersionRepository(db: Queryable) {
         where u.stack_id = ${stackId} and u.stack_version > ${afterVersion} order by u.stack_version limit ${limit}`),
 
     /**
-     * A stack of the organization that has one of these entries, and one of these names, had it before a rename, or has one of these updates of
-     * the source; null if there is none.
+     * A stack of the organization that has one of these entries and has, or had before a rename, one of these names, or that has one of
+     * these updates of the source; null if there is none.
      */
     findImported: (
       organization: string,
@@ -107,14 +107,14 @@ export function createImportedVersionRepository(db: Queryable) {
           where u.stack_id = s.id and i.entry <> '' and i.entry = any (${sql.array([...entries], 'text')}))
         order by p.name, s.name limit 1`),
 
-    /** Which of these ids updates have. */
+    /** The given ids that existing updates have. */
     listTaken: async (ids: readonly string[]): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* importedVersions.listTaken */ select id from updates where id = any (${sql.array([...ids], 'uuid')})`);
       return new Set(rows.map(({ id }) => id));
     },
 
-    /** Notes that an import has created a stack, or brought the state that it has before its first version. */
+    /** Notes that an import has created a stack, or brought its state from before its first version. */
     markBegun: (stackId: string) =>
       db.query(sql.nothing`
         /* importedVersions.markBegun */ update stacks set begun_by_import = true where id = ${stackId}`),
@@ -138,7 +138,7 @@ export function createImportedVersionRepository(db: Queryable) {
       return row?.sha256 ?? null;
     },
 
-    /** Inserts an ended update without its state and its events, and notes where it comes from. */
+    /** Inserts an ended update without its state and its events, and notes its origin. */
     insert: (update: ImportedUpdate) =>
       db.query(sql.nothing`
         /* importedVersions.insert */
@@ -156,7 +156,7 @@ export function createImportedVersionRepository(db: Queryable) {
         )
         insert into imported_versions (update_id, entry) select id, ${update.entry} from inserted`),
 
-    /** Adds events of an ended update, which has none with these sequence numbers. */
+    /** Adds events of an ended update that has no events with these sequence numbers. */
     insertEvents: async (updateId: string, events: readonly EngineEventText[]): Promise<void> => {
       for (const batch of inBatches(events, ({ text }) => text.length)) {
         const column = (of: (event: EngineEventText) => string | number | null, type: 'int8' | 'text') =>

@@ -6,7 +6,7 @@ import { renameDeployment } from '../../shared/state/deployments/rename-deployme
 import type { StackRename } from '../../shared/state/deployments/urn.ts';
 import type { MovingSource, SourceContent, SourceStack, SourceState } from './moving-source.ts';
 
-/** A stack that gets another name here. Names are `project/stack`. */
+/** A stack with another name here. Names are `project/stack`. */
 export interface StackMapping {
   readonly from: string;
   readonly project: string;
@@ -23,7 +23,7 @@ export function toMapping(text: string, previous: readonly StackMapping[] = []):
   return [...previous, { from, project, stack }];
 }
 
-/** Who a user of the source is here. */
+/** The local user for a user of the source. */
 export interface UserMapping {
   readonly from: string;
   readonly login: string;
@@ -68,7 +68,7 @@ function mapStack(source: SourceStack, { project, stack }: StackMapping): Source
 }
 
 function mapContent(source: SourceStack, content: SourceContent, project: string, stack: string): SourceContent {
-  // The organization of secrets providers is replaced elsewhere, because it is that of the source.
+  // The organization in secrets providers is replaced elsewhere, because it is the organization of the source.
   const change: StackRename = {
     from: { organization: '', project: source.project ?? project, stack: source.stack },
     to: { organization: '', project, stack },

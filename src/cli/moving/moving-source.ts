@@ -5,9 +5,9 @@ import type { Decrypt } from './stack-secrets.ts';
 export interface SourceState {
   /** For messages. */
   readonly name: string;
-  /** As stored in the source; null if the source does not say. */
+  /** Stored size in the source; null if the source does not say. */
   readonly bytes: number | null;
-  /** Reads it from the beginning; nothing if the stack has no state. Throws TransferError. */
+  /** Reads the state from the beginning; empty if the stack has no state. Throws TransferError. */
   document(): AsyncIterable<Buffer>;
 }
 
@@ -17,7 +17,7 @@ export interface SourceEntry {
   readonly id: string;
   /** Its version in the source; null if the source does not number them. */
   readonly stackVersion: number | null;
-  /** The id of its update in the source, which it keeps here if it is free; null if the source has none. */
+  /** The id of its update in the source, which the update keeps here if the id is free; null if the source has none. */
   readonly updateId: string | null;
   readonly state: SourceState;
   /** Throws TransferError. */
@@ -30,7 +30,7 @@ export interface SourceEntry {
 export interface SourcePreview extends Pick<SourceEntry, 'id' | 'info' | 'events'> {
   /** The version that it started from; null if the source does not say. */
   readonly baseVersion: number | null;
-  /** The first update that began later; null if none did. */
+  /** The first update that began later; null if there is none. */
   readonly before: string | null;
 }
 
@@ -39,33 +39,33 @@ export interface FormerName {
   readonly stack: string;
 }
 
-/** What the source has of a stack. */
+/** The content of a stack in the source. */
 export interface SourceContent {
   /** The newest state. */
   readonly state: SourceState & { readonly modifiedAt: Date };
-  /** Whether the newest state can be one that no update of the history has left. */
+  /** Whether the newest state may be one that no update of the history has left. */
   readonly mayHaveUnrecordedState: boolean;
-  /** Whether the newest state is known to be one that no update has left; without it, it is not known. */
+  /** Whether the newest state is known to be one that no update has left; undefined: unknown. */
   readonly isInitial?: boolean;
   /** Oldest first. */
   readonly history: readonly SourceEntry[];
-  /** The ids of the history and of updates whose states the source no longer has, oldest first; without it, only of the history. */
+  /** The ids of the history and of updates whose states the source no longer has, oldest first; undefined: only of the history. */
   readonly order?: readonly string[];
   /** Ended previews, oldest first; none if the source keeps none. */
   readonly previews?: readonly SourcePreview[];
-  /** What of the stack cannot be imported. */
+  /** Parts of the stack that cannot be imported. */
   readonly notes: readonly string[];
-  /** What the source may have besides, but does not list. */
+  /** Parts that the source may have, but does not list. */
   readonly gaps?: readonly string[];
   /** Why the stack cannot be imported now; null if it can. */
   readonly fault: string | null;
-  /** Whether an update runs there, whose state is not in the history. */
+  /** Whether an update is running there, whose state is not in the history. */
   readonly isBusy: boolean;
   /** The tags, not checked. Throws TransferError. */
   tags(): Promise<object>;
   /** Names that the stack had before renames, if the source tells them. */
   readonly formerNames?: readonly FormerName[];
-  /** What is wrong with these entries or previews, so that nothing of the stack may be imported; null if nothing is. */
+  /** The damage of these entries or previews, because of which no part of the stack may be imported; null if there is none. */
   readonly check: ((entries: readonly (SourceEntry | SourcePreview)[]) => Promise<string | null>) | null;
   /** Decrypts secrets of the source's own keys; null if it has no keys. */
   readonly decrypt: Decrypt | null;
@@ -78,11 +78,11 @@ export interface SourceStack {
   /** Null in a folder without projects. */
   readonly project: string | null;
   readonly stack: string;
-  /** Reads its history. Throws TransferError. */
+  /** Reads the history of the stack. Throws TransferError. */
   open(): Promise<SourceContent>;
 }
 
-/** What a source contains. */
+/** The content of a source. */
 export interface SourceListing {
   /** By name. */
   readonly stacks: readonly SourceStack[];
@@ -90,13 +90,13 @@ export interface SourceListing {
   readonly strays: readonly string[];
   /** Sentences about the source as a whole. */
   readonly remarks: readonly string[];
-  /** Sentences about what the source has besides stacks, which is not imported. */
+  /** Sentences about objects of the source besides stacks, which are not imported. */
   readonly leftOut: readonly string[];
-  /** Stacks that the source lacks or may lack. An import with any of them is not complete. */
+  /** Stacks that the source lacks or may lack. An import with gaps is not complete. */
   readonly gaps?: readonly SourceGap[];
 }
 
-/** What a source does not have. */
+/** Something that a source lacks. */
 export interface SourceGap {
   /** The stack or the file, as `--stack` selects it; null if unknown. */
   readonly name: string | null;
@@ -104,7 +104,7 @@ export interface SourceGap {
   readonly text: string;
 }
 
-/** Where stacks come from: a DIY backend, a service, or an archive. */
+/** The origin of stacks: a DIY backend, a service, or an archive. */
 export interface MovingSource {
   /** For plans and the audit log. */
   readonly location: string;

@@ -14,7 +14,7 @@ export interface PlanFile {
   readonly strays: readonly string[];
 }
 
-/** Reads the names of the stacks that a plan lists. Throws TransferError if it is a plan for another import. */
+/** Reads the names of the stacks in a plan. Throws TransferError if the plan is for another import. */
 export async function readPlannedNames(
   file: string,
   { from, organization }: Pick<PlanFile, 'from' | 'organization'>,
@@ -35,7 +35,7 @@ function parsePlan(text: string): Partial<PlanFile> | null {
   }
 }
 
-/** A plan for people. `url` is that of this server, if the source decrypts secrets of its own. */
+/** A plan as text for people. `url` is the URL of this server, if the source decrypts secrets with its own keys. */
 export function describePlan(
   { organization, stacks }: PlanFile,
   remarks: readonly string[],
@@ -62,7 +62,7 @@ export function describePlan(
   ].join('\n');
 }
 
-/** `2 versions and 1 preview`. */
+/** A count like `2 versions and 1 preview`. */
 export function countedAll({ previews, versions }: { readonly versions: number; readonly previews: number }): string {
   return counted(versions, 'version') + (previews > 0 ? ` and ${counted(previews, 'preview')}` : '');
 }
@@ -72,7 +72,7 @@ export function inQuarantine(reason: string): string {
   return `in quarantine, because the CLI refuses its newest state: ${reason}`;
 }
 
-/** Who keeps the secrets of the stacks. `url` is that of this server, if the source decrypts secrets of its own. */
+/** Where the secrets of the stacks are encrypted. `url` is the URL of this server, if the source decrypts secrets with its own keys. */
 function describeSecrets(stacks: readonly PlannedStack[], url: string | null): string[] {
   const keepers = Map.groupBy(
     stacks.filter(({ action, secretsProvider }) => action !== 'leave out' && secretsProvider !== null),
@@ -96,13 +96,13 @@ function describeSecrets(stacks: readonly PlannedStack[], url: string | null): s
   ];
 }
 
-/** Before the plan is made, which may take an hour. Throws the error of the system. */
+/** Called before the plan is made, which may take an hour. Throws the error of the system. */
 export async function assertFileWritable(file: string): Promise<void> {
   const made = await open(file, 'ax').catch((error: unknown) => {
     if (codeOf(error) !== 'EEXIST') throw error;
     return null;
   });
   await (made ?? (await open(file, 'a'))).close();
-  // If no plan can be made, nothing is left.
+  // If no plan can be made, no file is left behind.
   if (made !== null) await rm(file);
 }

@@ -16,13 +16,13 @@ export interface PreparedPreview {
   readonly events: readonly EngineEventText[];
 }
 
-/** The entries in their order, each with the previews that came before it; at the end, those that came after all. */
+/** The entries in order, each preceded by the previews that came before it; previews that came after all entries are last. */
 export function placePreviews(
   entries: readonly SourceEntry[],
   previews: readonly SourcePreview[],
 ): { readonly entry: SourceEntry | null; readonly previews: readonly SourcePreview[] }[] {
   const ids = new Set(entries.map(({ id }) => id));
-  // Those that came before an update that is here go first.
+  // Previews that came before an update that is already here go first.
   const first = entries[0]?.id ?? null;
   const placed = Map.groupBy(previews, ({ before }) => (before === null || ids.has(before) ? before : first));
   return [
@@ -31,7 +31,7 @@ export function placePreviews(
   ];
 }
 
-/** Inserts a preview after the version that the stack has. Returns false if it had come before. */
+/** Inserts a preview after the current version of the stack. Returns false if it was imported before. */
 export async function insertPreview(
   tx: Queryable,
   stack: { readonly id: string; readonly stackVersion: number; readonly checkpointId: string | null },

@@ -16,14 +16,14 @@ import { createImportedVersionRepository } from './imported-version-repository.t
 import type { SourceStack } from './moving-source.ts';
 import { orderOf } from './stack-here.ts';
 
-/** What a rollback does with a stack of the source. */
+/** The action of a rollback for a stack of the source. */
 export interface StackRollback {
   readonly source: string;
-  /** `none`: it is not here. */
+  /** `none`: the stack is not here. */
   readonly action: 'delete' | 'keep' | 'none';
-  /** Imported versions here. */
+  /** Number of imported versions here. */
   readonly versions: number;
-  /** Why it is kept. */
+  /** Why the stack is kept. */
   readonly reason: string | null;
 }
 
@@ -34,7 +34,7 @@ interface RollbackParts {
   readonly from: string;
 }
 
-/** Deletes a stack that has imported versions of this source and no others, if `apply`; as `pulumi stack rm` does, so it can be restored. */
+/** If `apply`, deletes a stack that has only imported versions of this source. The stack can be restored, as after `pulumi stack rm`. */
 export async function rollBackStack(
   parts: RollbackParts,
   source: SourceStack,
@@ -53,11 +53,11 @@ export async function rollBackStack(
     const entries = await rows.listEntries(stack.id);
     const known = new Set(orderOf(content));
     const keep = (reason: string) => result('keep', entries.length, reason);
-    // An import may have begun it, and brought no version.
+    // An import may have begun the stack without bringing a version.
     if (entries.length === 0 && !(await rows.isBegun(stack.id))) return keep('it has no imported versions');
     if (entries.some(({ entry }) => entry !== '' && !known.has(entry)))
       return keep('it has versions of another source');
-    // Without an entry in the history of the source, only the state says where a stack comes from.
+    // Without an entry in the history of the source, only the state tells the origin of a stack.
     if (content.decrypt === null && entries.every(({ entry }) => entry === '')) {
       const headHash = await rows.findHeadHash(stack.id);
       if (headHash !== null && headHash !== (await readSourceFacts(content.state))?.sha256)
@@ -87,7 +87,7 @@ async function deleteStack({ context, from }: RollbackParts, found: StackRow, la
     await assertWritable(tx);
     const grants = createGrantRepository(tx);
     const teams = await grants.listTeamsOfStack(found.organizationId, found.id);
-    // Before the lock on the stack: this locks the organization.
+    // Removed before the stack is locked, because this locks the organization.
     if (teams.length > 0) {
       await lockPeople(tx);
       await grants.removeOfStack(found.organizationId, found.id);
@@ -98,7 +98,7 @@ async function deleteStack({ context, from }: RollbackParts, found: StackRow, la
     });
     const fault = stack === null ? 'it was deleted meanwhile' : await writtenSince(tx, stack, last);
     if (fault !== null) throw new TransferError(fault);
-    // Previews may run, because they take no lock.
+    // Previews may run, because they take no lock on the stack.
     await createUpdateRepository(tx).cancelAll(found.id);
     await stacks.markDeleted(found.id, { days: context.config.deletedStackDays, by: operator() });
     await createAuditRepository(tx).closeSecretReads(found.id);

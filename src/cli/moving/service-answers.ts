@@ -2,7 +2,7 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { Nullable, standard } from '../../shared/platform/schema/standard-schema.ts';
 
-/** What imports read of the answers of a service. Every other member may be there, and each optional one may be null. */
+/** The members of a service's answers that imports read. Other members are allowed, and optional members may be null. */
 const text = Type.Optional(Type.String());
 const texts = <Value extends TSchema>(value: Value) => Type.Optional(Type.Record(Type.String(), value));
 
@@ -24,14 +24,14 @@ const ListedUpdate = Type.Object({
   info: Type.Optional(Type.Object(info)),
   updateID: text,
   requestedBy: Type.Optional(Type.Object({ name: text, githubLogin: text })),
-  // Another Holdfast says when retention has deleted the state, or the events.
+  // Another Holdfast reports when retention has deleted the state or the events.
   ...{ stateDeletedAt: text, eventsDeletedAt: text },
 });
 export type ListedUpdate = Static<typeof ListedUpdate>;
 
 const ListedStack = Type.Object({ orgName: Type.String(), projectName: Type.String(), stackName: Type.String() });
 
-/** The answers, by what is asked for. */
+/** The schemas of the answers, by request. */
 export const answers = {
   user: Type.Object({ githubLogin: text }),
   stacks: Type.Object({ stacks: Type.Optional(Type.Array(Nullable(ListedStack))), continuationToken: text }),
@@ -43,7 +43,7 @@ export const answers = {
   plaintexts: Type.Object({ plaintexts: texts(Type.String()) }),
 };
 
-/** The answer without members that are null; an object without members instead of none. Throws TransferError. */
+/** The answer without null members; an empty object in place of no answer. Throws TransferError. */
 export function readAnswer<Schema extends TSchema>(schema: Schema, answer: unknown, of: string): Static<Schema> {
   const checked = standard(schema)['~standard'].validate(withoutNulls(answer ?? {}));
   if ('value' in checked) return checked.value;
@@ -52,7 +52,7 @@ export function readAnswer<Schema extends TSchema>(schema: Schema, answer: unkno
 }
 
 function withoutNulls(value: unknown): unknown {
-  // Items count: fewer than a page has would be the last ones.
+  // Items are kept, even null: fewer items than a full page would mean the last page.
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (typeof value !== 'object' || value === null) return value;
   const members = Object.entries(value).filter(([, each]) => each !== null);

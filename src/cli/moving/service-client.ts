@@ -5,33 +5,33 @@ import { shortReason, unreachableReason } from '../../shared/platform/kms/kms-re
 import { tlsFaultOf } from '../../shared/platform/tls/certificates.ts';
 import { refusalIn, retryAfterMs } from '../http/answers.ts';
 
-/** The source refuses the call, and would refuse it again. */
+/** The source refuses the call, and would refuse a repetition. */
 export class SourceRefusedError extends TransferError {}
 
 /** The source has nothing at the path. */
 export class SourceLacksError extends TransferError {}
 
-/** The source does not answer, or accepts no calls with this token: nothing is wrong with what was asked for. */
+/** The source does not answer, or accepts no calls with this token: the request itself is not at fault. */
 export class SourceUnavailableError extends TransferError {}
 
 /** A response broke off. Reading it again may succeed. */
 class SourceBrokenError extends SourceUnavailableError {}
 
-/** Whether the source has answered that it does not have what was asked for. */
+/** Whether the source has answered that it does not have the requested object. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof SourceLacksError || error instanceof SourceRefusedError;
 }
 
-/** What ends the import of a stack whose newest version the source refuses. */
+/** The version that a later pass needs for a stack whose newest version the source refuses. */
 export const orNewerVersion = 'this version, or a newer one, which `pulumi stack import` makes in the source';
 
 /** Before the first response, the address is more likely wrong than the service busy. */
 const firstAttempts = 2;
 const attempts = 8;
 const maxWaitMs = 30_000;
-/** A longer wait is the operator's choice. */
+/** For a longer wait, the command ends: the operator decides when to repeat it. */
 const maxRetryAfterMs = 5 * 60_000;
-/** Time without a byte of the response. */
+/** Maximum time without a byte of the response, in ms. */
 const stallMs = 60_000;
 const maxJsonBytes = 256 * 1024 * 1024;
 
@@ -40,7 +40,7 @@ export interface Call {
   readonly body?: object;
 }
 
-/** Reads from a service of the CLI's protocol: one call at a time for each caller, as slowly as the service asks for. */
+/** Reads from a service of the CLI's protocol: one call at a time for each caller, and no faster than the service permits. */
 export class ServiceClient {
   readonly origin: string;
   readonly #token: string;
@@ -82,7 +82,7 @@ export class ServiceClient {
     const reader = response.body?.getReader();
     try {
       while (reader) {
-        // The time that the caller takes for a chunk does not count.
+        // The time that the caller takes to process a chunk does not count.
         const timer = setTimeout(abort, stallMs);
         const { done, value } = await reader.read().finally(() => clearTimeout(timer));
         if (done) return;
@@ -109,7 +109,7 @@ export class ServiceClient {
       } catch (error) {
         const fault = tlsFaultOf(error);
         clearTimeout(timer);
-        // Another attempt does not cure it.
+        // Another attempt would not help.
         if (isLast || fault !== null)
           throw new SourceUnavailableError(`${this.origin}: ${fault ?? unreachableReason(error)}`, { cause: error });
         await wait(backOff(attempt, null));
@@ -194,7 +194,7 @@ export async function retryBroken<T>(read: () => Promise<T>): Promise<T> {
   }
 }
 
-/** In ms: what the service asks for, otherwise twice as long each time. Spread, because several stacks wait at once. */
+/** The wait in ms: the time that the service requests, otherwise twice as long each time. Spread, because several stacks wait at once. */
 function backOff(attempt: number, retryAfter: string | null): number {
   const asked = retryAfterMs(retryAfter);
   if (asked !== null) return Math.min(asked, maxRetryAfterMs) + Math.random() * 250;

@@ -1,22 +1,22 @@
 import type { ListedUpdate } from './service-answers.ts';
 
-/** Updates of one call. */
+/** Number of updates in one call. */
 export const pageSize = 100;
 
-/** A page of a list, and how many items the service counts in all, if it does. */
+/** A page of a list, and the total number of items, if the service reports it. */
 export interface ListedPage {
   readonly updates?: readonly (ListedUpdate | null)[];
   readonly total?: number;
 }
 
-/** Says that a list may have more than came. `location` answered. */
+/** Says that a list may be incomplete. `location`: the service that answered. */
 export function incompleteList(location: string, what: string): string {
   return `${location} answers with the same page of ${what} again, so others may be missing`;
 }
 
 /**
- * The pages of a list, newest first. A service that answers with what it has answered before would never end: `onRepeated` is called
- * instead, if more may have been to come.
+ * The pages of a list, newest first. A service that repeats an answer would never end: the list then ends, and `onRepeated` is called if
+ * more pages may have followed.
  */
 export async function* readPages(
   read: (number: number) => Promise<ListedPage>,
@@ -29,18 +29,18 @@ export async function* readPages(
     const before = known.size;
     for (const each of updates) if (each !== null) known.add(keyOf(each));
     if (number > 1 && known.size === before) {
-      // Some services ignore the size as well, and answer with all.
+      // Some services also ignore the page size, and return all updates.
       if (updates.length === pageSize) onRepeated();
       return;
     }
     listed += updates.length;
     if (updates.length > 0) yield updates;
-    // A service may permit smaller pages only.
+    // A service may permit only smaller pages.
     if (updates.length < pageSize && (updates.length === 0 || listed >= total)) return;
   }
 }
 
-/** Follows the tokens of a list to its end. `onRepeated` is called if one comes again that has led to items. */
+/** Follows the tokens of a list to its end. Calls `onRepeated` if a token that has led to items comes again. */
 export class PageTokens {
   readonly #known = new Set<string>();
   readonly #onRepeated: () => void;

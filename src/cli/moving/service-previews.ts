@@ -5,7 +5,7 @@ import { answers, type ListedUpdate, readAnswer } from './service-answers.ts';
 import { type ServiceClient, SourceLacksError } from './service-client.ts';
 import { type ListedPage, pageSize, readPages } from './service-pages.ts';
 
-/** A page of updates, which may be large, until its entries are imported. */
+/** A page of updates, compressed until its entries are imported, because it may be large. */
 export class PackedPage {
   readonly #bytes: Buffer;
   #open: WeakRef<readonly ListedUpdate[]> | null = null;
@@ -27,7 +27,7 @@ export async function readPreviews(
   { client, eventsOf, onRepeated, path }: PreviewParts,
   updates: readonly { readonly id: string; readonly startTime: number }[],
 ): Promise<SourcePreview[]> {
-  // A preview that comes meanwhile moves others to the next page.
+  // A preview that is added meanwhile moves others to the next page, so they are collected by id.
   const found = new Map<string, Omit<SourcePreview, 'before'> & { readonly startTime: number }>();
   const read = (number: number) =>
     listPage(
@@ -40,7 +40,7 @@ export async function readPreviews(
       if (update === null) continue;
       const { kind, result, startTime, version } = update.info ?? update;
       const id = update.updateID;
-      // Some services list nothing but ids.
+      // Some services list only ids.
       if (!id || !kind || !startTime || result === 'in-progress' || result === 'not-started') continue;
       found.set(id, {
         ...{ id, startTime, baseVersion: update.version ?? version ?? null },
@@ -61,10 +61,10 @@ export async function readPreviews(
 
 interface PreviewParts {
   readonly client: ServiceClient;
-  /** Of the stack. */
+  /** The path of the stack. */
   readonly path: string;
   readonly eventsOf: (update: ListedUpdate) => SourceEntry['events'];
-  /** Called if others may be missing. */
+  /** Called if previews may be missing. */
   readonly onRepeated: () => void;
 }
 

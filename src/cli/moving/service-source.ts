@@ -7,10 +7,10 @@ import { type Call, isRefusal, ServiceClient, SourceRefusedError, SourceUnavaila
 import { incompleteList, PageTokens, pageSize, readPages } from './service-pages.ts';
 import { PackedPage, readPreviews } from './service-previews.ts';
 
-/** As the CLI asks for (pkg/resource/stack/secrets.go). */
+/** The size of the CLI's requests (pkg/resource/stack/secrets.go). */
 const maxCiphertexts = 1000;
 
-/** An organization of a service of the CLI's protocol: Pulumi Cloud, or another Holdfast. */
+/** An organization of a service with the CLI's protocol: Pulumi Cloud, or another Holdfast. */
 export class ServiceSource implements MovingSource {
   readonly location: string;
   readonly #client: ServiceClient;
@@ -70,7 +70,7 @@ export class ServiceSource implements MovingSource {
         ...this.#stateAt(path, newest === undefined ? 'export' : `export/${newest.stackVersion}`),
         modifiedAt: new Date(),
       },
-      // The state of the first update would become the one before it.
+      // While the first update runs, its state would count as the state before it.
       mayHaveUnrecordedState: newest === undefined && !isBusy,
       ...{ history: updates, order, previews, notes, gaps, fault: null, isBusy },
       tags: async () => (await this.#read(answers.stack, path)).tags ?? {},
@@ -81,7 +81,7 @@ export class ServiceSource implements MovingSource {
 
   /** Ended updates, oldest first. */
   async #readHistory(path: string) {
-    // An update that comes meanwhile moves others to the next page.
+    // An update that is added meanwhile moves others to the next page, so they are collected by version.
     const found = new Map<number, SourceEntry & { readonly startTime: number }>();
     const gone = new Map<number, string>();
     let isBusy = false;
@@ -89,7 +89,7 @@ export class ServiceSource implements MovingSource {
     const onRepeated = (what: string) => () => void gaps.push(incompleteList('the source', what));
     const read = (number: number) =>
       this.#read(answers.updates, `${path}/updates?output-type=service&pageSize=${pageSize}&page=${number}`);
-    // Nothing is older than version 1.
+    // Version 1 is the oldest, so nothing can follow it.
     const onRepeatedUpdates = () => void (found.has(1) || gone.has(1) || onRepeated('updates')());
     for await (const updates of readPages(read, onRepeatedUpdates)) {
       const page = new PackedPage(updates);
@@ -104,7 +104,7 @@ export class ServiceSource implements MovingSource {
           gone.set(stackVersion, id);
           found.delete(stackVersion);
         } else if (stackVersion > 0)
-          // An update that never began is listed with the version before it, which the older one has.
+          // An update that never began is listed with the version of the update before it; the older one keeps the version.
           found.set(stackVersion, {
             ...{ id, stackVersion, startTime, updateId: update.updateID ?? null },
             state: this.#stateAt(path, `export/${stackVersion}`),
@@ -145,7 +145,10 @@ export class ServiceSource implements MovingSource {
     return { name, bytes: null, document };
   }
 
-  /** Reads once more what the service says it lacks. Throws SourceUnavailableError if it lacks the stack: a part of it is not damaged then. */
+  /**
+   * Repeats a read that the service has answered with "not found". Throws SourceUnavailableError if the service now lacks the stack: then
+   * the part is not damaged.
+   */
   async #orAgain<Result>(stack: string, read: () => Promise<Result>): Promise<Result> {
     try {
       return await read();
@@ -158,7 +161,7 @@ export class ServiceSource implements MovingSource {
     }
   }
 
-  /** Updates of every kind have them under `update`, as the CLI asks for them. */
+  /** Updates of every kind have their events under `update`, where the CLI reads them. */
   #eventsOf(path: string, { eventsDeletedAt, updateID }: ListedUpdate): SourceEntry['events'] {
     if (updateID === undefined || eventsDeletedAt !== undefined) return null;
     const read = (call: string) => this.#orAgain(path, () => this.#client.buffer(call));
@@ -172,7 +175,7 @@ export class ServiceSource implements MovingSource {
         const answer = JSON.parse(page.toString('utf8')) as { events?: unknown; continuationToken?: unknown } | null;
         const { continuationToken: next, events } = answer ?? {};
         const hasEvents = Boolean(events) && !(Array.isArray(events) && events.length === 0);
-        // Something else than a list is refused where its events are read.
+        // An answer that is no list is refused where its events are read.
         if (hasEvents) yield page;
         token = tokens.next(next, { hasItems: hasEvents });
         if (token === null) return;
@@ -191,7 +194,7 @@ export class ServiceSource implements MovingSource {
     return found;
   }
 
-  /** A service refuses a batch with a ciphertext of another stack, so the others are found by halves. */
+  /** A service refuses a batch that contains a ciphertext of another stack, so the batch is split to decrypt the others. */
   async #decryptBatch(path: string, ciphertexts: readonly string[]): Promise<(Buffer | null)[]> {
     try {
       const call = { method: 'POST', body: { ciphertexts } } as const;

@@ -3,7 +3,7 @@ import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { SourceUnavailableError } from './service-client.ts';
 
 /**
- * Whether something is wrong with one part of the source, so that the others can come without it. Anything else, such as a bucket that does
+ * Whether one part of the source is damaged, so that the others can be imported without it. Any other error, for example a bucket that does
  * not answer, says nothing about the part.
  */
 export function isDamage(error: unknown): boolean {

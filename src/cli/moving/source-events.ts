@@ -3,10 +3,10 @@ import { splitEventBatch } from '../../shared/events/event-batch.ts';
 import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import type { SourceEntry } from './moving-source.ts';
 
-/** Events of one update that are held in memory until they are committed with it, in characters. */
+/** Maximum size of the events of one update that are held in memory until they are committed with it, in characters. */
 const maxEventsLength = 128 * 1024 * 1024;
 
-/** As in an API's pages, where a type precedes what the engine has sent. */
+/** The type that an API's pages add before the text of the engine. */
 const addedType = /^\{"type":"(\w+Event)",(?=")/;
 
 /** The engine events of an update in the source, each once. Throws TransferError and InvalidRequestError. */
@@ -26,7 +26,7 @@ export async function readEvents(
   return [...found.values()];
 }
 
-/** How many events the update has in the source. */
+/** The number of events of the update in the source. */
 export async function countEvents(read: NonNullable<SourceEntry['events']>): Promise<number> {
   const found = new Set<number>();
   for await (const page of read()) {

@@ -27,15 +27,15 @@ import type { SourceContent } from './moving-source.ts';
 import { insertPreview, type PreparedPreview } from './preview-importer.ts';
 import { versionAfter } from './version-numbers.ts';
 
-/** Another import may insert the same ids meanwhile; after so many attempts, this one gives up those of the source. */
+/** Another import may insert the same ids meanwhile; after this many attempts, this import gives the updates new ids. */
 const maxOwnIdAttempts = 3;
 
-/** The second: the project had no stack yet, and was swept. */
+/** Violations that a repetition resolves. The second one: the project had no stack yet, and was swept. */
 const passing = new Set(['updates_pkey', 'stacks_project_id_fkey']);
 
 const tooLong = 'Storing the states took too long; run the import again';
 
-/** Where versions are committed, and what else commits with them. */
+/** Where versions are committed, and the work that is committed with them. */
 export interface CommitParts {
   readonly context: AppContext;
   readonly organization: { readonly id: string; readonly name: string };
@@ -43,7 +43,7 @@ export interface CommitParts {
   readonly from: string;
   /** Ids of users here, by the names of users of the source. */
   readonly users?: ReadonlyMap<string, string>;
-  /** Runs in the transaction that commits versions, up to an entry of the source; null: up to a state without one. */
+  /** Runs in the transaction that commits versions, with the last committed entry of the source; null: a state without an entry. */
   readonly onCommit?: (
     tx: Queryable,
     committed: { stackId: string; stackVersion: number; entry: string | null },
@@ -53,22 +53,22 @@ export interface CommitParts {
 /** An update whose state is stored, to be committed. */
 interface PreparedVersion {
   readonly entry: string;
-  /** Its version in the source; null if the source does not number it. */
+  /** The version in the source; null if the source does not number it. */
   readonly inSource: number | null;
-  /** Its id in the source; null if it has none. */
+  /** The id in the source; null if it has none. */
   readonly updateId: string | null;
   readonly info: HistoryInfo;
   readonly state: NewCheckpoint | null;
   readonly events: readonly EngineEventText[];
 }
 
-/** What is to be committed. */
+/** A version or a preview to be committed. */
 export type Prepared = PreparedVersion | PreparedPreview;
 
-/** The stack here; its head is to be replaced, or null if it does not exist. */
+/** The local stack. Its head is to be replaced; null if the stack does not exist. */
 export interface CommitTarget {
   readonly ref: StackRef;
-  /** JSON text; null: the tags here stay, except for the mark of a quarantine. */
+  /** JSON text; null: the local tags are kept, except for the mark of a quarantine. */
   readonly tags: string | null;
   /** Why the CLI refuses the state; null if it does not. */
   readonly quarantine: string | null;
@@ -76,7 +76,7 @@ export interface CommitTarget {
   readonly formerNames: NonNullable<SourceContent['formerNames']>;
 }
 
-/** Adds what is prepared to a stack, all of it or nothing. Returns the new head. Throws TransferError if the stack has another head now. */
+/** Adds all prepared parts to a stack, or none. Returns the new head. Throws TransferError if the stack has another head now. */
 export async function commitStack(
   parts: CommitParts,
   target: CommitTarget,
@@ -86,7 +86,7 @@ export async function commitStack(
   const { context, organization } = parts;
   for (let attempt = 1; ; attempt++) {
     const keepsIds = attempt <= maxOwnIdAttempts;
-    // Before the transaction, because other stacks of a new project would wait for its end.
+    // Created before the transaction, because other stacks of a new project would wait for its end.
     const projectId =
       target.head === null ? await context.stacks.ensureProject(organization.id, target.ref.project) : null;
     try {
@@ -119,7 +119,7 @@ async function commitIn(
   const isSame = stack?.stackVersion === version && stack.checkpointId === expected;
   if (!stack || !isSame || formatStackRef(stack) !== formatStackRef(ref) || stack.activeUpdateId !== null)
     throw changedMeanwhile(ref, 'changed');
-  // Nobody may update a stack between two transactions: the state that it has then is an old one.
+  // Nobody may update the stack between two transactions, because its state is still an old one.
   if (stack.isImportUnfinished === isLast) await stacks.setImportUnfinished(stack.id, !isLast);
   await setTags(tx, stack, tags ?? JSON.stringify(withQuarantine(readTags(stack.tags), quarantine)), from);
   for (const name of formerNames) await stacks.insertFormerName({ ...stack, ...name });
@@ -138,7 +138,7 @@ async function commitIn(
   return { stackId: stack.id, stackVersion, checkpointId };
 }
 
-/** A stack that was just created has them. */
+/** Sets the tags, unless the stack was just created with them. */
 async function setTags(tx: Queryable, stack: StackRow, tags: string, from: string): Promise<void> {
   if (isDeepStrictEqual(readTags(stack.tags), readTags(tags))) return;
   await createStackRepository(tx).setTags(stack.id, tags);
@@ -169,7 +169,7 @@ async function create(
   return stacks.lockById(id);
 }
 
-/** Gives a stack the state that it has before its first version. */
+/** Gives a stack its state from before its first version. */
 async function begin(tx: Queryable, stack: StackRow, state: NewCheckpoint): Promise<string> {
   const checkpointId = await createCheckpointRepository(tx).insert({ stackId: stack.id, updateId: null }, state);
   if (checkpointId === null) throw new UnavailableError(tooLong);
@@ -224,12 +224,12 @@ function changedMeanwhile(ref: StackRef, how: 'created' | 'changed'): TransferEr
   );
 }
 
-/** Whether it is a version, rather than a preview. */
+/** Whether it is a version rather than a preview. */
 export function isVersion(prepared: Prepared): prepared is PreparedVersion {
   return 'state' in prepared;
 }
 
-/** The ids of imported updates: those that they have in the source, so that links stay valid, unless other updates have them here. */
+/** The ids of imported updates: their ids in the source, so that links stay valid, unless local updates have them. */
 async function chooseIds(
   rows: Pick<ReturnType<typeof createImportedVersionRepository>, 'listTaken'>,
   updates: readonly { readonly updateId: string | null }[],

@@ -7,12 +7,12 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import type { SourceContent } from './moving-source.ts';
 
-/** The ids of all updates of the source, oldest first, whether it has their states or not. */
+/** The ids of all updates of the source, oldest first, even if the source lacks their states. */
 export function orderOf({ history, order }: Pick<SourceContent, 'history' | 'order'>): readonly string[] {
   return order ?? history.map(({ id }) => id);
 }
 
-/** What of the stack is here. Read again if another import adds to it meanwhile. */
+/** The local part of the stack. Read again if another import adds to it meanwhile. */
 export async function findHere(context: AppContext, ref: StackRef, source: SourceContent) {
   for (;;) {
     const found = await context.stacks.find(ref);
@@ -23,10 +23,10 @@ export async function findHere(context: AppContext, ref: StackRef, source: Sourc
   }
 }
 
-/** Why a stack whose name is not here is left out: another copy of one that is here would own the same resources. Null if it is none. */
+/** Why a stack with a new name is left out: a copy of a local stack would own the same resources. Null if it is no copy. */
 export async function renamedFault({ db }: AppContext, { organization, ...own }: StackRef, source: SourceContent) {
   const names = [own, ...(source.formerNames ?? [])];
-  // A service tells no former names, but its updates keep their ids here, mostly.
+  // A service does not report former names, but its updates usually keep their ids here.
   const updateIds = source.history.flatMap(({ updateId }) => updateId ?? []).filter(isUuid);
   const entries = orderOf(source);
   const found = await createImportedVersionRepository(db).findImported(organization, { entries, names, updateIds });

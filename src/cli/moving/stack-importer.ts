@@ -14,27 +14,27 @@ import { type CommitParts, commitStack, isVersion, type Prepared } from './stack
 import { StackSecrets, serverUrl } from './stack-secrets.ts';
 import { versionInSource } from './version-numbers.ts';
 
-/** What waits for one commit, in bytes of compressed states and of texts; more of a stack is committed in several transactions. */
+/** Maximum size of a commit, in bytes of compressed states and of texts; a larger stack is committed in several transactions. */
 const maxHeldBytes = 16 * 1024 * 1024;
 const maxHeldVersions = 500;
-/** Fewer of a service, because each takes calls over the network that an interruption would waste. */
+/** The limit is low for a service, because each entry takes calls over the network that an interruption would waste. */
 const maxHeldOfService = 50;
 
 interface ImportParts extends CommitParts {
-  /** Changes what arrives: other keys encrypt its secrets here. */
+  /** Changes imported data: other keys encrypt its secrets here. */
   readonly arrival?: Arrival;
 }
 
-/** What becomes of the secrets of a source. */
+/** The handling of a source's secrets. */
 export interface Arrival {
   document(document: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
-  /** The configuration of an update, as the service has it. */
+  /** The configuration of an update in the form that the service has here. */
   config(stored: string): Promise<string>;
-  /** Secrets that stayed as they were since the last call, although the source was asked for them. */
+  /** Number of secrets that were kept unchanged since the last call, although the source was asked to decrypt them. */
   takeKept(): number;
 }
 
-/** What was done with a stack. */
+/** The result for a stack. */
 export interface ImportedStack {
   readonly versions: number;
   readonly previews: number;
@@ -43,8 +43,8 @@ export interface ImportedStack {
 }
 
 /**
- * Imports what a plan found of a stack. Versions are committed together with the note that they are, so an interrupted import goes on
- * where it was, and none is there twice. A stack is seen when its first versions are committed: usually all at once.
+ * Imports the planned parts of a stack. Versions are committed together with their import records, so an interrupted import continues where
+ * it was, and no version is imported twice. A stack becomes visible when its first versions are committed: usually all at once.
  */
 export class StackImporter {
   readonly #parts: ImportParts;
@@ -53,7 +53,7 @@ export class StackImporter {
     this.#parts = parts;
   }
 
-  /** Throws TransferError if the stack here has changed since the plan. */
+  /** Throws TransferError if the local stack has changed since the plan. */
   async import(plan: StackPlan): Promise<ImportedStack> {
     const { content, entries, head, planned, previews, tags, unrecordedState } = plan;
     if (content === null) throw new TransferError('it could not be read');
@@ -62,14 +62,14 @@ export class StackImporter {
     const leftOut: string[] = [];
     const wanted = { tags: tags && JSON.stringify(tags), quarantine: planned.quarantine };
     const target = { ref, ...wanted, head, formerNames: content.formerNames ?? [] };
-    // Secrets are encrypted for the id of the stack.
+    // Secrets are encrypted for the id of the stack, so the stack is created first.
     if (content.decrypt !== null && head === null)
       target.head = await commitStack(this.#parts, target, [], { isLast: false });
     const secrets = arrival ?? this.#secretsOf(content, ref, target.head);
     const maxHeld = content.decrypt === null ? maxHeldVersions : maxHeldOfService;
     let [held, heldBytes]: [Prepared[], number] = [[], 0];
     const done = { versions: 0, previews: 0 };
-    // Before the next one is read, so that the last commit, which ends the import, has what came last.
+    // Called before the next entry is read, so that the last commit, which ends the import, contains the last entry.
     const makeRoom = async (): Promise<void> => {
       if (heldBytes < maxHeldBytes && held.length < maxHeld) return;
       target.head = await commitStack(this.#parts, target, held, { isLast: false });
@@ -121,7 +121,7 @@ export class StackImporter {
       hold({ entry: '', inSource: null, updateId: null, info, state: unrecorded, events: [] });
     }
     const initial = unrecordedState === 'initial' ? unrecorded : null;
-    // Of the newest version, a later pass may get what the source has refused: until then, the stack has an older state.
+    // A later run may get a newest version that the source has refused; until then, the stack has an older state.
     if (isRefusal(newestFault)) leftOut.push(`it cannot be updated here until a pass has ${orNewerVersion}`);
     await commitStack(this.#parts, target, held, { isLast: !isRefusal(newestFault), initial });
     return { ...done, leftOut };
@@ -138,7 +138,7 @@ export class StackImporter {
     });
   }
 
-  /** All that an update or a preview has except a state. */
+  /** All parts of an update or a preview except its state. */
   async #read(
     { events, id, info }: Pick<SourceEntry, 'events' | 'id' | 'info'>,
     name: string,
@@ -161,7 +161,7 @@ export class StackImporter {
     }
   }
 
-  /** Stores a state of the source without making it one of a stack; null if the source has none there. */
+  /** Stores a state of the source without making it the state of a stack; null if the source has none. */
   async #store(state: SourceState, secrets: Arrival | null): Promise<NewCheckpoint | null> {
     const { context } = this.#parts;
     let isEmpty = false;

@@ -2,20 +2,20 @@ import { createHash } from 'node:crypto';
 import { reencryptConfig } from '../../shared/diy/history-info.ts';
 import { type DocumentSecrets, reencryptDocument } from '../../shared/diy/reencrypt-document.ts';
 
-/** Decrypts ciphertexts of a stack; null for each that is not one of its own. */
+/** Decrypts ciphertexts of a stack; null for each ciphertext that is not its own. */
 export type Decrypt = (ciphertexts: readonly string[]) => Promise<readonly (Buffer | null)[]>;
 
-/** Secrets of a document come in batches of about this size of it. */
+/** Secrets are processed in batches of about this size of the document, in bytes. */
 const batchBytes = 1024 * 1024;
-/** Ciphertexts that are remembered, in characters. */
+/** Maximum size of remembered ciphertexts, in characters. */
 const maxKnown = 32 * 1024 * 1024;
 
-/** Moves the secrets of one stack from the keys of the source to those of its stack here. No plaintext leaves memory. */
+/** Moves the secrets of one stack from the keys of the source to the keys of the local stack. No plaintext leaves memory. */
 export class StackSecrets {
   readonly #decrypt: Decrypt;
   readonly #encrypt: (plaintexts: readonly Buffer[]) => Promise<readonly Buffer[]>;
   readonly #provider: object;
-  /** An unchanged secret stays unchanged from version to version, and is asked for once. */
+  /** Known ciphertexts: an unchanged secret keeps its ciphertext from version to version, and is decrypted once. */
   readonly #known = new Map<string, string>();
   #knownSize = 0;
   #kept = 0;
@@ -23,7 +23,7 @@ export class StackSecrets {
   constructor(parts: {
     readonly decrypt: Decrypt;
     readonly encrypt: (plaintexts: readonly Buffer[]) => Promise<readonly Buffer[]>;
-    /** Replaces the service's secrets provider. */
+    /** Replaces the secrets provider of the service. */
     readonly provider: object;
   }) {
     this.#decrypt = parts.decrypt;
@@ -31,14 +31,14 @@ export class StackSecrets {
     this.#provider = parts.provider;
   }
 
-  /** Secrets that looked like those of the service, and that it could not decrypt. They stay as they are. */
+  /** Returns the number of secrets that looked like secrets of the service, but that it could not decrypt. They are kept unchanged. */
   takeKept(): number {
     const kept = this.#kept;
     this.#kept = 0;
     return kept;
   }
 
-  /** The document for the stack here. */
+  /** The document for the local stack. */
   document(document: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     return reencryptDocument(
       inBatches(document),
@@ -47,7 +47,7 @@ export class StackSecrets {
     );
   }
 
-  /** The configuration of an update for the stack here. */
+  /** The configuration of an update for the local stack. */
   config(stored: string): Promise<string> {
     return reencryptConfig(stored, this.#reencrypt);
   }
@@ -80,7 +80,7 @@ export class StackSecrets {
   }
 }
 
-/** The hash of a document with its secrets decrypted, and of which service it is left out: equal at both ends of a move. */
+/** The hash of a document with decrypted secrets, independent of the service: equal at both ends of a move. */
 export async function hashDecrypted(document: AsyncIterable<Buffer>, decrypt: Decrypt): Promise<string> {
   const hash = createHash('sha256');
   const change = { provider: ofService({ type: 'service' }), reencrypt: toPlaintexts(decrypt) };
@@ -89,14 +89,14 @@ export async function hashDecrypted(document: AsyncIterable<Buffer>, decrypt: De
   return hash.digest('hex');
 }
 
-/** The hash of a configuration with its secrets decrypted. */
+/** The hash of a configuration with decrypted secrets. */
 export async function hashDecryptedConfig(stored: string, decrypt: Decrypt): Promise<string> {
   return createHash('sha256')
     .update(await reencryptConfig(stored, toPlaintexts(decrypt)))
     .digest('hex');
 }
 
-/** Replaces the secrets provider of a service. Others stay: their secrets do, too. */
+/** Replaces the secrets provider of a service. Other providers, and their secrets, are kept. */
 function ofService(provider: object) {
   return async ({ type }: { readonly type: string }) => (type === 'service' ? provider : null);
 }
@@ -132,7 +132,7 @@ async function* inBatches(document: AsyncIterable<Buffer>): AsyncGenerator<Buffe
   if (bytes > 0) yield Buffer.concat(held);
 }
 
-/** The address that the CLI finds in states, where it decrypts their secrets. */
+/** The address in states at which the CLI decrypts their secrets. */
 export function serverUrl({ publicUrl }: { readonly publicUrl: string }): string {
   return publicUrl.replace(/\/+$/, '');
 }

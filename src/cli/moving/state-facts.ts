@@ -8,12 +8,12 @@ import { urnKey } from '../../shared/state/deployments/live-urns.ts';
 import { type ResourceReferences, readReferences } from '../../shared/state/deployments/references.ts';
 import { parseUrn } from '../../shared/state/deployments/urn.ts';
 
-/** What a deployment document says about itself. */
+/** Facts about a deployment document. */
 export interface StateFacts {
   readonly sha256: string;
   readonly bytes: number;
   readonly resources: number;
-  /** The type of its secrets provider; null if it has none. */
+  /** The type of the secrets provider; null if there is none. */
   readonly secretsProvider: string | null;
   /** The project in the URN of its first resource. */
   readonly project: string | null;
@@ -45,12 +45,12 @@ export async function readStateFacts(document: AsyncIterable<Buffer>): Promise<S
   return {
     ...{ sha256: hash.digest('hex'), bytes, resources: resources + skipped, project: checks.project },
     secretsProvider: members.secretsProvider,
-    // Resources that are too large to be read may be the ones that others refer to.
+    // A reference may point to a resource that is too large to be read.
     fault: members.fault ?? (skipped === 0 ? checks.end() : null),
   };
 }
 
-/** Small members of the deployment. */
+/** The small members of the deployment. */
 class Members {
   secretsProvider: string | null = null;
   fault: string | null = null;

@@ -1,6 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 
-/** How many events an update has here. */
+/** The number of an update's events here. */
 export async function countStoredEvents({ eventReader }: AppContext, { id }: { readonly id: string }): Promise<number> {
   let count = 0;
   let beyond = -1;

@@ -23,9 +23,9 @@ export interface StackVerification {
   readonly source: string;
   readonly versions: number;
   readonly previews: number;
-  /** States that were read at both ends, in bytes. */
+  /** Size of the states that were read at both ends, in bytes. */
   readonly bytes: number;
-  /** A line for each difference. */
+  /** One line for each difference. */
   readonly problems: readonly string[];
   /** Entries that no import can take. */
   readonly leftOut: readonly string[];
@@ -45,7 +45,7 @@ interface VerifyParts {
 }
 
 /**
- * Compares a stack with its source: each state by its bytes, after decrypting secrets of the service's keys; times, messages, results,
+ * Compares a stack with its source: each state by its bytes, with secrets of the service's keys decrypted; times, messages, results,
  * environment, configuration and tags.
  */
 export async function verifyStack(parts: VerifyParts, source: SourceStack): Promise<StackVerification> {
@@ -126,7 +126,7 @@ async function verifyInto(result: Found, { context, organization }: VerifyParts,
   return result;
 }
 
-/** What is different about the newest states; null if nothing is. */
+/** The difference between the newest states; null if there is none. */
 async function compareNewest(
   { content, context, stackId }: Compared,
   stack: StackRow,
@@ -140,7 +140,7 @@ async function compareNewest(
   if (newestRow !== undefined || !mayHaveUnrecordedState)
     return differsUnless(headHash === (newestRow?.sha256 ?? null));
   try {
-    // The state that the stack began with.
+    // The initial state of the stack.
     if (!isState(await readSourceFacts(state))) return differsUnless(headHash === null);
     const head = await context.states.readHead(stack);
     if (head === null || headHash === null) return differsUnless(false);
@@ -214,7 +214,7 @@ async function verifyEntry(
     if (events !== null && (await countEvents(events)) !== (await countStoredEvents(context, row)))
       differences.push('number of events');
     if (differences.length > 0) return found(`version ${row.stackVersion} has another ${differences.join(', ')}`);
-    // Reading a state compares it with its hash.
+    // The read compares the state with its hash.
     const stored = await context.states.readVersion(stackId, row.stackVersion);
     if (stored) for await (const _ of stored.bytes);
     return found(stored ? null : `version ${row.stackVersion} cannot be read`);
@@ -224,7 +224,7 @@ async function verifyEntry(
   }
 }
 
-/** Compares what has secrets, with the secrets decrypted at both ends. */
+/** Compares data with secrets, decrypted at both ends. */
 async function compareDecrypted(
   { context, stackId }: { readonly context: AppContext; readonly stackId: string },
   there: { readonly info: HistoryInfo; readonly state: SourceState; readonly decrypt: Decrypt },

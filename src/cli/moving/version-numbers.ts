@@ -2,7 +2,9 @@ import type { HistoryInfo } from '../../shared/diy/history-info.ts';
 import type { SourceContent, SourceEntry } from './moving-source.ts';
 import type { StateFacts } from './state-facts.ts';
 
-/** Which version an imported update becomes: the one that it has in the source. Only what the source does not number is counted on. */
+/**
+ * The version of an imported update is its version in the source. Only updates that the source does not number are numbered consecutively.
+ */
 
 /** The version of an entry in the source; null if the source does not number it. An export to a folder writes it into the history. */
 export function versionInSource({ stackVersion }: Pick<SourceEntry, 'stackVersion'>, info: HistoryInfo): number | null {
@@ -14,7 +16,7 @@ export function versionAfter(stackVersion: number, inSource: number | null): num
   return Math.max(stackVersion + 1, inSource ?? 0);
 }
 
-/** What is wrong with the version of an entry here, which follows `previous`; null if nothing is. */
+/** The fault of an entry's version here, given that it follows `previous`; null if there is none. */
 export function versionFault(stackVersion: number, inSource: number | null, previous: number): string | null {
   if (inSource !== null)
     return stackVersion === inSource ? null : `version ${stackVersion} is version ${inSource} in the source`;
@@ -27,9 +29,9 @@ export function isState(facts: StateFacts | null): facts is StateFacts {
 }
 
 /**
- * Whether a state that no update has left is the one that its stack began with, which has no version: otherwise, the next update would not
- * get the number that it has in the source. A folder numbers nothing; a state with resources gets a version there, because it can be
- * restored then, unless an export says that it had none.
+ * Whether a state that no update has left is the initial state of its stack, which has no version. If it had one, the next update would not
+ * get its number in the source. A folder numbers nothing; a state with resources gets a version from it, to be restorable, unless an export
+ * says that it had none.
  */
 export function isInitialState(
   { decrypt, history, isInitial = false }: Pick<SourceContent, 'decrypt' | 'history' | 'isInitial'>,

@@ -31,7 +31,7 @@ const SiteStatus = Type.Object({
   blobs: Type.Object({ copies: Text, blobs: Count, bytes: Count, seconds: Count }),
 });
 
-/** What the commands of `holdfast admin` print as JSON, by their words. */
+/** The JSON output of the commands of `holdfast admin`, by the words of the command. */
 export const adminOutputs = {
   'admin list': Type.Object({
     members: Type.Array(Type.Object({ organization: TextOrNull, login: TextOrNull, role: TextOrNull })),
@@ -92,7 +92,7 @@ export const adminOutputs = {
     ),
   }),
   'admin grant list': Type.Object({
-    /** Maximum permissions of roles below admin; null: those of the role. */
+    /** Maximum permissions of roles below admin; null: the permissions of the role. */
     defaults: Nullable(Texts),
     grants: Type.Array(
       Type.Object({

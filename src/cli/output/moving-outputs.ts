@@ -36,13 +36,13 @@ const VerifiedStack = Type.Object({
 const RolledBackStack = Type.Object({ source: Text, action: Text, versions: Count, reason: TextOrNull });
 const FolderStack = Type.Object({ stack: Text, isComplete: Flag, versions: Count, reencrypted: Count, notes: Texts });
 
-/** What the commands that move states, blobs and backups print as JSON, by their words. */
+/** The JSON output of the commands that move states, blobs and backups, by the words of the command. */
 export const movingOutputs = {
   'backup create': Type.Object({ ...Manifest.properties, owner: Text }),
-  /** One for each backup, a line each. */
+  /** One backup per line. */
   'backup list': Type.Object({
     backup: Text,
-    /** Tells installations apart. Null: it is being deleted. */
+    /** Identifies the installation. Null: the backup is being deleted. */
     owner: TextOrNull,
     isComplete: Flag,
     takenAt: Type.Optional(Text),
@@ -92,7 +92,7 @@ export const movingOutputs = {
   'bundle return': Type.Object({
     stacks: Type.Array(Type.Object({ stack: Text, action: Text, versions: Count, reason: Text })),
   }),
-  /** Without --apply the plan; otherwise what was imported, compared or deleted. */
+  /** Without --apply, the plan; otherwise the imported, compared or deleted stacks. */
   import: Type.Union([
     Type.Object({
       format: Type.Literal(1),
@@ -103,11 +103,11 @@ export const movingOutputs = {
     }),
     Type.Object({
       stacks: Type.Array(Type.Union([ImportedStack, VerifiedStack, RolledBackStack])),
-      /** Why other stacks are missing. */
+      /** Why stacks are missing. */
       gaps: Texts,
     }),
   ]),
-  /** To a folder, or to an archive. */
+  /** The export to a folder, or to an archive. */
   export: Type.Union([
     Type.Object({
       to: Text,

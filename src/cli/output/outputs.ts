@@ -22,7 +22,7 @@ const Plan = Type.Object({
   waiting: Type.Array(Type.Object({ kind: Text, organization: Text, name: Text, members: Texts })),
 });
 
-/** What each command prints with --json, besides the name of its schema, by the words of the command. */
+/** The --json output of each command, besides the name of its schema, by the words of the command. */
 export const outputs = {
   ...adminOutputs,
   ...movingOutputs,
@@ -32,14 +32,14 @@ export const outputs = {
     unanswered: Type.Array(Type.String()),
   }),
   plan: Plan,
-  /** `applied`: how many of the changes were made. `refused`: the messages of the others. */
+  /** `applied`: number of changes that were made. `refused`: the messages of the other changes. */
   apply: Type.Object({ ...Plan.properties, applied: Count, refused: Texts }),
   top: Installation,
   doctor: Type.Object({ findings: Type.Array(Finding) }),
 };
 export type OutputName = keyof typeof outputs;
 
-/** For example `holdfast.admin.token.list/v1`. A new version is for what breaks a reader; a new field does not. */
+/** For example `holdfast.admin.token.list/v1`. A change that breaks readers needs a new version; a new field does not. */
 export function schemaId(name: OutputName): string {
   return `holdfast.${name.replaceAll(' ', '.')}/v1`;
 }
@@ -63,7 +63,7 @@ export function jsonText<Name extends OutputName>(name: Name, result: Printed<(t
   return JSON.stringify({ schema: schemaId(name), ...(result as object) });
 }
 
-/** The schema of what a command prints, as `holdfast schema` prints it. */
+/** The schema of a command's output, in the form that `holdfast schema` prints. */
 export function outputSchema(name: OutputName): object {
   const given: TSchema = outputs[name];
   const named = Type.Object({ schema: Type.Literal(schemaId(name)) });

@@ -1,13 +1,13 @@
 const everyMs = 1_000;
 const everyMsInLogs = 60_000;
 
-/** How much of a step is done. `total` null: nobody knows how much there is. */
+/** The progress of a step. `total` is null if unknown. */
 interface StepProgress {
   readonly done: number;
   readonly total: number | null;
 }
 
-/** Reports the progress of long work on stderr: once a second on a terminal, otherwise a line each minute. */
+/** Reports the progress of long work on stderr: once a second on a terminal, otherwise one line a minute. */
 export class Progress {
   #step = '';
   #began = performance.now();
@@ -28,7 +28,7 @@ export class Progress {
     process.stderr.write(isTTY ? `\r\u001b[K${text}${done === total ? '\n' : ''}` : `${text}\n`);
   }
 
-  /** Ends the line on a terminal, for steps of which nobody knew the total. */
+  /** Ends the line on a terminal, for steps without a known total. */
   end(): void {
     if (process.stderr.isTTY && this.#step !== '') process.stderr.write('\r\u001b[K');
   }
@@ -47,8 +47,8 @@ export function progressText(
 const randomId = /^([0-9a-f]{8})-[0-9a-f]{4}-4[0-9a-f]{3}-/;
 
 /**
- * About how many rows there are if so many were read in the order of their random ids, up to this one; null if it is no such id. Counting the rows
- * would take long.
+ * Estimates the number of rows from the number that was read, in the order of random ids, up to this id; null if the id is not random.
+ * Counting the rows would take long.
  */
 export function estimateTotal(done: number, id: string): number | null {
   const [, start] = randomId.exec(id) ?? [];

@@ -6,7 +6,7 @@ class UnknownOutputError extends OperatorError {
   override readonly name = 'UnknownOutputError';
 }
 
-/** Prints the schema of documents for `holdfast apply`, the schema of what a command prints, or a list. Throws UnknownOutputError. */
+/** Prints the schema of documents for `holdfast apply`, the schema of a command's output, or a list. Throws UnknownOutputError. */
 export function printSchema(words: readonly string[], { list }: { readonly list?: true }): void {
   const names = Object.keys(outputs) as OutputName[];
   if (list) {

@@ -2,39 +2,39 @@ import { secretSettings } from '../../shared/platform/config/settings.ts';
 import { type GivenSettings, settingsOfEnvironment } from '../../shared/platform/config/settings-file.ts';
 
 const hidden = '[redacted]';
-/** Shorter values would hide parts of ordinary words. */
+/** Shorter secrets are not replaced, because they would hide parts of ordinary words. */
 const leastLength = 4;
 
 /** Words that name a secret. */
 const secretName =
   '(?:password|passwd|passphrase|secret|token|credential|signature|authorization|cookie|api[-_]?key|access[-_]?key|private[-_]?key|master[-_]?keys?)';
 const isSecret = new RegExp(secretName, 'i');
-/** A private key, also over several lines. */
+/** A private key, which may span several lines. */
 const privateKey = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g;
-/** A quotation mark, also inside quoted JSON. */
+/** A quotation mark, which may be escaped inside quoted JSON. */
 const quote = '(?:\\\\*")';
 
-/** What looks like a secret, wherever it stands. */
+/** Patterns of secrets, wherever they occur. */
 const shapes: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, hidden],
   [/([a-z][a-z0-9+.-]*:\/\/)[^\s/@"'<>]+@/gi, `$1${hidden}@`],
   [/\b(?:hf|pul|GOCSPX|pypi|xapp|xox[a-z]|sk|rk|pk)[-_][A-Za-z0-9_-]{8,}/g, hidden],
   [/\bgl(?:agent|cbt|dt|ft|imt|pat|ptt|rt|rtr|soat)-[A-Za-z0-9_-]{8,}/g, hidden],
   [/\b(?:gh[a-z]|github_pat|npm|dop_v1|dckr_pat)_[A-Za-z0-9_]{10,}/g, hidden],
-  // Webhooks whose path is the secret.
+  // URLs of webhooks whose path is the secret.
   [/(\/(?:hooks\.slack\.com|discord(?:app)?\.com\/api|[\w-]+\.webhook\.office\.com)\/)[^\s"'<>\\]+/gi, `$1${hidden}`],
   [/\bhv[a-z]\.[A-Za-z0-9_-]{8,}/g, hidden],
   [/\b(?:AKIA|ASIA|AROA)[A-Z0-9]{12,}/g, hidden],
   [/\bAIza[\w-]{20,}/g, hidden],
   [/\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?/g, hidden],
   [/AGE-(?:SECRET-KEY|PLUGIN)-[A-Z0-9-]+/gi, hidden],
-  // 32 bytes in base64, with or without their padding; the digests and keys of other lengths; long random words.
+  // 32 bytes in base64, with or without padding; digests and keys of other lengths; long random words.
   [/[A-Za-z0-9+/_-]{43}=/g, hidden],
   [/\b[0-9a-fA-F]{40,}\b/g, hidden],
   [/(?<![\w/+-])(?=[\w+-]*\d)(?=[\w+-]*[a-z])(?=[\w+-]*[A-Z])[\w+-]{32,}/g, hidden],
 ];
 
-/** Positions in which whatever stands is a secret: headers, parameters and members with such a name. */
+/** Positions whose values are secrets: headers, parameters and members with a secret name. */
 const secretPositions: readonly (readonly [RegExp, string])[] = [
   [
     new RegExp(
@@ -55,7 +55,7 @@ const secretPositions: readonly (readonly [RegExp, string])[] = [
   [/\b(token)\s+(?=\S*\d)[^\s"'\\,]{8,}/g, `$1 ${hidden}`],
 ];
 
-/** Hides secrets in text that leaves this machine: those that are known, and what looks like one. */
+/** Hides secrets in text that leaves this machine: known secrets, and text that looks like a secret. */
 export class Redactor {
   readonly #known: readonly string[];
 
@@ -64,11 +64,11 @@ export class Redactor {
     const parts = [...Object.values(settings), ...others].flatMap((value) => (value ? partsOf(value) : []));
     const all = [...whole, ...others, ...parts].filter((value) => typeof value === 'string');
     const long = [...new Set(all.flatMap(formsOf))].filter((each) => each.length >= leastLength);
-    // The longest first: a secret may contain another one.
+    // The longest first, because a secret may contain another one.
     this.#known = long.sort((one, other) => other.length - one.length);
   }
 
-  /** For our own sentences: hides known secrets, logins of URLs, and what looks like a token. */
+  /** For our own sentences: hides known secrets, logins in URLs, and text that looks like a token. */
   sentence(text: string): string {
     return applied(
       shapes,
@@ -76,7 +76,7 @@ export class Redactor {
     );
   }
 
-  /** For any text, such as lines of a log. */
+  /** For any other text. */
   text(text: string): string {
     return applied(secretPositions, this.sentence(text));
   }
@@ -87,7 +87,7 @@ export class Redactor {
     return text.split('\n').map((line) => this.text(line));
   }
 
-  /** A copy of JSON data with all its texts redacted, and all members whose name says that they are secret. */
+  /** A copy of JSON data with all texts redacted, and with all members redacted whose names denote secrets. */
   data(value: unknown): unknown {
     if (typeof value === 'string') return this.text(value);
     if (Array.isArray(value)) return value.map((item) => this.data(item));
@@ -115,13 +115,13 @@ function partsOf(value: string): string[] {
   return parts;
 }
 
-/** As it may be written in URLs, in JSON and in base64. */
+/** The forms of a secret in URLs, in JSON and in base64. */
 function formsOf(secret: string): string[] {
   const forms = [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)];
   try {
     forms.push(decodeURIComponent(secret));
   } catch {
-    // Not encoded.
+    // The text is not encoded.
   }
   if (secret.length >= 8) forms.push(Buffer.from(secret).toString('base64').replace(/=+$/, ''));
   return forms;

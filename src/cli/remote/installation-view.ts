@@ -5,7 +5,7 @@ import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
 const Text = Type.String();
 const Part = Type.Object({ isUp: Type.Boolean(), latencyMs: Nullable(Type.Number()) });
 
-/** What `holdfast top` shows of an installation: the responses of the operator's procedures, less what it does not show. */
+/** The part of an installation that `holdfast top` shows: members of the responses of the operator's procedures. */
 export const Installation = Type.Object({
   parts: Type.Object({ database: Part, blobs: Part, queue: Nullable(Part) }),
   processes: Type.Array(
@@ -15,10 +15,10 @@ export const Installation = Type.Object({
       pid: Type.Integer(),
       version: Text,
       isLate: Type.Boolean(),
-      /** Share of one core. */
+      /** CPU usage as a share of one core. */
       cpu: Type.Number(),
       rssBytes: Type.Number(),
-      /** The longest time that its event loop was blocked, in ms. */
+      /** The longest time that the event loop was blocked, in ms. */
       loopMs: Type.Number(),
     }),
   ),
@@ -43,7 +43,7 @@ export const Installation = Type.Object({
       by: Nullable(Text),
       since: Text,
       isExpired: Type.Boolean(),
-      /** How many wait for the stack. */
+      /** Number of calls that wait for the stack. */
       waiting: Type.Integer(),
     }),
   ),
@@ -65,7 +65,7 @@ export type Installation = Static<typeof Installation>;
 type Part = Static<typeof Part>;
 
 const maxSlow = 5;
-/** Updates and processes that are shown in any case. */
+/** Minimum number of updates and processes to show. */
 const minShown = 3;
 
 /** Draws an installation for a terminal of this size. */
@@ -85,7 +85,7 @@ export function drawInstallation(
       .join('   '),
     '',
   ];
-  // The table of updates has a head, a line for more and one before it.
+  // Besides its rows, the table of updates has a head, a line for the rest and a line before it.
   const sizes = [head.length, queues.length + 2, Math.min(slow.length, maxSlow) + 2, minShown + 3];
   const room = Math.max(minShown, rows - sizes.reduce((total, size) => total + size) - 3);
   const shownProcesses =

@@ -34,7 +34,7 @@ interface Running {
   readonly kind: string;
 }
 
-/** Adds what `wait`, `approve` and `drain` have in common: they call the API, from any machine. */
+/** Adds the common options of `wait`, `approve` and `drain`, which call the API from any machine. */
 function addServerOptions(command: Command): Command {
   return command
     .argument('<organization/project/stack>', 'the stack', toStack)

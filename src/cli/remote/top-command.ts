@@ -25,7 +25,7 @@ interface TopOptions {
 const timeoutMs = 10_000;
 const maxUpdates = 100;
 const esc = '\u001b';
-/** The terminal's second screen, so that the first one comes back unchanged. */
+/** The terminal's alternate screen, so that the main screen comes back unchanged. */
 const openScreen = `${esc}[?1049h${esc}[?25l`;
 const closeScreen = `${esc}[?25h${esc}[?1049l`;
 const fromTopLeft = `${esc}[H${esc}[J`;
@@ -55,7 +55,7 @@ export function addTopCommand(command: Command): void {
     });
 }
 
-/** Redraws the view until a key ends it. What fails is shown, and tried again. */
+/** Redraws the view until a key ends it. Failures are shown, and the read is repeated. */
 async function watch(login: CliLogin, everyMs: number): Promise<void> {
   const ended = new AbortController();
   const { stdin, stdout } = process;
@@ -76,7 +76,7 @@ async function watch(login: CliLogin, everyMs: number): Promise<void> {
   });
   stdout.write(openScreen);
   try {
-    // A wrong token or address ends the command with its message.
+    // With a wrong token or address, the command ends with the message.
     let installation = await readInstallation(login, ended.signal);
     let problem = '';
     while (!ended.signal.aborted) {
@@ -100,7 +100,7 @@ async function watch(login: CliLogin, everyMs: number): Promise<void> {
   }
 }
 
-/** Asks the procedures that the operator's pages use. Throws TopError. */
+/** Calls the procedures that the operator's pages use. Throws TopError. */
 async function readInstallation(login: CliLogin, signal?: AbortSignal): Promise<Installation> {
   const call = (name: string, input?: object) => callProcedure(login, name, input, signal);
   const [health, queues, locks, slow] = await Promise.all([
@@ -192,7 +192,7 @@ function parse(text: string): Answer | null {
   try {
     return JSON.parse(text) as Answer;
   } catch {
-    // A page of a proxy; the status says enough.
+    // A page of a proxy; its status is enough.
     return null;
   }
 }

@@ -1,9 +1,9 @@
 import type { GivenSettings } from '../../shared/platform/config/settings-file.ts';
 
-/** What `holdfast setup` is told. Empty values remove a setting. */
+/** The answers for `holdfast setup`. An empty value removes a setting. */
 export interface SetupAnswers {
   readonly settings: GivenSettings;
-  /** First admin, and organization, in a database that is not embedded. */
+  /** The first admin, and organization, in a database that is not embedded. */
   readonly admin: string | null;
   readonly organization: string;
 }
@@ -23,15 +23,15 @@ export const settingOptions = [
   ['--trusted-proxies <addresses>', 'proxies that terminate TLS, comma-separated', 'HOLDFAST_TRUSTED_PROXIES'],
 ] as const;
 
-/** Words for a setting that is not set. */
+/** Option values that unset a setting. */
 const unset: Readonly<Record<string, string>> = { HOLDFAST_DATABASE_URL: 'embedded', HOLDFAST_S3_BUCKET: 'none' };
 
-/** The value of a setting, by the value of its option. */
+/** The value of a setting, from the value of its option. */
 export function settingFrom(setting: string, given: string): string {
   return given === unset[setting] ? '' : given;
 }
 
-/** Settings with these changes. Empty values remove. */
+/** The settings with these changes. An empty value removes a setting. */
 export function withChanges(settings: GivenSettings, changes: GivenSettings): GivenSettings {
   return Object.fromEntries(Object.entries({ ...settings, ...changes }).filter(([, value]) => value !== ''));
 }

@@ -25,7 +25,7 @@ import type { SystemUser } from '../../shared/platform/processes/system-user.ts'
 export const minPostgres = 150_000;
 const checkMs = 10_000;
 
-/** Folders of which the unit of the service shows other ones: ProtectHome and PrivateTmp. */
+/** Folders that the service's unit replaces by others: ProtectHome and PrivateTmp. */
 const hidden = ['/home', '/root', '/run/user', '/tmp', '/var/tmp'];
 /** Settings that name a file. */
 export const fileSettings = [
@@ -39,8 +39,8 @@ export const fileSettings = [
 const urlSettings = ['HOLDFAST_DATABASE_URL', 'HOLDFAST_DATABASE_REPLICA_URL', 'HOLDFAST_REDIS_URL'] as const;
 
 /**
- * Creates the data directory if needed. Throws ConfigError if the service, which runs as `account`, and as a unit of systemd if
- * `isUnit`, cannot write to it.
+ * Creates the data directory if needed. Throws ConfigError if the service cannot write to it. The service runs as `account` and, if
+ * `isUnit`, as a unit of systemd.
  */
 export function checkDataDir(directory: string, account: SystemUser | null, isUnit = account !== null): void {
   const refuse = (why: string): ConfigError => refused('HOLDFAST_DATA_DIR', `${directory} ${why}`);
@@ -54,7 +54,7 @@ export function checkDataDir(directory: string, account: SystemUser | null, isUn
   if (!isAllowed(directory, 'w', account)) throw refuse('cannot be written by the user of the service');
 }
 
-/** Throws ConfigError if the service cannot read a file that the settings name; some may come later. */
+/** Throws ConfigError if the service cannot read a file that the settings name; files that may be created later may be missing. */
 export function checkFiles(settings: GivenSettings, account: SystemUser | null, isUnit = account !== null): void {
   const named = fileSettings.map((name): [string, string | null] => [name, settings[name] ?? null]);
   const inUrls = urlSettings.flatMap((name) => {
@@ -78,7 +78,7 @@ function isHidden(file: string): boolean {
   return hidden.some((each) => file === each || file.startsWith(`${each}/`));
 }
 
-/** Runs `work` with the ids of the service, so that Postgres and the files are open to us as they will be to it. */
+/** Runs `work` with the ids of the service, so that Postgres and files are accessible to us exactly as to the service. */
 export async function withIdsOf<T>(account: SystemUser | null, work: () => Promise<T>): Promise<T> {
   const giveBack = takeIdsOf(account);
   try {
@@ -88,7 +88,7 @@ export async function withIdsOf<T>(account: SystemUser | null, work: () => Promi
   }
 }
 
-/** Takes the ids of the service, as its unit has them. Returns what takes our own again. */
+/** Takes the ids of the service, as its unit has them. Returns a function that restores our own. */
 function takeIdsOf(account: SystemUser | null): () => void {
   const { getegid, geteuid, getgroups, setegid, seteuid, setgroups } = process;
   if (!account || !(getegid && geteuid && getgroups && setegid && seteuid && setgroups)) return () => {};
@@ -125,7 +125,7 @@ export function checkTlsFiles({ front }: Config): void {
 }
 
 /**
- * Connects to Postgres. Throws PartUnavailableError, and ConfigError if it is too old, or if it has data whose master keys are not
+ * Connects to Postgres. Throws PartUnavailableError, and ConfigError if Postgres is too old, or if it has data whose master keys are not
  * known.
  */
 export async function checkDatabase(config: Config, wait: StartWait): Promise<void> {
@@ -166,7 +166,7 @@ function isAllowed(file: string, access: 'r' | 'w', account: SystemUser | null):
   const giveBack = takeIdsOf(account);
   try {
     if (!account) accessSync(file, access === 'r' ? constants.R_OK : constants.W_OK);
-    // access(2) would ask about the real ids, which stay ours.
+    // access(2) would check the real ids, which stay ours.
     else if (access === 'r') closeSync(openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
     else rmdirSync(mkdtempSync(path.join(file, 'setup-')));
     return true;

@@ -33,7 +33,7 @@ import { askForSettings, openQuestions, type Questions } from './setup-questions
 
 /** User of the service that the packages install. */
 const serviceUser = 'holdfast';
-/** Where its unit runs. */
+/** The folder in which the unit runs. */
 const unitFolder = '/var/lib/holdfast';
 const defaultFile = 'holdfast.env';
 
@@ -116,7 +116,7 @@ function settingsOfOptions(options: SetupOptions): GivenSettings {
   return given;
 }
 
-/** Commands may run in other directories than the one that relative paths are for. */
+/** Makes paths absolute: commands may run in other directories than the one that relative paths refer to. */
 export function withFullPaths(settings: GivenSettings, folder = process.cwd()): GivenSettings {
   const full: Record<string, string> = { ...settings };
   for (const name of ['HOLDFAST_DATA_DIR', ...fileSettings])
@@ -147,7 +147,7 @@ async function refuseReplacing(
 }
 
 async function check(config: Config, settings: GivenSettings, account: SystemUser | null): Promise<void> {
-  // One attempt: somebody waits for the answer, and can repeat the command.
+  // One attempt: a person waits for the answer, and can repeat the command.
   const wait = { waitMs: 0, logger: createLogger({ level: 'silent' }, process.stderr) };
   checkDataDir(config.dataDir, account);
   checkFiles(settings, account);
@@ -157,7 +157,10 @@ async function check(config: Config, settings: GivenSettings, account: SystemUse
   await checkBucket(config, wait);
 }
 
-/** For a database that is not embedded, unless they are set. In the data directory, so that they survive the removal of a package. */
+/**
+ * Creates master keys for a database that is not embedded, unless they are set. They are in the data directory, so that they survive the
+ * removal of a package.
+ */
 function makeMasterKeys({ database, dataDir, secrets }: Config, account: SystemUser | null): void {
   if (database.url === null || secrets.masterKeys !== null) return;
   const isNew = readMasterKeys(dataDir) === null;
@@ -177,7 +180,7 @@ async function createAdmin(runWith: RunWith, config: Config, { admin, organizati
       throw new ConfigError(`The settings are written, but this has failed: holdfast ${words.join(' ')}`);
 }
 
-/** Commands that may be pasted together. */
+/** The next commands, which may be pasted together. */
 export function nextSteps(
   config: Config,
   { admin, organization }: Pick<SetupAnswers, 'admin' | 'organization'>,
@@ -190,9 +193,9 @@ export function nextSteps(
     : [`${holdfast} server --migrate`];
   if (config.database.url === null) {
     const token = path.join(config.dataDir, 'first-token');
-    // The first start creates both; later, the admin may have deleted the token.
+    // The first start creates both files; later, the admin may have deleted the token.
     const isFirst = !existsSync(path.join(config.dataDir, 'postgres'));
-    // systemctl does not wait for that.
+    // systemctl does not wait for the first start.
     if (isService && isFirst)
       steps.push(
         `until sudo test -f ${shellQuoted(token)} || ! systemctl is-active --quiet holdfast; do sleep 1; done`,
@@ -211,7 +214,7 @@ export function nextSteps(
   return steps;
 }
 
-/** The unit lets the service write to its own folder only. */
+/** The unit lets the service write only to its own folder. */
 function stepsForUnit({ dataDir }: Config): string[] {
   if (`${dataDir}/`.startsWith(`${unitFolder}/`)) return [];
   const changes = '/etc/systemd/system/holdfast.service.d';
@@ -222,14 +225,14 @@ function stepsForUnit({ dataDir }: Config): string[] {
   ];
 }
 
-/** A path in a unit of systemd. */
+/** A path, quoted for a systemd unit. */
 function unitQuoted(file: string): string {
   return `"${file.replaceAll('%', '%%').replace(/["\\]/g, '\\$&')}"`;
 }
 
 /**
- * Describes the combinations of settings with which `holdfast setup` writes no file. Stricter than a running server, which warns: a
- * private network may be enough for it.
+ * Describes the combinations of settings for which `holdfast setup` writes no file. A running server only warns, because a private network
+ * may be enough for it.
  */
 function listUnsafe(config: Config, given: { readonly publicUrl: boolean }): string[] {
   const { front, listen, managementListen, publicUrl, trustedProxies } = config;

@@ -6,9 +6,12 @@ import { secretSettings } from '../../shared/platform/config/settings.ts';
 import type { GivenSettings } from '../../shared/platform/config/settings-file.ts';
 import { type SetupAnswers, settingFrom, withChanges } from './setup-answers.ts';
 
-/** Asks somebody at a terminal. */
+/** Asks a person at a terminal. */
 export interface Questions {
-  /** Returns the answer, or `suggested` for an empty one, which is shown unless it is `secret`. What is typed is shown, unless `hidden`. */
+  /**
+   * Returns the answer, or `suggested` for an empty one. The suggestion is shown unless it is `secret`; the typed text is shown unless it
+   * is `hidden`.
+   */
   ask(question: string, suggested: string, options?: { secret?: boolean; hidden?: boolean }): Promise<string>;
   close(): void;
 }
@@ -44,7 +47,7 @@ export function openQuestions(): Questions {
 
 const ways = { alone: '1', proxy: '2', files: '3' } as const;
 
-/** Asks for what options and environment have not said. `known` are the settings so far, `fixed` those that were said. */
+/** Asks for settings that options and environment do not contain. `known` are the settings so far, `fixed` the given ones. */
 export async function askForSettings(
   questions: Questions,
   known: SetupAnswers,
@@ -80,7 +83,7 @@ export async function askForSettings(
   };
 }
 
-/** Asks who reaches the service, and how it gets TLS. */
+/** Asks how users reach the service, and where its TLS ends. */
 async function askForAccess(
   questions: Questions,
   settings: GivenSettings,
@@ -107,7 +110,7 @@ async function askForAccess(
   if (way === ways.proxy) {
     const HOLDFAST_TRUSTED_PROXIES = settings['HOLDFAST_TRUSTED_PROXIES'] ?? '127.0.0.1,::1';
     set({ HOLDFAST_TRUSTED_PROXIES });
-    // The proxy could not listen there itself, and others would reach the service without it.
+    // The proxy could not listen there, and others would reach the service without it.
     if (isOpen && areLoopback(trustedProxiesOf({ HOLDFAST_TRUSTED_PROXIES }))) set({ HOLDFAST_LISTEN: '' });
     set({ HOLDFAST_TLS_CERT_FILE: '', HOLDFAST_TLS_KEY_FILE: '' });
     return;

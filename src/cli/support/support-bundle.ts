@@ -14,16 +14,16 @@ import { Visit } from '../doctor/visit.ts';
 import { getOwn, ownUrl } from '../own-server.ts';
 import { Redactor } from '../redaction/redactor.ts';
 
-/** Of the end of a log file. */
+/** Size of the part at the end of a log file that is collected, in bytes. */
 const maxLogBytes = 1024 * 1024;
 const maxRows = 100;
 
-/** What was collected, without secrets. Parts that could not be had say why. */
+/** The collected data, without secrets. A part that could not be collected contains the reason. */
 export type SupportBundle = Readonly<Record<string, unknown>>;
 
 /**
- * Collects what somebody needs who is to find out what is wrong here: versions, settings, what the doctor finds, and what database and
- * server say about their work. Contains no states, and no secret that is known or looks like one.
+ * Collects the data for finding a fault: versions, settings, the findings of the doctor, and reports of database and server about their
+ * work. Contains no states, and no secret that is known or looks like one.
  */
 export async function collectSupportBundle(
   load: () => Config,
@@ -49,7 +49,7 @@ export async function collectSupportBundle(
   };
 }
 
-/** Which settings are set, and the values of those that are no secret. */
+/** The names of all given settings, and the values that are not secret. */
 function redactedSettings(settings: GivenSettings, redactor: Redactor): Readonly<Record<string, string>> {
   const known: readonly string[] = Object.keys(Settings.properties);
   const secret: readonly string[] = secretSettings;
@@ -65,7 +65,7 @@ async function readParts(load: () => Config): Promise<object> {
   await using visit = new Visit(config, checkMs);
   const db = await visit.database();
   const [metrics, ...rest] = await Promise.all([
-    // Of the server with these settings, if it runs here.
+    // From the server with these settings, if it runs here.
     had(() => readMetrics(config)),
     ...(db === null ? [] : databaseParts(db).map(async ([name, read]) => [name, await had(read)] as const)),
   ]);
@@ -99,14 +99,14 @@ async function readEnd(file: string): Promise<readonly string[]> {
     const start = Math.max(0, size - maxLogBytes);
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.min(size, maxLogBytes)), { position: start });
     const lines = buffer.subarray(0, bytesRead).toString().split('\n');
-    // A line without its beginning may have a secret that is not recognized any more.
+    // A line without its beginning may contain a secret that is no longer recognizable.
     return start > 0 ? lines.slice(1) : lines;
   } finally {
     await handle.close();
   }
 }
 
-/** The result, or why there is none. */
+/** The result, or the reason why there is none. */
 async function had(work: () => Promise<unknown>): Promise<unknown> {
   try {
     return await withTimeout(work(), 2 * checkMs, () => new Error('no answer'));

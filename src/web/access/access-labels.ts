@@ -7,7 +7,7 @@ export const permissionLabels = accessLabelTexts.permissions;
 export type Permission = keyof typeof permissionLabels;
 export const permissions = Object.keys(permissionLabels) as readonly Permission[];
 
-/** `names` with or without `name`, which is one `of` those that can be chosen. Names that only a newer server knows stay. */
+/** `names` with or without `name`. `of`: the names to choose from, including `name`. Names that only a newer server knows are kept. */
 export function choosePermission(
   names: readonly string[],
   of: readonly Permission[],
@@ -18,7 +18,7 @@ export function choosePermission(
   return [...known, ...names.filter((each) => !Object.hasOwn(permissionLabels, each))];
 }
 
-/** What each role of a member means. */
+/** The meaning of each role of a member. */
 export const roleLabels = accessLabelTexts.roles;
 
 type Reason = AccessHolder['decisions'][number]['reason'];

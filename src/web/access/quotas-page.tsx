@@ -27,7 +27,7 @@ const names: Readonly<Record<Limit['name'], { readonly name: string; readonly ab
   requestsPerSecond: { name: limitTexts.requestsPerSecond, about: limitTexts.requestsPerSecondAbout },
 };
 
-/** A newer server may have others. */
+/** A newer server may have other limits. */
 function about(name: string): { readonly name: string; readonly about: string } {
   return Object.hasOwn(names, name) ? names[name as Limit['name']] : { name, about: '' };
 }

@@ -23,7 +23,7 @@ export function ExportDialog({
   readonly onClose: () => void;
 }) {
   const [parts, setParts] = useState<number | null>(null);
-  // After a failure, the export goes on where it was: each part is recorded in the log.
+  // After a failure, the export continues where it was, because the log records each part.
   const done = useRef<{ texts: string[]; cursor: string | null }>({ texts: [], cursor: null });
   const [error, setError] = useState<{ readonly message: string } | null>(null);
   const zone = zoneOf(useTimeDisplay());

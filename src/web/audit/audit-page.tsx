@@ -87,7 +87,7 @@ export function AuditPage() {
   );
 }
 
-/** A page of a log may be empty although older events match. `children`: a hint if none does. */
+/** A page of a log may be empty although older events match. `children`: a hint if no event matches. */
 export function NothingFound({
   children,
   query: { fetchNextPage, hasNextPage, isFetchingNextPage },

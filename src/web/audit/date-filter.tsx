@@ -1,7 +1,7 @@
 import { useDebouncedText } from '../platform/app/debounced-text.ts';
 import { TextField } from '../platform/ui/field.tsx';
 
-/** Typing a date takes longer than a word: each of its parts is one. */
+/** Longer than for text, because users pause between the parts of a date. */
 const pauseMs = 600;
 
 /** A date that filters a list once the user pauses. `value`: the date in the URL. */
@@ -23,7 +23,7 @@ export function DateFilter({
   return <TextField type="date" label={label} value={draft} onChange={({ target }) => setDraft(target.value)} />;
 }
 
-/** What a date field means: while a year is typed, it has the years 2, 20 and 202, and what was meant before still is. */
+/** The value of a date field. While a year is typed, the field contains the years 2, 20 and 202: the previous value then still applies. */
 export function readDate(text: string, before: string): string {
   return text === '' || /^[1-9]\d{3}-/.test(text) ? text : before;
 }

@@ -14,7 +14,7 @@ import { embedListTexts } from './texts.tsx';
 
 const names = embedListTexts.names;
 
-/** Creates badges and feeds of an owner, and lists those that can be revoked. */
+/** Creates badges and feeds of an owner, and lists the revocable ones. */
 export function EmbedList({ owner }: { readonly owner: EmbedOwner }) {
   const [made, setMade] = useState<{ readonly kind: 'badge' | 'feed'; readonly token: string } | null>(null);
   const [revoked, setRevoked] = useState<EmbedItem | null>(null);

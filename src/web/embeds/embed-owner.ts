@@ -18,7 +18,7 @@ export function useEmbeds(owner: EmbedOwner) {
   return isStack(owner) ? ofStack : ofOrganization;
 }
 
-/** `onSuccess` gets the token, which the server tells only once. */
+/** `onSuccess` gets the token, which the server sends only once. */
 export function useCreation(owner: EmbedOwner, onSuccess: (made: { readonly token: string }) => void) {
   // No cache may keep the token.
   const options = { gcTime: 0, onSuccess };

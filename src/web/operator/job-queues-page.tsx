@@ -132,7 +132,7 @@ function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<J
     {
       name: queueTexts.state,
       cell: ({ state }) => {
-        // A newer server may have others.
+        // A newer server may have other states.
         const { Icon, text, tone } = states[state] ?? { ...states.wait, text: state };
         return (
           <Badge tone={tone} icon={<Icon aria-hidden="true" />}>

@@ -17,7 +17,7 @@ import styles from './job-queues-page.module.css';
 import { taskTexts } from './texts.tsx';
 
 const refreshMs = 10_000;
-/** Counts end here. */
+/** The server counts up to this number. */
 const maxCounted = 10_000;
 
 type Run = OperatorTasks['runs'][number];

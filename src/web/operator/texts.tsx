@@ -135,7 +135,7 @@ export const lockTexts = {
   none: 'No stack is locked',
   noneHint: 'No update is running: a good moment for maintenance.',
   owner: 'Owner',
-  /** An update, by whom it is known. */
+  /** An update, and the user who started it. */
   ownedBy: (update: string, by: string | null) => (by === null ? update : `${update} by ${by}`),
   result: 'Result',
   slowUpdates: 'Slow updates',

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 
-// A part of the first load: texts of what is loaded on demand are in app/texts.tsx.
+// A part of the first load: texts of parts that are loaded on demand are in app/texts.tsx.
 
 /** Names of pages, as links, titles and breadcrumbs have them. */
 export const pageTexts = {
@@ -91,7 +91,7 @@ export const sidebarTexts = {
   pages: 'Pages',
   signOut: 'Sign out',
   views: 'Views',
-  /** A view beside views of other organizations. */
+  /** A view, when views of other organizations are listed, too. */
   viewOf: (view: string, organization: string) => `${view}, ${organization}`,
   yourAccount: 'Your account',
 } as const;
@@ -154,7 +154,7 @@ export const problemTexts = {
   wentWrong: 'Something went wrong',
 } as const;
 
-/** Lists of several pages. */
+/** Lists with several pages. */
 export const listTexts = {
   actions: 'Actions',
   actionsFor: (item: string) => `Actions for ${item}`,

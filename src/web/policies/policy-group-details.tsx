@@ -19,7 +19,7 @@ import { policyGroupDetailsTexts } from './texts.ts';
 interface DetailsProps {
   readonly organization: string;
   readonly group: PolicyGroup;
-  /** The first packs by name. `onMorePacks`: reads more of them. */
+  /** The first packs by name. `onMorePacks`: loads more of them. */
   readonly packs: readonly PolicyPack[];
   readonly onMorePacks: (() => void) | null;
   readonly mayManage: boolean;
@@ -34,9 +34,9 @@ export function PolicyGroupDetails({
   packs,
 }: DetailsProps) {
   const [isRemoving, setIsRemoving] = useState(false);
-  /** A change that needs a confirmation: of a declared group, or one of which that is not known. */
+  /** A change that needs a confirmation, because the group is declared, or may be. */
   const [asked, setAsked] = useState<GroupChange | null>(null);
-  // The drafts of the forms, which a change that succeeds ends.
+  // The drafts of the forms; a successful change ends them.
   const [text, setText] = useState('');
   const [tag, setTag] = useState('');
   const change = useMutation(

@@ -161,7 +161,7 @@ function Results({ query: text, within }: { readonly query: string; readonly wit
         label={searchTexts.resources}
         columns={columns}
         items={items}
-        // A state may have one resource several times, to be deleted.
+        // A state may contain a resource several times, pending deletion.
         keyOf={({ isDeleted, organization, project, stack, urn }, at) =>
           `${organization}/${project}/${stack} ${urn} ${isDeleted ? at : ''}`
         }

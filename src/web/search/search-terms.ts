@@ -1,6 +1,6 @@
 import type { SearchField } from '../platform/app/procedure-types.ts';
 
-/** A value as a query takes it: in quotation marks where it needs them. */
+/** A value as it is written in a query: in quotation marks if needed. */
 export function quoteValue(value: string): string {
   return /^[^\s"\\]+$/.test(value) ? value : `"${value.replace(/["\\]/g, '\\$&')}"`;
 }

@@ -10,7 +10,7 @@ import { Redacted } from '../platform/ui/json-view.tsx';
 import styles from './secret.module.css';
 import { secretTexts } from './texts.ts';
 
-/** A value is hidden again after this time. */
+/** Time after which a value is hidden again. */
 const shownMs = 30_000;
 
 /** Whether the user may decrypt secrets of the stack. */
@@ -38,7 +38,7 @@ export function Secret({
   const isAsking = useRef(false);
   const place = useRef<HTMLSpanElement>(null);
   const hadFocus = useRef(false);
-  /** What has the focus goes: what comes in its place gets it, and is read. */
+  /** The focused element disappears: its replacement gets the focus, and is read out. */
   const replace = useCallback((shown: string | null): void => {
     hadFocus.current = place.current?.contains(document.activeElement) ?? false;
     setValue(shown);
@@ -48,7 +48,7 @@ export function Secret({
     if (hadFocus.current) place.current?.querySelector<HTMLElement>('[data-focus]')?.focus();
     hadFocus.current = false;
   }, [value]);
-  // The value was that of the item that was at this place.
+  // The value belongs to the item that was at this place.
   const shownOf = location.of === 'resource' ? location.digest : undefined;
   const current = useRef(shownOf);
   current.current = shownOf;
@@ -78,7 +78,7 @@ export function Secret({
       const { organization, project, stack: of } = stack;
       const revealed = await apiClient.secrets.reveal.mutate({ organization, project, stack: of, location });
       if (current.current !== shownOf) setProblem(secretTexts.notNow);
-      // It would stand there on return.
+      // Not in a hidden tab, where the value would still be shown on return.
       else if (document.visibilityState !== 'hidden') replace(revealed.value);
     } catch (error) {
       setProblem(error instanceof Error ? error.message : secretTexts.notNow);

@@ -5,16 +5,16 @@ import { createStoredList } from '../platform/ui/stored-value.ts';
 const maxFavorites = 50;
 
 interface Favorite extends StackRef {
-  /** Whose it is: others may use the same browser. */
+  /** The owner of the favorite: others may use the same browser. */
   readonly login: string;
 }
 
-/** Favorite stacks, kept in this browser. */
+/** Favorite stacks, stored in this browser. */
 const favorites = createStoredList<Favorite>('holdfast.favorites', (stored) =>
   stored.filter(isFavorite).slice(0, maxFavorites),
 );
 
-/** The ones of a user; none while it is not known who that is. */
+/** The favorites of a user; none until the user is known. */
 export function useFavorites(login: string | undefined): readonly StackRef[] {
   const all = favorites.use();
   return useMemo(() => all.filter((each) => each.login === login), [all, login]);

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import type { StackItem } from '../platform/app/procedure-types.ts';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 
-/** The token for the first steps. The page has it: the steps are gone as soon as there is a filter, or a stack of a colleague. */
+/** The token for the first steps. The page holds it, because the steps are gone as soon as there is a filter, or a colleague's stack. */
 export function useFirstToken() {
   return useMutation(
     trpc.tokens.createMine.mutationOptions({
@@ -18,7 +18,7 @@ export type FirstToken = ReturnType<typeof useFirstToken>;
 
 export type FirstStack = Pick<StackItem, 'organization' | 'project' | 'stack'>;
 
-/** The stack that has come while the page showed that there is none; null: none has. `items`: all stacks, null if they are not known. */
+/** The stack that appeared while the page showed no stacks; null: none has. `items`: all stacks, null if unknown. */
 export function useFirstStack(items: readonly FirstStack[] | null): FirstStack | null {
   const [wasEmpty, setWasEmpty] = useState(false);
   if (items?.length === 0 && !wasEmpty) setWasEmpty(true);

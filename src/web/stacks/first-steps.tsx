@@ -36,7 +36,7 @@ function LoginCommand({ value }: { readonly value: string }) {
   );
 }
 
-/** The same without the steps, until the user has stored it. */
+/** The command without the steps, until the user has stored it. */
 export function FirstTokenNotice({ token: { data, reset } }: { readonly token: FirstToken }) {
   if (data === undefined) return null;
   return (
@@ -49,7 +49,7 @@ export function FirstTokenNotice({ token: { data, reset } }: { readonly token: F
   );
 }
 
-/** What a person does in a terminal until the first stack is here. `organization`: the one that is shown; default: the first of the user. */
+/** The steps in a terminal until the first stack exists. `organization`: the shown organization; default: the user's first. */
 export function FirstSteps({
   organization,
   token: { data, error, isPending, mutate },

@@ -14,7 +14,7 @@ import { emptyDraft } from '../updates/rules/rule-draft.ts';
 import { RemoveDialog } from '../updates/rules/rules-page.tsx';
 import { freezeTexts } from './stack/texts.tsx';
 
-/** Why the stack is frozen, and until when; for admins, with the rule and the button that removes it. */
+/** Why the stack is frozen, and until when; for admins, also the rule and the button that removes it. */
 export function FreezeNotice({
   details: { frozen },
   stack,
@@ -75,7 +75,7 @@ export function FreezeNotice({
   );
 }
 
-/** For admins, while the stack is not frozen by a rule of its own. An open dialog stays when it is frozen meanwhile. */
+/** For admins, while no rule of its own freezes the stack. An open dialog stays if the stack is frozen meanwhile. */
 export function FreezeButton({
   details: { frozen },
   stack,

@@ -13,11 +13,11 @@ import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { legalHoldTexts } from './stack/texts.tsx';
 
-/** Whether nothing of a stack may be deleted, and why. */
+/** Whether a legal hold protects the stack from deletion, and why. */
 export function LegalHold({ mayManage, stack }: { readonly stack: StackRef; readonly mayManage: boolean }) {
   const { organization, project, stack: name } = stack;
   const ref = { organization, project, stack: name };
-  /** As of when the dialog was opened: others may place or release a hold meanwhile. */
+  /** As of the opening of the dialog: others may place or release a hold meanwhile. */
   const [asked, setAsked] = useState<{ readonly hold: Hold | null } | null>(null);
   const query = useQuery(trpc.retention.findHold.queryOptions(ref));
   const problem = useProblem(query);

@@ -12,7 +12,7 @@ import { nextStepTexts } from './texts.tsx';
 
 const staleMs = 60_000;
 
-/** The steps that a team needs after its first update, for admins. Null: there are none to show, or they are not known yet. */
+/** The steps for a team after its first update, for admins. Null: there are no steps to show, or they are unknown yet. */
 export function useNextSteps(organization: string | undefined) {
   const isDismissed = useIsDismissed(organization ?? '');
   const mayManage = useMayManage(organization ?? '');
@@ -24,7 +24,7 @@ export function useNextSteps(organization: string | undefined) {
   return data.items.some(({ isDone }) => !isDone) ? data.items : null;
 }
 
-/** What a team needs after its first update, until all is done or the list is dismissed. */
+/** The steps for a team after its first update, until all are done or the list is dismissed. */
 export function NextSteps({
   items,
   organization,
@@ -93,7 +93,7 @@ function textOf(step: SetupStep, organization: string): ReactNode {
         <code>HOLDFAST_BACKUP_TO</code>,
       );
     default:
-      // A newer server may have others.
+      // A newer server may have other steps.
       return step;
   }
 }

@@ -20,7 +20,7 @@ import { type Choice, chosenRepairs, isComplete, settlingCommands, undecided } f
 import styles from './pending-repair.module.css';
 import { pendingTexts } from './stack/texts.tsx';
 
-/** Operations that an interrupted update left, and how to resolve them: with the CLI, or here as a new version. */
+/** Operations that an interrupted update left unfinished, and how to resolve them: with the CLI, or here as a new version. */
 export function PendingRepair({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const query = useQuery(trpc.stacks.pending.queryOptions(stack));
   const problem = useProblem(query);
@@ -33,7 +33,7 @@ export function PendingRepair({ details, stack }: { readonly stack: StackRef; re
       {isRunning ? (
         <Empty title={pendingTexts.running}>
           <p>{pendingTexts.runningHint}</p>
-          {/* That of the hidden choices is not seen. */}
+          {/* The note beside the choices is hidden with them, so it is shown here, too. */}
           {items.length === 0 ? null : <HaltNote className={styles['error']} />}
         </Empty>
       ) : items.length === 0 ? (
@@ -41,7 +41,7 @@ export function PendingRepair({ details, stack }: { readonly stack: StackRef; re
           <p>{pendingTexts.noneHint}</p>
         </Empty>
       ) : null}
-      {/* An update that changes nothing leaves the choices as they are. */}
+      {/* An update that changes nothing keeps the choices. */}
       {items.length === 0 ? null : (
         <div hidden={isRunning}>
           <div className={styles['page']}>

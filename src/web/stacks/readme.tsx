@@ -10,7 +10,7 @@ import { readmeTexts } from './stack/texts.tsx';
 
 const plugins = [remarkGfm];
 
-/** Its own headings are below the section's heading. */
+/** The headings of the text are below the section's heading. */
 const components: ComponentProps<typeof Markdown>['components'] = {
   h1: ({ children }) => <h3 className={styles['first']}>{children}</h3>,
   h2: ({ children }) => <h4>{children}</h4>,
@@ -18,7 +18,7 @@ const components: ComponentProps<typeof Markdown>['components'] = {
   h4: ({ children }) => <h6>{children}</h6>,
   h5: ({ children }) => <h6>{children}</h6>,
   a: ({ children, href }) => <ExternalLink href={href ?? null}>{children}</ExternalLink>,
-  // An image of another site would tell that site who reads this page.
+  // An image from another site would reveal to that site who reads this page.
   img: ({ alt, src }) => {
     const address = typeof src === 'string' ? src : null;
     return (

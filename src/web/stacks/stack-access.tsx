@@ -18,7 +18,7 @@ import { LegalHold } from './legal-hold.tsx';
 import { stackAccessTexts } from './stack/texts.tsx';
 import styles from './stack-access.module.css';
 
-/** Who may do what with a stack, and why. */
+/** The users and tokens with permissions on a stack, and the reasons. */
 export function StackAccess({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const { organization, project } = stack;
   const mayManage = useMayManage(organization);

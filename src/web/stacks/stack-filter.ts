@@ -3,7 +3,7 @@ import type { StackFilter } from '../platform/app/procedure-types.ts';
 export const stackStatuses = ['running', 'failed', 'interrupted', 'drifted', 'frozen'] as const;
 export type StackStatus = (typeof stackStatuses)[number];
 
-/** The filter of the list of stacks as it is in the URL. `tag`: `name` or `name=value`. */
+/** The filter of the list of stacks in the URL. `tag`: `name` or `name=value`. */
 export interface StackSearch {
   readonly text?: string | undefined;
   readonly project?: string | undefined;
@@ -23,7 +23,7 @@ export function parseStackFilter(search: Readonly<Record<string, unknown>>): Sta
   return { text: text('text'), project: text('project'), tag: text('tag'), status, columns: text('columns') };
 }
 
-/** The filter as the server takes it. */
+/** The filter in the form that the server takes. */
 export function toQuery(search: StackSearch, organization: string | undefined): StackFilter {
   const { project, status, tag } = search;
   const text = search.text?.trim();

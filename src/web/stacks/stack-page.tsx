@@ -46,7 +46,7 @@ const busyPollMs = 2_000;
 const idlePollMs = 15_000;
 const livePollMs = 60_000;
 
-/** What a notification may have changed. The state, which is large, changes neither in the queue nor when an update begins. */
+/** The data that a notification may have changed. The state, which is large, changes neither in the queue nor when an update begins. */
 function shownAfter(kind: string) {
   const ofQueue = [trpc.stacks.get, trpc.queue.list];
   if (kind === 'queue.changed') return ofQueue;
@@ -68,12 +68,12 @@ export function StackPage() {
         every(isLive.current ? livePollMs : isBusy(state.data) ? busyPollMs : idlePollMs)({ state }),
     }),
   );
-  // A stream with the topic of a stack that is gone is refused, with all other topics of this tab.
+  // A stream with the topic of a deleted stack would be refused, with all other topics of this tab.
   const isThere = query.data !== undefined && !isGone(query.error);
   isLive.current = useLive(isThere ? `stack:${organization}/${project}/${name}` : null, ({ kind }) => {
     for (const shown of shownAfter(kind)) void reread(queryClient, shown.pathKey());
   });
-  // Loaded with the stack, so that the page does not shift when they arrive; it does not wait for retries.
+  // Loaded together with the stack, so that the page does not shift later; the page does not wait for retries.
   const approvals = useAskedApprovals(stack);
   const tab = search.tab ?? 'overview';
   const linkTo = (target: typeof tab) => ({

@@ -13,7 +13,9 @@ export interface Suggestion {
 
 export type Suggesting = Pick<StackItem, 'active' | 'project' | 'tags'>;
 
-/** What may continue the term: the names of fields, or values of the field. Without an organization, values come from the listed stacks. */
+/**
+ * Possible continuations of the term: names of fields, or values of the field. Without an organization, values come from the listed stacks.
+ */
 export function useSuggestions(
   { field, text: typed }: TypedTerm,
   organization: string | undefined,

@@ -12,7 +12,7 @@ import { stackTableTexts } from './texts.tsx';
 
 const rowPx = 44;
 const narrowRowPx = 76;
-/** Of the bar at the top of the page. */
+/** Height of the bar at the top of the page, in pixels. */
 const barPx = 56;
 const narrow = '(width < 800px)';
 /** The next page is fetched when this many rows are left. */
@@ -43,7 +43,7 @@ export function StackTable({
   readonly items: readonly StackItem[];
   readonly hasMore: boolean;
   readonly onMore: () => void;
-  /** The rows are from the previous filter. */
+  /** Whether the rows are still from the previous filter. */
   readonly isBusy: boolean;
   readonly showsOrganization: boolean;
 }) {
@@ -117,7 +117,7 @@ function Head({ columns }: { readonly columns: readonly StackColumn[] }) {
   );
 }
 
-/** j and k, or the arrows, move between rows; Enter follows the link that has the focus. */
+/** j and k, or the arrows, move between rows; Enter follows the focused link. */
 function useRowKeys(body: React.RefObject<HTMLElement | null>, count: number, scrollTo: (at: number) => void): void {
   useEffect(() => {
     const focus = (at: number, triesLeft: number): void => {
@@ -144,7 +144,7 @@ function useRowKeys(body: React.RefObject<HTMLElement | null>, count: number, sc
   }, [body, count, scrollTo]);
 }
 
-/** The first row below the bar at the top of the page, such as after the wheel has moved the focused one out of the document. */
+/** The first row below the bar at the top of the page, if scrolling has removed the focused row from the document. */
 function firstInView(body: HTMLElement | null): number {
   const rows = [...(body?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
   return Number(rows.find((row) => row.getBoundingClientRect().top >= barPx)?.dataset['row'] ?? 0);

@@ -16,8 +16,8 @@ const ownPrefixes = ['pulumi:', 'gitHub:', 'vcs:'];
 const isOwn = (name: string): boolean => ownPrefixes.some((prefix) => name.startsWith(prefix));
 
 /**
- * Reads stacks again, also after a refusal: another user has changed the value, and the new value is then shown. Nobody waits for
- * it: one slow read would keep the form open.
+ * Reloads stacks, even after a refusal: another user has changed the value, and the new value is then shown. Nobody waits for it, because
+ * one slow read would keep the form open.
  */
 function readStacks(): void {
   void queryClient.invalidateQueries({ queryKey: trpc.stacks.pathKey() });
@@ -35,7 +35,7 @@ export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
   const place = useRef<HTMLDivElement>(null);
   /** The button of the tag that is being removed. */
   const removing = useRef<HTMLElement>(null);
-  /** Gives the focus to what is in the place of an element that had it. */
+  /** Moves the focus to the element that takes the place of the focused one. */
   const passFocus = (next: HTMLElement | null | undefined): void => {
     if (document.activeElement === document.body) next?.focus({ preventScroll: true });
   };
@@ -47,7 +47,7 @@ export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
   const remove = useMutation(trpc.stacks.removeTag.mutationOptions({ onSettled: readStacks }));
   useEffect(() => {
     const button = removing.current;
-    // Once its tag is removed, the button stays until the tags are read again.
+    // After the tag is removed, its button stays until the tags are reloaded.
     if (button === null || remove.isPending || (remove.isSuccess && button.isConnected)) return;
     removing.current = null;
     passFocus(button.isConnected ? button : findAdd());
@@ -164,7 +164,7 @@ function TagForm({ onEnd, stack, tags }: TagFormProps) {
   );
 }
 
-/** Says what saving does to an existing tag. */
+/** Describes the effect of saving on an existing tag. */
 function TagNote({ name, seen }: { readonly name: string; readonly seen: string | null }) {
   if (isOwn(name)) return stackTagTexts.setByCli;
   if (seen === null) return null;

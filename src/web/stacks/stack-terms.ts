@@ -1,5 +1,5 @@
 import { stackTermTexts } from './texts.tsx';
-/** Terms of the filter that have a value. A tag and a project become parts of the URL of their own. */
+/** Terms of the filter that have a value. A tag and a project become separate parameters of the URL. */
 export const stackFields = [
   { name: 'owner', hint: stackTermTexts.owner },
   { name: 'updated', hint: stackTermTexts.updated },
@@ -34,7 +34,7 @@ export function typedTerm(draft: string): TypedTerm {
   return field === undefined ? { before, field: null, text: term } : { before, field: field.name, text: value };
 }
 
-/** The text that filters: without terms that have no value yet, and without those that become parts of the URL. */
+/** The text that filters: without terms that have no value yet, and without terms that become parameters of the URL. */
 export function filteringText(draft: string): string {
   const isFiltering = (term: string): boolean => !/^(?:(?:tag|project):.*|(?:owner|updated):)$/i.test(term);
   return draft.split(/\s+/).filter(isFiltering).join(' ').trim();

@@ -10,7 +10,7 @@ import { stackFilterTexts } from './texts.tsx';
 
 const pauseMs = 250;
 
-/** The text of the filter, with suggestions for the term that is typed. The arrow keys choose one, Enter takes it. */
+/** The text of the filter, with suggestions for the typed term. The arrow keys choose a suggestion, Enter takes it. */
 export function StackTextFilter({ items }: { readonly items: readonly Suggesting[] }) {
   const { organization } = useParams({ strict: false });
   const { text = '' } = useSearch({ strict: false });
@@ -49,7 +49,7 @@ export function StackTextFilter({ items }: { readonly items: readonly Suggesting
     setIsOpen(false);
   };
   const onKey = (event: React.KeyboardEvent<HTMLInputElement>): void => {
-    // The key is one of an input method.
+    // The key belongs to an input method.
     if (event.nativeEvent.isComposing) return;
     const step = ({ ArrowDown: 1, ArrowUp: -1 } as const)[event.key];
     if (step !== undefined && shown.length > 0) {

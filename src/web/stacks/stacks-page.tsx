@@ -22,7 +22,7 @@ import styles from './stacks-page.module.css';
 import { stacksTexts } from './texts.tsx';
 
 const FirstSteps = lazyPart(async () => {
-  // It takes the place of the steps at once: the token is shown only once, and is the draft that keeps the page.
+  // It replaces the steps immediately: the token is shown only once, and is the draft that keeps the page open.
   FirstTokenNotice.preload();
   return (await import('./first-steps.tsx')).FirstSteps;
 });
@@ -33,10 +33,10 @@ const pageSize = 100;
 /** Lists up to this number of pages are refreshed; longer ones only when the user returns to them. */
 const maxRefreshedPages = 2;
 const refreshMs = 15_000;
-/** While a person waits for the first stack. */
+/** Interval while a user waits for the first stack. */
 const firstRefreshMs = 2_000;
 
-/** When a list is read again, in ms; null: not by itself. */
+/** The interval of reloading a list, in ms; null: not automatically. */
 function pauseOf(isFiltered: boolean, pages: readonly { readonly items: readonly unknown[] }[] = []): number | null {
   if (!isFiltered && pages.length === 1 && pages[0]?.items.length === 0) return firstRefreshMs;
   return pages.length <= maxRefreshedPages ? refreshMs : null;
@@ -129,7 +129,10 @@ export function StacksPage() {
   );
 }
 
-/** Whether something that is known in time is above the list of this organization: later, it would move the list. Null: no list has been shown. */
+/**
+ * Whether an item that is known in time is shown above the list of this organization: if it appeared later, it would move the list. Null:
+ * no list has been shown.
+ */
 function useIsAbove(organization: string | undefined, isListed: boolean, isKnown: boolean): boolean | null {
   const [shown, setShown] = useState<{ organization: string | undefined; isAbove: boolean } | null>(null);
   if (shown !== null && shown.organization === organization) return shown.isAbove;
@@ -137,7 +140,10 @@ function useIsAbove(organization: string | undefined, isListed: boolean, isKnown
   return null;
 }
 
-/** The number of stacks, if the user may see all of them; of many, how many there are at least. `listed`: of a list that has all of them, which is newer. */
+/**
+ * The number of stacks, if the user may see all of them; if there are many, a minimum. `listed`: the number in a complete list, which is
+ * newer.
+ */
 function StackCount({
   listed,
   organization,

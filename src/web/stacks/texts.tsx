@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 
-// Of the list of stacks, a part of the first load. Other pages have texts of their own.
+// Texts of the list of stacks, which is a part of the first load. Other pages have their own texts.
 
 export const firstStepTexts = {
   createStack: 'Create a stack in the folder of a program',

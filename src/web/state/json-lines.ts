@@ -2,8 +2,8 @@
 const indent = 2;
 
 /**
- * The lines of a JSON text, indented. Numbers and strings stay as written, which parsing would not guarantee. Text that is
- * not JSON stays readable as well.
+ * The lines of a JSON text, indented. Numbers and strings stay as written, which parsing would not guarantee. Text that is not JSON stays
+ * readable as well.
  */
 export function jsonLines(text: string): string[] {
   const lines: string[] = [];

@@ -25,14 +25,14 @@ const pageSize = 100;
 interface StateProps {
   readonly stack: StackRef;
   readonly version: number;
-  /** What tells it from another version of the same number. */
+  /** Distinguishes it from another version with the same number. */
   readonly id: string;
 }
 
 /** The state of one version: resource by resource, or as text while it is not too large. Secrets are redacted. */
 export function StateViewer({ id, stack, version }: StateProps) {
   const [isText, setIsText] = useState(false);
-  // Each change reads the whole state: it waits until the user pauses.
+  // Each change reads the whole state, so the read waits until the user pauses.
   const [text = '', setText] = useState<string>();
   const query = useInfiniteQuery(
     trpc.versions.resources.infiniteQueryOptions(

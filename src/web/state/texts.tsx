@@ -152,7 +152,7 @@ export const compareTexts = {
           ]
         : []),
     ].join(' '),
-  /** Null: all are of the same organization. */
+  /** Null: all versions belong to the same organization. */
   versionOf: (version: number, organization: string | null) =>
     `${organization === null ? '' : `${organization}, `}version ${version}`,
 } as const;

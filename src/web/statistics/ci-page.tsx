@@ -33,7 +33,7 @@ export function CiPage() {
   useEffect(() => {
     document.title = ciTexts.documentTitle(organization);
   }, [organization]);
-  // Also when it is not shown: the other views are one click away.
+  // Loaded even if hidden, because the other views are one click away.
   const statistics = useQuery(
     trpc.ci.statistics.queryOptions(
       { organization, days },

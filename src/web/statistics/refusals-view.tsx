@@ -32,7 +32,7 @@ export function RefusalsView({
   readonly organization: string;
   readonly days: CiDays;
   readonly statistics: CiStatistics | undefined;
-  /** The statistics are loading: the list below would shift. */
+  /** Whether the statistics are loading: the list below would shift. */
   readonly isCounting: boolean;
 }) {
   const { project, reason } = route.useSearch();

@@ -41,14 +41,14 @@ export function meanMs({ runMs, runs }: Pick<Statistics, 'runMs' | 'runs'>): num
   return runs === 0 ? 0 : runMs / runs;
 }
 
-/** A share in percent: "12 %", "0.4 %"; "–" of nothing. */
+/** A share in percent: "12 %", "0.4 %"; "–" if `all` is 0. */
 export function rate(part: number, all: number): string {
   if (all === 0) return '–';
   const percent = (100 * part) / all;
   return `${percent === 0 || percent >= 10 ? Math.round(percent) : oneDecimal.format(percent)} %`;
 }
 
-/** Projects, sorted with the ones that need attention first. */
+/** Projects, the ones that need attention first. */
 export function orderProjects<P extends Statistics & { readonly project: string }>(
   projects: readonly P[],
   order: ProjectOrder,

@@ -100,7 +100,7 @@ function applyAnsi(style: Style, parameters: string): Style {
   for (let at = 0; at < codes.length; at++) {
     const code = codes[at] as number;
     if (code === 38 || code === 48) {
-      // 256 colors (5;n) or true color (2;r;g;b): only the 16 basic ones have a place in our palette.
+      // 256 colors (5;n) or true color (2;r;g;b): our palette has only the 16 basic colors.
       const color = codes[at + 1] === 5 ? readColor(String(codes[at + 2])) : null;
       if (color !== null) result = { ...result, [code === 38 ? 'foreground' : 'background']: color };
       at += codes[at + 1] === 5 ? 2 : 4;

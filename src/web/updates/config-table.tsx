@@ -12,7 +12,7 @@ export function ConfigTable({
 }: {
   readonly config: StackDetails['config'];
   readonly empty: string;
-  /** The stack that has this configuration now; without it, secrets cannot be revealed. */
+  /** The stack whose current configuration this is; without it, secrets cannot be revealed. */
   readonly stack?: StackRef;
 }) {
   if (config === null) return <p className={styles['none']}>{configTableTexts.tooMuch}</p>;

@@ -33,7 +33,7 @@ export interface StepMetadata {
 /** An engine event as the CLI sent it: one of the payloads is set, and any field may be missing. */
 export interface EngineEvent {
   sequence: number;
-  /** Unix time in seconds: the CLI sends no finer one. */
+  /** Unix time in seconds; the CLI sends no fractions. */
   timestamp: number;
   cancelEvent?: object;
   stdoutEvent?: { message?: string };
@@ -113,8 +113,8 @@ const payloads: { readonly [payload: string]: Shape } = {
 };
 
 /**
- * An event from the server, without fields of other types than the CLI sends: any client may store such events. Returns null if
- * nothing is left: one bad event must not hide the others.
+ * An event from the server, without fields of other types than the CLI sends: any client may store such an event. Returns null if nothing
+ * is left, because one bad event must not hide the others.
  */
 export function readEvent(value: unknown): EngineEvent | null {
   if (!isObject(value) || typeof value['sequence'] !== 'number' || typeof value['timestamp'] !== 'number') return null;

@@ -1,6 +1,6 @@
 import type { Diagnostic, UpdateProgress } from './update-progress.ts';
 
-/** An error with the resource that it is about, if any. */
+/** An error, and the resource that it is about, if any. */
 export interface UpdateError {
   readonly diagnostic: Diagnostic;
   readonly urn: string | null;

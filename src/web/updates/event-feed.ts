@@ -2,7 +2,7 @@ import { readEvent } from './engine-event.ts';
 import { MissingEvents } from './missing-events.ts';
 import { UpdateProgress } from './update-progress.ts';
 
-/** A page of events, the oldest first. `next`: where the following page begins, or null at the current end. */
+/** A page of events, the oldest first. `next`: the beginning of the following page, or null at the current end. */
 export interface EventPage {
   readonly items: readonly unknown[];
   readonly next: string | null;
@@ -10,24 +10,24 @@ export interface EventPage {
 
 export interface EventSource {
   readonly fetchPage: (cursor: string | null, signal: AbortSignal) => Promise<EventPage>;
-  /** Whether more events may come. */
+  /** Whether more events may arrive. */
   readonly isRunning: () => boolean;
-  /** Resolves when it is time to look again. */
+  /** Resolves when it is time to read again. */
   readonly wait: (signal: AbortSignal) => Promise<void>;
 }
 
-/** Reads all events of an update into a tree, and goes on while the update runs. */
+/** Reads all events of an update into a tree, and continues while the update runs. */
 export class EventFeed {
   readonly progress = new UpdateProgress();
   /** Whether all events that existed at the start have been read once. */
   isCaughtUp = false;
   /** Whether the update has ended, and all its events have been read. */
   isOver = false;
-  /** Changes with everything above: the view is rebuilt when it does. */
+  /** Changes whenever the other properties do: the view is then rebuilt. */
   revision = 0;
   readonly #source: EventSource;
   readonly #missing = new MissingEvents();
-  /** Where pages begin, by the event after which each does. */
+  /** The beginnings of pages, by the sequence of the event before each. */
   readonly #starts = new Map<number, string>();
 
   constructor(source: EventSource) {
@@ -39,15 +39,15 @@ export class EventFeed {
     return this.#missing.first !== null;
   }
 
-  /** Reads until the update has ended and all its events are here. Rejects if a page cannot be read. */
+  /** Reads until the update has ended and all its events are read. Rejects if a page cannot be read. */
   async run(onChange: () => void, signal: AbortSignal): Promise<void> {
     let isFirst = true;
-    // Where the newest two pages begin. The CLI sends up to three batches of 50 events at a time, which arrive in any
-    // order: late events are on these pages mostly, so they are read again.
+    // The beginnings of the newest two pages. The CLI sends up to three batches of 50 events at a time, which arrive in any order. Late
+    // events are mostly on these pages, so the pages are read again.
     let newest: (string | null)[] = [null];
     while (!signal.aborted) {
       const wasRunning = this.#source.isRunning();
-      // A batch that was repeated is on an older page. While more events come, one such page per round is enough.
+      // A repeated batch is on an older page. While more events arrive, one such page per round is enough.
       const gap = wasRunning ? this.#missing.firstAwaited() : null;
       if (gap !== null) await this.#read(this.#startOf(gap), onChange, signal);
       if (!wasRunning) await this.#readGaps(newest, onChange, signal);
@@ -59,7 +59,7 @@ export class EventFeed {
         if (cursor !== newest.at(-1)) newest = [newest.at(-1) ?? null, cursor];
       }
       if (signal.aborted) return;
-      // The last events were stored before the update ended, so they are read after its end was seen.
+      // The last events were stored before the update ended, so they are read after its end is known.
       if (isFirst || !wasRunning)
         this.#change(onChange, () => Object.assign(this, { isCaughtUp: true, isOver: !wasRunning }));
       if (!wasRunning) return;
@@ -81,7 +81,7 @@ export class EventFeed {
     }
   }
 
-  /** Reads a page. Returns where the following one begins, null at the end or if nobody waits any more, and its last event. */
+  /** Reads a page. Returns the beginning of the following one (null at the end, or if nobody waits any more) and its last event. */
   async #read(
     cursor: string | null,
     onChange: () => void,
@@ -105,7 +105,7 @@ export class EventFeed {
     return { next: page.next, last };
   }
 
-  /** Where the page begins that has an event, as far as pages are known. */
+  /** The beginning of the known page that contains an event. */
   #startOf(sequence: number): string | null {
     let start: number | null = null;
     for (const after of this.#starts.keys()) if (after < sequence && after > (start ?? -1)) start = after;

@@ -1,7 +1,7 @@
 import { stripColors } from './colored-text.ts';
 import { errorSummaryTexts } from './texts.tsx';
 
-/** A failed run, as an issue tells it. */
+/** A failed run in the form of an issue. */
 export interface FailureReport {
   /** As in "Update 7 of acme/web/prod". */
   readonly title: string;
@@ -13,7 +13,7 @@ export interface FailureReport {
 
 const maxErrors = 20;
 
-/** The report in Markdown. Nothing in a message ends its block. */
+/** The report in Markdown. No content of a message can end its code block. */
 export function failureMarkdown({ errors, facts, title, url }: FailureReport): string {
   const shown = errors.slice(0, maxErrors).map(({ message, urn }) => {
     const text = stripColors(message).trim();

@@ -12,7 +12,7 @@ import { isActive } from './update-status.ts';
 
 const maxNamed = 5;
 
-/** The operations that an update had begun and not finished when it ended, as long as nobody has resolved them. */
+/** The operations that an update had begun but not finished when it ended, until they are resolved. */
 export function InterruptedNotice({ stack, update }: { readonly stack: StackRef; readonly update: UpdateDetails }) {
   const { organization, project, stack: name } = stack;
   const mayHave = !update.dryRun && !isActive(update) && update.status !== 'succeeded' && update.version !== null;

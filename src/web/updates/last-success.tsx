@@ -12,7 +12,7 @@ import { describeProviderChange, providerChanges, providerTypes } from './provid
 import { lastSuccessTexts } from './texts.tsx';
 import { viewKind } from './update-status.ts';
 
-/** How many updates of a stack are looked through. */
+/** Maximum number of a stack's updates to search. */
 const maxListed = 200;
 const maxKeys = 10;
 
@@ -32,7 +32,7 @@ export function useLastSuccess(stack: StackRef, update: UpdateDetails): UpdateDe
   return data ?? null;
 }
 
-/** Providers that differ between the states of two updates, once they are asked for: the server reads both states whole. */
+/** Providers that differ between the states of two updates. Loaded on request, because the server reads both states completely. */
 function Providers({
   from,
   ids,
@@ -72,7 +72,7 @@ function Providers({
   );
 }
 
-/** Keys of the configuration whose values differ; of secrets, only that they came or went is known. Null: unknown. */
+/** Keys of the configuration whose values differ; of secrets, only additions and removals are known. Null: unknown. */
 function changedKeys(before: UpdateDetails['config'], after: UpdateDetails['config']): string[] | null {
   if (before === null || after === null) return null;
   const values = (config: NonNullable<UpdateDetails['config']>) =>
@@ -83,7 +83,7 @@ function changedKeys(before: UpdateDetails['config'], after: UpdateDetails['conf
   );
 }
 
-/** What differs from the last successful update: commits, branches, configuration, and versions of the CLI and of providers. */
+/** The differences from the last successful update: commits, branches, configuration, and versions of the CLI and of providers. */
 export function LastSuccess({
   success,
   stack,

@@ -8,7 +8,7 @@ export interface MessageGroup {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Messages by resource, those of the engine and the program first. */
+/** Messages by resource, the messages of the engine and the program first. */
 export function groupMessages({ diagnostics, rows }: UpdateProgress): MessageGroup[] {
   return [
     { urn: null, type: '', diagnostics },
@@ -16,7 +16,7 @@ export function groupMessages({ diagnostics, rows }: UpdateProgress): MessageGro
   ].filter((group) => group.diagnostics.length > 0);
 }
 
-/** A line of a message. Its id is the number of the message and its own number, and does not change. */
+/** A line of a message. Its id consists of the number of the message and its own number, and does not change. */
 export interface MessageLine {
   readonly id: string;
   readonly number: number;
@@ -70,7 +70,7 @@ export interface ShownMessage {
   readonly until: number;
 }
 
-/** `count` of all lines, from `from` on, with their groups, and how many lines there are: a log may have millions. */
+/** `count` of all lines, from `from` on, with their groups, and the number of all lines: a log may have millions. */
 export function cutLines(
   groups: readonly MessageGroup[],
   { count, from }: { readonly from: number; readonly count: number },

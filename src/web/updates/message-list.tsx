@@ -43,7 +43,7 @@ export function MessageList({ live, search, update }: MessageListProps) {
   const navigate = useNavigate();
   const change = (changes: Partial<UpdateSearch>): void =>
     void navigate({ ...inPlace, search: (before) => ({ ...before, ...changes }) });
-  // Enter may have chosen a line with the same text already.
+  // Enter may already have chosen a line with the same text.
   const find = (typed: string | undefined): void =>
     void navigate({
       ...inPlace,
@@ -80,7 +80,7 @@ export function MessageList({ live, search, update }: MessageListProps) {
     );
   }
   const at = line === undefined ? -1 : found.indexOf(line);
-  /** `typed`: what the field has, which the URL has a moment later. */
+  /** `typed`: the text of the field, which reaches the URL a moment later. */
   const go = (step: 1 | -1, typed = text): void => {
     const lines = typed === text ? found : findLines(groups, typed);
     const from = line === undefined ? -1 : lines.indexOf(line);
@@ -223,7 +223,8 @@ function Message({ hits, line, onLine, shown: { diagnostic, from, until } }: Mes
                   .join(' ')}
                 aria-current={line === id ? 'true' : undefined}
               >
-                {/* The address of a line is in the URL after a search too: thousands of stops would be in the way of a keyboard. */}
+                {/* After a search, the address of a line is in the URL, too. The link is no tab stop: thousands of them would hinder
+                    keyboard users. */}
                 <button
                   type="button"
                   tabIndex={-1}

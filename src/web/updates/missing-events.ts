@@ -1,4 +1,4 @@
-/** A gap of a running update older than this, in ms, is left until the end: a client may have given a batch up. */
+/** Time after which a gap of a running update is ignored until the end, in ms: the client may have dropped the batch. */
 const patienceMs = 5 * 60_000;
 
 interface Gap {
@@ -8,22 +8,22 @@ interface Gap {
 }
 
 /**
- * Which events of an update are missing between those that were read: the CLI numbers them without gaps, from 0. It has several
- * batches in flight, and repeats those that fail, so an event may arrive long after later ones.
+ * The missing events of an update between the events that were read: the CLI numbers them without gaps, from 0. It has several batches in
+ * flight, and repeats failed ones, so an event may arrive long after later ones.
  */
 export class MissingEvents {
-  /** In order. */
+  /** The gaps in order. */
   #gaps: Gap[] = [];
   #next = 0;
 
-  /** Records that an event was read, also repeatedly. */
+  /** Records that an event was read; it may be read repeatedly. */
   note(sequence: number, now = performance.now()): void {
     if (sequence >= this.#next) {
       if (sequence > this.#next) this.#gaps.push({ first: this.#next, last: sequence - 1, since: now });
       this.#next = sequence + 1;
       return;
     }
-    // Late events are near the end, mostly.
+    // Late events are mostly near the end.
     const at = this.#gaps.findLastIndex(({ first }) => first <= sequence);
     const gap = this.#gaps[at];
     if (gap === undefined || gap.last < sequence) return;

@@ -164,7 +164,7 @@ function State({
   );
 }
 
-/** The messages about a resource, and the inputs that a step changes, as the versions of a stack are compared. */
+/** The messages about a resource, and the inputs that a step changes, in the form of a comparison of versions. */
 function Opened({ row }: { readonly row: ResourceRow }) {
   return (
     <div className={styles['opened']}>

@@ -42,7 +42,7 @@ export function ProgressTree({ live, search, stack, update }: ProgressTreeProps)
   );
   const now = useNowSeconds(isActive(update) && progress.runningCount > 0);
   const isLoading = !hasRead(live, update) && progress.rows.size === 0 && live.error === null;
-  // Errors and removals come with the first rows: nothing is shown before, so that the layout does not shift.
+  // Errors and removals appear with the first rows: nothing is shown before, so that the layout does not shift.
   if (isLoading) return <TreeSkeleton />;
   return (
     <div className={styles['progress']}>

@@ -1,6 +1,9 @@
 import { useEffect, useRef } from 'react';
 
-/** Reads a query again when `status` changes: what is polled only while an update runs misses its end. `refetch`: null if it is not asked. */
+/**
+ * Reloads a query when `status` changes: a query that is polled only while an update runs misses its end. `refetch`: null if the query is
+ * disabled.
+ */
 export function useRefetchOnChange(status: string, refetch: (() => unknown) | null): void {
   const shown = useRef(status);
   useEffect(() => {

@@ -9,7 +9,7 @@ import { removalSummaryTexts } from './texts.tsx';
 
 const maxListed = 8;
 
-/** The resources that a preview would delete or replace, shown first: reviewers look for them. */
+/** The resources that a preview would delete or replace. They are shown first, because reviewers look for them. */
 export function RemovalSummary({
   feed,
   update,
@@ -24,9 +24,9 @@ export function RemovalSummary({
   const deleted = rows.filter(({ op }) => op === 'delete');
   const replaced = rows.filter(({ op }) => op === 'replace');
   const shown = [...deleted, ...replaced];
-  // The engine's summary comes after the deletions. It has one after a failure too, before it knew all of them.
+  // The engine's summary follows the deletions. After a failure, the summary exists, too, but may be incomplete.
   const isWhole = feed.isOver && !feed.hasGaps && progress.summary !== null && update.status === 'succeeded';
-  // The note that was shown during the reading stays, so that the rows below do not shift.
+  // The note that was shown while reading stays, so that the rows below do not shift.
   const [wasPart] = useState(!feed.isOver);
   if (rows.length === 0 || (isWhole && shown.length === 0 && !wasPart)) return null;
   const title = isWhole

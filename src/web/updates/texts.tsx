@@ -256,7 +256,7 @@ export const updateHeaderTexts = {
   message: 'message',
   ciRun: 'CI run',
   waitingToStart: 'waiting to start',
-  /** `inQueue`: null if it did not wait. */
+  /** `inQueue`: null if the update did not wait. */
   took: (start: ReactNode, isRunning: boolean, time: string, inQueue: string | null) => (
     <>
       {start}

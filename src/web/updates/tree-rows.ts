@@ -12,14 +12,14 @@ export interface TreeRow {
 }
 
 export interface TreeFilter {
-  /** Also shows resources that the update leaves alone and that have no message. */
+  /** Also shows unchanged resources without messages. */
   showUnchanged: boolean;
-  /** Shows resources whose URN contains it, and their ancestors. */
+  /** Shows resources whose URN contains the text, and their ancestors. */
   text: string;
   collapsed: ReadonlySet<string>;
 }
 
-/** The visible rows of the tree, from top to bottom. A resource is visible when it or something below it matches. */
+/** The visible rows of the tree, from top to bottom. A resource is visible if it or one of its descendants matches. */
 export function listTreeRows(progress: UpdateProgress, filter: TreeFilter): TreeRow[] {
   const visible = findVisible(progress, filter);
   const rows: TreeRow[] = [];
@@ -28,7 +28,7 @@ export function listTreeRows(progress: UpdateProgress, filter: TreeFilter): Tree
     at: number;
     guides: readonly boolean[];
   }
-  // No recursion: a damaged log may nest tens of thousands of resources.
+  // Not recursive, because a damaged log may nest tens of thousands of resources.
   const stack: Level[] = [{ rows: [...progress.roots].filter((row) => visible.has(row)), at: 0, guides: [] }];
   while (stack.length > 0) {
     const level = stack.at(-1) as Level;
@@ -43,7 +43,7 @@ export function listTreeRows(progress: UpdateProgress, filter: TreeFilter): Tree
     const isCollapsed = filter.collapsed.has(row.urn) && children.length > 0;
     const depth = stack.length - 1;
     rows.push({ row, depth, guides: level.guides, isLast, hasChildren: children.length > 0, isCollapsed });
-    // Deeper lines than these cannot be drawn.
+    // Deeper guide lines are not drawn.
     const guides = depth === 0 || depth > maxGuides ? level.guides : [...level.guides, !isLast];
     if (children.length > 0 && !isCollapsed) stack.push({ rows: children, at: 0, guides });
   }

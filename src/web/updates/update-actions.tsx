@@ -66,7 +66,7 @@ export function UpdateActions({ stack, update }: ActionProps) {
   );
 }
 
-/** Whether a run of its commit may follow: a preview that has ended, of a working tree without changes. */
+/** Whether an approval for its commit makes sense: after a preview that has ended, without uncommitted changes. */
 function isAskable({ dryRun, environment, kind, status }: UpdateDetails): boolean {
   const isClean = environment?.['git.dirty'] !== 'true';
   return dryRun && isClean && status === 'succeeded' && ['preview', 'update', 'destroy', 'refresh'].includes(kind);

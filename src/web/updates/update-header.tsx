@@ -30,7 +30,7 @@ interface UpdateHeaderProps {
 /** The kind, status and author of an update, and its actions. */
 export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
   const isRunning = isActive(update);
-  // What is usual is that of successes.
+  // The usual duration is the duration of successful updates.
   const isComparable = update.status === 'succeeded' && !update.dryRun;
   const endReason = viewEndReason(update.endReason);
   const counted = progress.summary?.changes ?? Object.fromEntries(progress.doneByOperation);
@@ -111,7 +111,7 @@ function Fact({
   );
 }
 
-/** The commit's page, if the CLI said where the repository is. */
+/** The commit's page, if the CLI sent the location of the repository. */
 function commitLink({ commit, environment }: UpdateDetails): string | null {
   const { 'vcs.kind': kind, 'vcs.owner': owner, 'vcs.repo': repo } = environment ?? {};
   return owner && repo ? forgeLink(kind, `${owner}/${repo}`, commit) : null;
@@ -131,7 +131,7 @@ function Took({ update }: { readonly update: UpdateDetails }) {
   );
 }
 
-/** How long updates of the stack usually take, where enough of them are known. Asked for after what the page is about. */
+/** The usual duration of the stack's updates, if enough of them are known. Loaded after the main data of the page. */
 function Usually({
   isWanted,
   stack,
@@ -142,7 +142,7 @@ function Usually({
   readonly isWanted: boolean;
 }) {
   const usual = usualOf(useStatistics(stack, update, isWanted).data);
-  // Another view of the page may have asked for it.
+  // Another view of the page may have loaded it.
   return usual === null || !isWanted ? null : updateHeaderTexts.usually(duration(usual.medians.seconds));
 }
 

@@ -31,12 +31,12 @@ export function UpdatePage() {
   return <UpdateOf stack={stack} choice={{ version: Number(version) }} search={search} />;
 }
 
-/** A preview, which has no number. The id of an update leads to its page. */
+/** A preview, which has no number. The id of an update redirects to its page. */
 export function PreviewPage() {
   const { updateId, ...stack } = previewRoute.useParams();
   const search = previewRoute.useSearch();
   const { data } = useUpdate(stack, { updateId });
-  // An update has an address of its own.
+  // An update has its own address.
   if (data && !data.dryRun && data.version !== null)
     return (
       <Navigate

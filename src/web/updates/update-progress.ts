@@ -1,7 +1,7 @@
 import { stripColors } from './colored-text.ts';
 import type { EngineEvent, Operation, StepMetadata } from './engine-event.ts';
 
-/** The status of a row: a step runs, all its steps are done, or one failed. `known`: only messages name it. */
+/** The status of a row: a step is running, all its steps are done, or one has failed. `known`: only messages name the resource. */
 export type RowStatus = 'known' | 'running' | 'done' | 'failed';
 
 /** A message of the engine, a provider, the program or a policy. */
@@ -9,11 +9,11 @@ export interface Diagnostic {
   sequence: number;
   timestamp: number;
   severity: 'debug' | 'info' | 'warning' | 'error';
-  /** With the CLI's color tags. */
+  /** The text with the CLI's color tags. */
   message: string;
-  /** The policy that it comes from. */
+  /** The policy that reports the message. */
   policy: { name: string; pack: string; isMandatory: boolean } | null;
-  /** Parts of one output of the program have the same one; 0 is none. */
+  /** Parts of one output of the program have the same id; 0 means none. */
   streamId: number;
 }
 
@@ -63,14 +63,14 @@ const replaceOperations = new Set(['replace', 'create-replacement', 'delete-repl
 const severities = ['debug', 'info', 'warning', 'error'] as const;
 
 /**
- * The tree that the CLI shows, built from engine events one by one. Each event costs the same however many came before.
- * Events may come in any order and more than once: the CLI sends several batches at a time and repeats them.
+ * The tree that the CLI shows, built from engine events one by one. The cost of an event does not depend on the number of earlier ones.
+ * Events may arrive in any order and more than once: the CLI sends several batches at a time and repeats them.
  */
 export class UpdateProgress {
   readonly rows = new Map<string, ResourceRow>();
   /** Rows without a parent, or whose parent is not known yet. */
   readonly roots = new Set<ResourceRow>();
-  /** Messages that belong to no resource. */
+  /** Messages without a resource. */
   readonly diagnostics: Diagnostic[] = [];
   readonly downloads = new Map<string, Download>();
   /** Steps that are done, by operation. */
@@ -85,12 +85,12 @@ export class UpdateProgress {
   config: Record<string, unknown> | null = null;
   hasEnded = false;
   readonly #seen = new Set<number>();
-  /** What messages in a list were made from, in order: parts of one output may come in any order. */
+  /** The parts of the messages in a list, in order: parts of one output may arrive in any order. */
   readonly #parts = new Map<readonly Diagnostic[], Diagnostic[]>();
   readonly #orphans = new Map<string, ResourceRow[]>();
   readonly #steps = new Map<string, { open: Set<Operation>; over: Set<Operation>; failed: boolean }>();
 
-  /** Adds an event. Returns false if it was there before. */
+  /** Adds an event. Returns false if it was added before. */
   add(event: EngineEvent): boolean {
     if (this.#seen.has(event.sequence)) return false;
     this.#seen.add(event.sequence);
@@ -129,7 +129,7 @@ export class UpdateProgress {
     const row = this.#rowOf(step);
     const steps = this.#stepsOf(step.urn);
     row.startedAt = Math.min(row.startedAt ?? timestamp, timestamp);
-    // Its end event may have arrived first.
+    // The event about its end may have arrived first.
     if (!steps.over.has(step.op)) steps.open.add(step.op);
     this.#settle(row, steps);
   }
@@ -169,7 +169,7 @@ export class UpdateProgress {
     row.op = replaceOperations.has(row.op) || replaceOperations.has(step.op) ? 'replace' : step.op;
     if (step.diffs?.length) row.diffs = step.diffs;
     if (step.detailedDiff) row.detailedDiff = step.detailedDiff;
-    // The output event of a step has more details than its start, and both may arrive in any order.
+    // The output event of a step has more details than its start event, and they may arrive in either order.
     if (row.lastStep === null || step.new?.outputs !== undefined) row.lastStep = step;
     const parent = state?.parent;
     if (row.parent === null && parent !== undefined && parent !== '' && parent !== row.urn) this.#attach(row, parent);
@@ -269,7 +269,7 @@ export class UpdateProgress {
     }
   }
 
-  /** Makes a list as if the part with `sequence` had come in its order. */
+  /** Rebuilds a list as if the part with `sequence` had arrived in order. */
   #joinAgain(list: Diagnostic[], parts: readonly Diagnostic[], sequence: number): void {
     const from = Math.max(
       0,

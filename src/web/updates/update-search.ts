@@ -14,7 +14,7 @@ export interface UpdateSearch {
   readonly values?: '1' | undefined;
   /** A line of the messages: the number of its message and its own. */
   readonly line?: string | undefined;
-  /** Long lines of the messages run on. */
+  /** Whether long lines of the messages are not wrapped. */
   readonly wrap?: '0' | undefined;
 }
 

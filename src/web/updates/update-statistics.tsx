@@ -18,7 +18,7 @@ import { isActive } from './update-status.ts';
 const minUsual = 5;
 const changeKinds = ['creates', 'updates', 'replaces', 'deletes'] as const;
 
-/** Additional statistics of an update from the server; refreshed when the update ends. `isWanted`: else they are not asked for. */
+/** Additional statistics of an update from the server; refreshed when the update ends. `isWanted`: false prevents the request. */
 export function useStatistics(stack: StackRef, update: UpdateDetails, isWanted = true) {
   const input = { ...stack, updateId: update.updateId };
   const options = trpc.updates.statistics.queryOptions(input, {
@@ -30,7 +30,7 @@ export function useStatistics(stack: StackRef, update: UpdateDetails, isWanted =
   return query;
 }
 
-/** What the updates of the last months usually took and changed, if they are enough. */
+/** The usual durations and changes of the last months' updates, if there are enough of them. */
 export function usualOf(statistics: UpdateStatistics | undefined): UpdateStatistics['usual'] {
   const usual = statistics?.usual ?? null;
   return usual !== null && usual.count >= minUsual ? usual : null;

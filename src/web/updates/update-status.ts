@@ -46,7 +46,7 @@ export function shortCommit(commit: string): string {
 export const endReasons: Readonly<Record<Exclude<UpdateItem['endReason'], 'cancelled' | null>, string>> =
   updateStatusTexts.endReasons;
 
-/** Why an update ended other than by its CLI; null where its status says so already. A newer server may have other reasons. */
+/** Why an update ended other than by its CLI; null if its status already says so. A newer server may have other reasons. */
 export function viewEndReason(reason: string | null): string | null {
   if (reason === null || reason === 'cancelled') return null;
   return Object.hasOwn(endReasons, reason)

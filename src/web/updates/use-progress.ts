@@ -17,12 +17,12 @@ export interface LiveProgress {
   readonly retry: () => void;
 }
 
-/** Whether all events are read: of an update that runs, those that existed at the start. */
+/** Whether all events are read; for a running update, all events that existed at the start. */
 export function hasRead({ feed }: LiveProgress, update: Pick<UpdateDetails, 'status'>): boolean {
   return feed.isOver || (feed.isCaughtUp && isActive(update));
 }
 
-/** Reads the events of an update; goes on while it runs. */
+/** Reads the events of an update, and continues while it runs. */
 export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgress {
   const { organization, project, stack: name } = stack;
   const { updateId } = update;
@@ -31,7 +31,7 @@ export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgres
   const wake = useRef<() => void>(() => {});
   const isLive = useRef(false);
   isLive.current = useLive(isActive(update) ? `update:${updateId}` : null, () => wake.current());
-  // A hidden tab waits for longer.
+  // A hidden tab waits longer.
   useEffect(() => {
     const onShown = (): void => {
       if (document.visibilityState === 'visible') wake.current();
@@ -56,7 +56,7 @@ export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgres
     let frame = 0;
     const show = (error: unknown = null): void => {
       cancelAnimationFrame(frame);
-      // A log of 100,000 events has hundreds of pages, and drawing each would take longer than reading it.
+      // A log of 100,000 events has hundreds of pages, and rendering after each would take longer than reading it.
       frame = requestAnimationFrame(() => setState({ feed, revision: feed.revision, error }));
     };
     const onState = (error: unknown): void => {
@@ -76,11 +76,11 @@ export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgres
 interface FeedSignals {
   readonly isRunning: { readonly current: boolean };
   readonly isLive: { readonly current: boolean };
-  /** Set while the feed waits: ends the wait. */
+  /** Ends the wait; set while the feed waits. */
   readonly wake: { current: () => void };
 }
 
-/** Calls `onState` with the reason why a page cannot be read for now, and with null when it can be read again. */
+/** Calls `onState` with the reason why a page cannot be read at the moment, and with null when it can be read again. */
 function createFeed(
   stack: StackRef,
   updateId: string,

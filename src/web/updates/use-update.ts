@@ -36,7 +36,7 @@ export function useUpdate(stack: StackRef, choice: UpdateChoice) {
   return query;
 }
 
-/** The time in seconds, which goes on while `isTicking`. */
+/** The time in seconds, which advances while `isTicking`. */
 export function useNowSeconds(isTicking: boolean): number {
   const [now, setNow] = useState(() => Date.now() / 1000);
   useEffect(() => {

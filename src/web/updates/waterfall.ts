@@ -27,7 +27,7 @@ export function layOutWaterfall(
 ): Waterfall {
   const bars: Bar[] = [];
   for (const row of rows) {
-    // A component only groups others and lasts as long as they do, and the stack as long as the update.
+    // A component only groups others and lasts as long as they do; the stack lasts as long as the update.
     if (row.startedAt === null || row.type === 'pulumi:pulumi:Stack') continue;
     const isRunning = row.status === 'running';
     const end = isRunning ? Math.max(nowSeconds, row.startedAt) : (row.endedAt ?? row.startedAt);
@@ -51,7 +51,7 @@ function assignLanes(bars: readonly Bar[]): number {
   for (const bar of bars) {
     while (busy[0] !== undefined && busy[0].end <= bar.start) free.push(pop(busy).lane);
     bar.lane = free.pop() ?? count++;
-    // Steps of less than a second have no length, but take their place.
+    // Steps of less than a second have no length, but take up space.
     push(busy, { end: Math.max(bar.end, bar.start + 1), lane: bar.lane });
   }
   return count;

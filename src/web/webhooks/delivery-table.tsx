@@ -140,7 +140,10 @@ function DeliveryState({ delivery: { attempts, responseStatus, state } }: { read
   );
 }
 
-/** The request and the response. `outcome`: read again when it changes, such as after a retry; null: not known, read again until the last one. */
+/**
+ * The request and the response. `outcome`: they are reloaded when it changes, for example after a retry; null: unknown, they are reloaded
+ * until the last attempt.
+ */
 function Exchange({
   outcome,
   owner: { calls, target },
@@ -202,7 +205,7 @@ function Part({
   );
 }
 
-/** JSON with line breaks; other texts as they are. */
+/** JSON with line breaks; other texts unchanged. */
 function readable(text: string | null): string | null {
   if (text === null) return null;
   try {

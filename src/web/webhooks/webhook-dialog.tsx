@@ -11,7 +11,7 @@ import { formats, nameOfEvent } from './webhook-labels.ts';
 import { managedWebhook, readWebhook, type WebhookOwner } from './webhook-owner.ts';
 import styles from './webhooks.module.css';
 
-/** Creates a webhook, or changes one. `onMade`: its name. */
+/** Creates a webhook, or changes one. `onMade`: gets its name. */
 export function WebhookDialog({
   onClose,
   onMade,
@@ -38,7 +38,7 @@ export function WebhookDialog({
     const made = {
       ...target,
       ...{ displayName: displayName.trim(), url: url.trim(), format, isActive },
-      // Without any, a webhook is for all events.
+      // A webhook without events is for all events.
       ...(isAll ? { events: [], groups: [] } : { events: [...selected], groups: [...groups] }),
       ...(isRemoved ? { secret: null } : secret === '' ? {} : { secret }),
     };

@@ -49,7 +49,7 @@ export function WebhookList({
   );
 }
 
-/** Adds a webhook. `onMade`: its name. */
+/** Adds a webhook. `onMade`: gets its name. */
 export function AddWebhook({
   onMade,
   owner,

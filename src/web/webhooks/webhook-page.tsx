@@ -61,7 +61,7 @@ export function WebhookView({
   const [asked, setAsked] = useState<'change' | 'remove' | null>(null);
   const query = useQuery(calls.get.queryOptions({ ...target, webhook: name }));
   const ping = useMutation(calls.ping.mutationOptions({ onSuccess: () => refresh(calls.deliveries.pathKey()) }));
-  // An option of the call, unlike one of the mutation, is left out once the user has left the page.
+  // If the user has left the page, an option of the call is ignored, unlike an option of the mutation.
   const send = () => ping.mutate({ ...target, webhook: name }, { onSuccess: ({ id }) => open(id) });
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
@@ -128,7 +128,7 @@ function RemoveDialog({
   const { calls, target } = owner;
   const { dialog, item } = useRemoval({ item: webhook, read: () => readWebhook(owner, webhook.name) });
   const remove = useMutation(
-    // Only the list: the queries of this page would fail once the webhook is gone.
+    // Refreshes only the list: the queries of this page would fail once the webhook is gone.
     calls.remove.mutationOptions({ onSuccess: () => refresh(calls.list.pathKey()) }),
   );
   return (

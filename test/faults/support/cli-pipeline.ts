@@ -1,10 +1,12 @@
 import { CliError, PulumiWorkspace } from '../../../testkit/pulumi-cli.ts';
 import { stashProgram } from '../../../testkit/stash-program.ts';
-import type { Target } from './pipelines.ts';
+import { pauseFor, type Target } from './pipelines.ts';
 
 const project = 'faults-cli';
 const count = 6;
 const unattended = ['--yes', '--skip-preview', '--non-interactive'];
+/** Short beside a run. */
+const pauseMs = 250;
 
 /** The real CLI, which runs round after round on its stack until it is stopped. */
 export class CliPipeline {
@@ -15,23 +17,23 @@ export class CliPipeline {
   readonly runs = { begun: 0, succeeded: 0 };
   readonly failures: string[] = [];
   readonly #workspace: PulumiWorkspace;
-  readonly #organization: string;
+  readonly #target: Target;
   #stopping = false;
   #disposing = false;
   #run: Promise<void> = Promise.resolve();
 
-  private constructor(name: string, workspace: PulumiWorkspace, organization: string) {
+  private constructor(name: string, workspace: PulumiWorkspace, target: Target) {
     this.name = name;
     this.#workspace = workspace;
-    this.#organization = organization;
+    this.#target = target;
   }
 
   static async start(target: Target, name: string, env: Record<string, string> = {}): Promise<CliPipeline> {
     const workspace = await PulumiWorkspace.create({ backendUrl: target.url, accessToken: target.token, env });
-    const pipeline = new CliPipeline(name, workspace, target.organization);
+    const pipeline = new CliPipeline(name, workspace, target);
     try {
       await pipeline.#writeRound(0);
-      await workspace.runOk(['stack', 'init', `${pipeline.#organization}/${project}/${name}`, '--non-interactive']);
+      await workspace.runOk(['stack', 'init', `${target.organization}/${project}/${name}`, '--non-interactive']);
     } catch (error) {
       await workspace.dispose();
       throw error;
@@ -63,12 +65,13 @@ export class CliPipeline {
   async #loop(): Promise<void> {
     while (!this.#stopping) {
       try {
-        if (await this.#up()) continue;
+        const succeeded = await this.#up();
         // As a person would do then; it fails when nothing runs any more.
-        if (!this.#disposing) await this.#workspace.run(['cancel', '--yes']);
+        if (!succeeded && !this.#disposing) await this.#workspace.run(['cancel', '--yes']);
       } catch (error) {
         this.#note(String(error));
       }
+      if (!this.#stopping) await pauseFor(this.#target, pauseMs);
     }
   }
 

@@ -14,6 +14,13 @@ export interface Target {
   readonly reviewerToken: string;
   /** When the clock that leases depend on was last set, or a failover was noticed; an older lease may have ended. */
   readonly clockSetAt?: () => number;
+  /** How many times as long as usual pipelines pause; always 1 without it. */
+  readonly pauses?: () => number;
+}
+
+/** A pause of a pipeline, which usually takes `ms`. */
+export function pauseFor({ pauses }: Target, ms: number): Promise<void> {
+  return sleep(ms * (pauses?.() ?? 1));
 }
 
 export interface PipelineStatistics {
@@ -98,7 +105,7 @@ export abstract class Pipeline {
         this.note(error);
         await this.free();
       }
-      await sleep(20 + Math.random() * 100);
+      await pauseFor(this.target, 20 + Math.random() * 100);
     }
   }
 
@@ -133,7 +140,7 @@ export abstract class Pipeline {
   }
 
   protected pause(): Promise<void> {
-    return sleep(20 + Math.random() * 180);
+    return pauseFor(this.target, 20 + Math.random() * 180);
   }
 
   /** Sends half of a body and disconnects, like a killed client. */

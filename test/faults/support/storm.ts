@@ -11,7 +11,7 @@ import { Chaos, randomOf } from './chaos.ts';
 import { CliPipeline } from './cli-pipeline.ts';
 import { type Clock, ClockShop } from './clocks.ts';
 import { GuardedPipeline } from './guarded-pipeline.ts';
-import { type Pipeline, pipelineMix } from './pipelines.ts';
+import { type Pipeline, pipelineMix, type Target } from './pipelines.ts';
 import { QueuedPipeline, QueuedStack } from './queued-pipelines.ts';
 import { S3Gate } from './s3-gate.ts';
 import { openWayToPostgres, type WayToPostgres } from './way-to-postgres.ts';
@@ -20,6 +20,7 @@ import { openWayToPostgres, type WayToPostgres } from './way-to-postgres.ts';
 export interface Storm extends AsyncDisposable {
   readonly cluster: Cluster;
   readonly chaos: Chaos;
+  readonly load: Load;
   /** null where it cannot be set. */
   readonly postgresClock: Clock | null;
   /** The disk of the S3 server; null where none can be mounted. */
@@ -36,6 +37,15 @@ export interface Storm extends AsyncDisposable {
   /** Parts that ended unexpectedly. */
   readonly crashes: string[];
 }
+
+/** How busy the pipelines are. */
+export interface Load {
+  /** How many times as long as in the storm they pause. */
+  pauses: number;
+}
+
+/** Leaves processor time to processes that start, and to calls that a test waits for. */
+export const calm = 4;
 
 /**
  * Body sizes from which on the workers are used: with the first replica for nearly all bodies, with the last only for
@@ -115,7 +125,12 @@ export async function startStorm(seed: number): Promise<Storm> {
   const fragile = { gates, wayToPostgres, apiClocks, workerClocks, postgresClock, disk };
   const chaos = new Chaos(cluster, fragile, randomOf(seed));
   const { url, token, reviewerToken, organization } = cluster;
-  const target = { url, token, reviewerToken, organization, clockSetAt: () => chaos.clockSetAt };
+  const load: Load = { pauses: calm };
+  const target: Target = {
+    ...{ url, token, reviewerToken, organization },
+    clockSetAt: () => chaos.clockSetAt,
+    pauses: () => load.pauses,
+  };
   const queuedStack = new QueuedStack('queued');
   const queued = Array.from(
     { length: queuedPipelines },
@@ -153,7 +168,7 @@ export async function startStorm(seed: number): Promise<Storm> {
       );
       return rows[0]?.first ?? null;
     });
-    await startCli(cluster, cliPipelines);
+    await startCli(target, cliPipelines);
   } catch (error) {
     await dispose();
     throw error;
@@ -161,6 +176,7 @@ export async function startStorm(seed: number): Promise<Storm> {
   return {
     cluster,
     chaos,
+    load,
     postgresClock,
     disk,
     programs,
@@ -183,10 +199,10 @@ async function writeLogs({ parts }: Cluster): Promise<void> {
 }
 
 /** One that sends journals, and one that sends whole documents. */
-async function startCli(cluster: Cluster, started: CliPipeline[]): Promise<void> {
+async function startCli(target: Target, started: CliPipeline[]): Promise<void> {
   const kinds = { journal: {}, documents: { PULUMI_DISABLE_JOURNALING: 'true' } };
   try {
-    for (const [name, env] of Object.entries(kinds)) started.push(await CliPipeline.start(cluster, name, env));
+    for (const [name, env] of Object.entries(kinds)) started.push(await CliPipeline.start(target, name, env));
   } catch (error) {
     if (!(error instanceof ToolUnavailableError)) throw error;
     process.stderr.write(`faults: without the real CLI: ${error.message}\n`);

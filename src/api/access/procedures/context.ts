@@ -20,12 +20,12 @@ import { assertAuthorized, type CallerAccess, type CallTarget } from '../authori
 /** The target of a call about no organization. */
 export const nowhere: CallTarget = { organization: null, project: null, stack: null };
 
-/** Concurrent calls of one request: other requests also need connections to Postgres. */
+/** Maximum number of concurrent calls of one request: other requests also need connections to Postgres. */
 const callsAtOnce = 4;
 
 /** The sender of a request: the holder of a token, or the user of a session. */
 export interface Holder {
-  /** The holder, without a target. */
+  /** The holder as a caller without a target. */
   readonly caller: Caller;
   /** The facts that decide about the holder at a target. Throws UnauthenticatedError. */
   findAt(target: CallTarget): Promise<Caller>;
@@ -56,7 +56,7 @@ export interface ProcedureContext {
   readonly request: RequestCalls;
 }
 
-/** One request, whose calls may concern different organizations. */
+/** One request; its calls may concern different organizations. */
 export class RequestCalls {
   readonly #services: ProcedureServices;
   readonly #holder: Holder;

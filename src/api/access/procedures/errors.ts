@@ -38,7 +38,7 @@ export interface ErrorShape {
     readonly kind: string;
     readonly retryAfterSeconds: number | null;
     readonly path: string | null;
-    /** Where in a query the error is, in characters from 0. */
+    /** Position of the error in a query, in characters from 0. */
     readonly span: { readonly start: number; readonly end: number } | null;
   };
 }
@@ -50,7 +50,7 @@ export function causeOf(error: unknown): unknown {
   const issue = firstIssue(cause);
   if (issue !== null) return new InvalidRequestError(issue);
   if (code === 'NOT_FOUND') return new OtherReleaseError();
-  // tRPC found the request malformed and has its own messages.
+  // tRPC has rejected the request as malformed, with its own message.
   if (code !== 'INTERNAL_SERVER_ERROR') return new ProtocolError(code, message);
   return cause === undefined ? error : mapDatabaseError(cause);
 }
@@ -61,7 +61,7 @@ export function shapeOf(thrown: unknown, path: string | null): ErrorShape {
   if (!(error instanceof AppError))
     return shape({ status: 500, message: unexpected, retryAfterSeconds: undefined }, 'fault', path);
   const { message, retryAfterSeconds } = error;
-  // Callers of procedures do not deal with headers.
+  // Callers of procedures send no headers, so an edit conflict is no failed precondition.
   const status = error instanceof EditConflictError ? 409 : error.status;
   const retry = retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
   const shown = shape({ status, message, retryAfterSeconds: retry }, error.code, path);
@@ -69,7 +69,7 @@ export function shapeOf(thrown: unknown, path: string | null): ErrorShape {
   return { ...shown, data: { ...shown.data, span: { start: error.start, end: error.end } } };
 }
 
-/** The same for errors of whole requests, outside of procedures. */
+/** Like `shapeOf`, for errors of whole requests, outside procedures. */
 export function shapeOfReply(reply: ErrorReply, thrown: unknown): ErrorShape {
   const kind = thrown instanceof AppError ? thrown.code : reply.status < 500 ? 'invalid-request' : 'fault';
   return shape(reply, kind, null);
@@ -103,7 +103,7 @@ class ProtocolError extends AppError {
   }
 }
 
-/** While releases change, a page may have come from another one, and its next call reaches it. */
+/** During a rollout, a page may come from another release; its next call reaches that release again. */
 class OtherReleaseError extends AppError {
   override readonly name = 'OtherReleaseError';
   override readonly status = 404;

@@ -12,14 +12,14 @@ export function text(maxLength: number) {
   return Type.String({ maxLength, pattern: '^[^\\u0000]*$' });
 }
 
-/** As long as existing names may be. */
+/** The maximum length of existing names. */
 export const Name = text(200);
 export const Id = Type.String({
   maxLength: 36,
   pattern: '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$',
 });
 
-/** The revision that the caller has read: a newer one is not overwritten. Missing: any revision is overwritten. */
+/** The revision that the caller has read: a newer one is not overwritten. If missing, any revision is overwritten. */
 export const Revision = Type.Optional(text(100));
 
 export const OrganizationInput = Type.Object({ organization: Name });
@@ -27,7 +27,7 @@ export const StackInput = Type.Object({ organization: Name, project: Name, stack
 
 export const defaultPage = 50;
 const maxPage = 200;
-/** Names and values with several parts, in any script. */
+/** Long enough for names and values with several parts, in any script. */
 const maxCursorChars = 4_000;
 
 /** Input of every list. */
@@ -41,7 +41,7 @@ export function encodeCursor(position: readonly (string | number | boolean | nul
   return Buffer.from(JSON.stringify(position)).toString('base64url');
 }
 
-/** Reads a cursor of ours. Throws InvalidRequestError. */
+/** Reads a cursor that this server has encoded. Throws InvalidRequestError. */
 export function decodeCursor<S extends TSchema>(cursor: string | null | undefined, schema: S): Static<S> | null {
   if (cursor === null || cursor === undefined) return null;
   const result = standard(schema)['~standard'].validate(parse(cursor));

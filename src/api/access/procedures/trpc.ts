@@ -9,14 +9,14 @@ import { nowhere, type ProcedureContext, type RequestCalls } from './context.ts'
 import { causeOf, shapeOf } from './errors.ts';
 import { input, OrganizationInput, StackInput } from './inputs.ts';
 
-/** Metadata of a procedure. The app does not start if any of it is missing. */
+/** Metadata of a procedure. The app does not start if a required part is missing. */
 export interface ProcedureMeta {
   readonly access?: CallerAccess;
-  /** Its action in the audit log, if it changes something. */
+  /** The action in the audit log, if the procedure changes something. */
   readonly audit?: AuditAction;
-  /** Why the mutation goes on while the installation is read-only. */
+  /** Why the mutation continues while the installation is read-only. */
   readonly whileReadOnly?: string;
-  /** `states`: it reads whole states, in slices. The cost of all other procedures is independent of the size of a state. */
+  /** `states`: the procedure reads whole states, in slices. The cost of all other procedures is independent of the size of a state. */
   readonly cost?: 'states';
 }
 
@@ -32,8 +32,8 @@ const t = initTRPC
 export const { mergeRouters, router } = t;
 
 /**
- * Runs a call once there is capacity, and records its duration and outcome. Refuses mutations while the installation is read-only,
- * unless they say why they go on.
+ * Runs a call once there is capacity, and records its duration and outcome. Refuses mutations while the installation is read-only, unless
+ * they state why they continue.
  */
 const observed = t.procedure
   .use(async ({ ctx, next, path }) => {
@@ -92,7 +92,7 @@ export function stackProcedure(permission: Permission) {
     });
 }
 
-/** The same for procedures that read whole states, queued per caller. */
+/** Like `stackProcedure`, for procedures that read whole states, queued per caller. */
 export function stackScan(permission: Permission) {
   return stackProcedure(permission)
     .meta({ cost: 'states' })
@@ -125,7 +125,7 @@ export function stackMutation(permission: Permission, action: AuditAction) {
     });
 }
 
-/** The same for procedures that read whole states, queued per caller. */
+/** Like `stackMutation`, for procedures that read whole states, queued per caller. */
 export function stackScanMutation(permission: Permission, action: AuditAction) {
   return stackMutation(permission, action)
     .meta({ cost: 'states' })
@@ -177,7 +177,7 @@ class Change {
     this.context = { caller, audit: request.trail(caller, declared.access, declared.action) };
   }
 
-  /** Throws as `admit` does. */
+  /** Throws the errors of `admit`. */
   static async begin(request: RequestCalls, declared: Declared): Promise<Change> {
     const { access, action, target } = declared;
     return new Change(request, declared, await request.admit(access, target, action));

@@ -13,7 +13,7 @@ import { NotificationLog } from './notification-log.ts';
 
 /** Minimum number of notifications that can be replayed to reconnecting clients. */
 const logged = 10_000;
-/** Maximum wait of subscriptions until this process listens, in ms. */
+/** How long subscriptions wait until this process listens, in ms. */
 const openMs = 3_000;
 const checkMs = 5_000;
 /** How long a client may leave messages unread, in ms. */
@@ -25,13 +25,13 @@ const checksPerPosition = 4;
 export interface LiveTopic {
   readonly of: 'organization' | 'stack' | 'update';
   readonly id: string;
-  /** As sent by the client. */
+  /** The topic as the client sent it. */
   readonly name: string;
 }
 
 interface Subscriber {
   readonly topics: readonly LiveTopic[];
-  /** Closes the connection of a client that does not read. */
+  /** Closes the connection if the client does not read. */
   readonly cut: () => void;
 }
 
@@ -55,8 +55,8 @@ export class LiveHub {
   #isDraining = false;
 
   /**
-   * Calls `onRights` when permissions have changed; with null if a change may have been missed. A client that leaves messages unread for
-   * `maxUnreadMs` is disconnected.
+   * Calls `onRights` when permissions have changed; with null if a change may have been missed. Disconnects a client that leaves messages
+   * unread for `maxUnreadMs`.
    */
   constructor(
     { channel, logger }: { readonly channel: NotificationChannel; readonly logger: Logger },
@@ -67,7 +67,7 @@ export class LiveHub {
     this.#channel = channel;
     this.#logger = logger;
     this.#onRights = onRights;
-    // Before there is any stream, so that streams of other processes can be resumed here.
+    // Listens before the first stream begins, so that streams of other processes can be resumed here.
     channel.listen({
       onMessage: (payload) => this.#hear(payload),
       onOpen: (isAgain) => this.#open(isAgain),
@@ -92,8 +92,8 @@ export class LiveHub {
   }
 
   /**
-   * Begins a stream about topics that are known to be permitted. `after` is the id of the last message that its client has received
-   * on an earlier stream; null: none. `cut` closes the client's connection.
+   * Begins a stream about permitted topics. `after` is the id of the last message that its client has received on an earlier stream; null:
+   * none. `cut` closes the client's connection.
    */
   async subscribe(topics: readonly LiveTopic[], after: string | null, cut: () => void): Promise<LiveStream> {
     this.#channel.open();
@@ -124,7 +124,7 @@ export class LiveHub {
     stream.end('gone');
   }
 
-  /** Ends all streams, including future ones: this process is about to stop. Clients then resume elsewhere. */
+  /** Ends all streams, including future ones, because this process is about to stop. Clients then resume elsewhere. */
   drain(): void {
     this.#isDraining = true;
     clearInterval(this.#timer);
@@ -141,7 +141,7 @@ export class LiveHub {
   #open(isAgain: boolean): void {
     this.#isOpen = true;
     this.#opened.resolve();
-    // Also the first time: streams may have begun before.
+    // The first time, too, because streams may have begun before.
     if (!isAgain && this.#subscribers.size === 0) return;
     this.#log.clear();
     for (const stream of this.#subscribers.keys()) stream.refetch();
@@ -166,7 +166,7 @@ export class LiveHub {
     });
   }
 
-  /** Notifies all streams of the topic, or one of them. */
+  /** Notifies all streams of the topic, or only one of them. */
   #notify(notification: Notification, only: LiveStream | null): void {
     const { kind, organizationId, stackId, updateId } = notification;
     const isFrequent = kind === 'events.appended';

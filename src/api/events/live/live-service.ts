@@ -13,25 +13,25 @@ import type { LiveStream } from './live-stream.ts';
 import { LiveTopics, type PermittedTopics } from './live-topics.ts';
 import { type StreamShare, StreamShares } from './stream-shares.ts';
 
-/** Streams that one user may have in one process: several windows with many tabs. */
+/** Maximum number of one user's streams in one process: several windows with many tabs. */
 const maxPerUser = 100;
-/** Without a notification, permissions are checked again after this time, in ms. */
+/** Without notifications, permissions are checked again after this time, in ms. */
 const recheckMs = 60_000;
 const tickMs = 1_000;
-/** Streams whose permissions are checked concurrently: other calls also need connections to Postgres. */
+/** Number of streams whose permissions are checked concurrently: other calls also need connections to Postgres. */
 const checksAtOnce = 2;
 
 /** A viewer and its topics. */
 export interface LiveViewer {
   /** The user, or the token of a team or an organization. */
   readonly id: string;
-  /** As returned by LiveTopics. */
+  /** The topics in the form that LiveTopics returns. */
   readonly topics: readonly string[];
-  /** Throws UnauthenticatedError if the viewer's session has ended, or their token. */
+  /** Throws UnauthenticatedError if the viewer's session or token has ended. */
   confirm(): Promise<void>;
   /** The facts that currently decide about the viewer at a target. Throws UnauthenticatedError. */
   findAt(target: CallTarget): Promise<Caller>;
-  /** Closes the connection of a client that does not read. */
+  /** Closes the connection if the client does not read. */
   cut(): void;
 }
 
@@ -60,7 +60,7 @@ export class LiveService {
   constructor({ config, db, logger, metrics, notifications }: LiveParts) {
     this.#logger = logger;
     this.#topics = new LiveTopics(db);
-    // The remaining connections are for calls.
+    // The other connections are for calls.
     this.#shares = new StreamShares(Math.ceil(config.front.maxConnections / 2));
     this.#hub = new LiveHub({ channel: notifications.channel, logger }, (notification) =>
       this.#rightsChanged(notification),
@@ -141,7 +141,7 @@ export class LiveService {
     watching.checkAt = nextCheck();
     try {
       const { topics } = await this.#permitted(watching.viewer);
-      // A name may refer to something else by now.
+      // A name may now refer to another object.
       if (namesOf(topics).symmetricDifference(watching.topics).size > 0) stream.end('rights');
     } catch (error) {
       const { status = 500 } = mapDatabaseError(error) as { status?: number };

@@ -1,11 +1,11 @@
 import type { NotificationKind } from '../../../shared/events/live/notification.ts';
 
-/** A notification to a page, which then reads its data again. */
+/** A notification to a page, which then reloads its data. */
 export interface LiveMessage {
-  /** As requested; null: all topics of the stream. */
+  /** The topic as requested; null: all topics of the stream. */
   readonly topic: string | null;
   /**
-   * `ready`: the stream has begun, and reports all later changes. `refetch`: something may have been missed. `position`: nothing has
+   * `ready`: the stream has begun, and reports all later changes. `refetch`: changes may have been missed. `position`: nothing has
    * happened; the stream can be resumed from here.
    */
   readonly kind: NotificationKind | 'ready' | 'refetch' | 'position';
@@ -28,7 +28,7 @@ const collectOrganizationMs = 2_000;
 /** Maximum number of unread messages of a stream; more are replaced by one `refetch`. */
 const maxPending = 64;
 
-/** The messages for one page: coalesced, so that a page does not get duplicates, and bounded. */
+/** The messages for one page: coalesced, so that the page gets no duplicates, and bounded. */
 export class LiveStream {
   readonly #position: () => string;
   #pending = new Map<string, LiveMessage>();
@@ -36,7 +36,7 @@ export class LiveStream {
   #timer: NodeJS.Timeout | undefined;
   #timerAt = 0;
   #isDue = false;
-  /** Id of the last message that was read. */
+  /** Id of the last message that the client has read. */
   #id: string;
   #end: StreamEnd | undefined;
   #wake: (() => void) | undefined;
@@ -47,7 +47,7 @@ export class LiveStream {
     this.#id = position();
   }
 
-  /** Whether its client has received the newest position. */
+  /** Whether the client has received the newest position. */
   get isCurrent(): boolean {
     return this.#id === this.#position();
   }
@@ -70,7 +70,7 @@ export class LiveStream {
     this.#dueIn(isSlow ? collectOrganizationMs : collectMs);
   }
 
-  /** Sends that anything may have changed. */
+  /** Announces that anything may have changed. */
   refetch(): void {
     if (this.#end) return;
     if (this.#pending.size === 0) this.#pendingSince = performance.now();
@@ -95,7 +95,7 @@ export class LiveStream {
     this.#pending.clear();
     const before = this.#id;
     this.#id = this.#position();
-    // A client that has received only some of them gets all of them again.
+    // A client that has received only some of the messages gets all of them again.
     return messages.map((message, index) => ({ message, id: index === messages.length - 1 ? this.#id : before }));
   }
 

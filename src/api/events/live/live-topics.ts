@@ -19,7 +19,7 @@ interface NamedTopic {
 
 export interface PermittedTopics {
   readonly topics: readonly LiveTopic[];
-  /** The organizations whose permissions decide about them. */
+  /** The organizations whose permissions decide about the topics. */
   readonly organizationIds: ReadonlySet<string>;
 }
 
@@ -32,8 +32,8 @@ export class LiveTopics {
   }
 
   /**
-   * The topics of these names. `findAt` returns the facts that decide about the viewer at a target. Throws InvalidRequestError, and NotFoundError
-   * if one does not exist or the viewer may not see it.
+   * The topics with these names. `findAt` returns the facts that decide about the viewer at a target. Throws InvalidRequestError, and
+   * NotFoundError if a topic does not exist or the viewer may not see it.
    */
   async permit(names: readonly string[], findAt: (target: CallTarget) => Promise<Caller>): Promise<PermittedTopics> {
     const named = [...new Set(names)].map(parseTopic);

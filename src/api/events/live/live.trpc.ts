@@ -18,13 +18,13 @@ const maxTopics = 10;
 const SubscribeInput = Type.Object({
   /** `organization:<name>`, `stack:<organization>/<project>/<stack>`, `update:<id>`. */
   topics: Type.Array(text(700), { minItems: 1, maxItems: maxTopics }),
-  /** Id of the last message that the client has received: tRPC adds it when it reconnects. */
+  /** Id of the last message that the client has received; tRPC adds it on a reconnect. */
   lastEventId: Type.Optional(text(100)),
 });
 
 /** Live notifications. */
 export const liveRouter = router({
-  /** Small notifications of changes; the page then reads its data again. */
+  /** Small notifications of changes; the page then reloads its data. */
   subscribe: userProcedure.input(input(SubscribeInput)).subscription(async function* ({
     ctx: { caller, request, services },
     input: { lastEventId, topics },
@@ -52,8 +52,8 @@ export const liveRouter = router({
   }),
 });
 
-/** Cuts off a response: the browser then reconnects, to another replica if this one stops, and resumes. */
+/** Cuts off a response. The browser then reconnects, to another replica if this one stops, and resumes. */
 class StreamCutError extends Error {
-  // The only errors that tRPC does not send to the client.
+  // The only name of errors that tRPC does not send to the client.
   override readonly name = 'AbortError';
 }

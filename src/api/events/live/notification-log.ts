@@ -8,8 +8,8 @@ export interface LoggedNotification {
 }
 
 /**
- * The last notifications, so that a stream can be resumed. All replicas receive them in the same order and with the same ids, so a stream that one
- * replica has begun can be resumed by another that has listened since.
+ * The last notifications, from which a stream can be resumed. All replicas receive them in the same order and with the same ids, so another
+ * replica that has listened since can resume a stream.
  */
 export class NotificationLog {
   readonly #capacity: number;
@@ -17,7 +17,7 @@ export class NotificationLog {
   /** Number of the first entry. */
   #first = 0;
   #numbers = new Map<string, number>();
-  /** The position before the first entry: that of the last dropped entry, or one that no other log has. */
+  /** The position before the first entry: the position of the last dropped entry, or one that no other log has. */
   #before = '';
 
   constructor(capacity: number) {
@@ -37,7 +37,7 @@ export class NotificationLog {
     if (this.#entries.length >= 2 * this.#capacity) this.#forget(this.#capacity);
   }
 
-  /** Clears the log: notifications were missed. */
+  /** Clears the log after notifications were missed. */
   clear(): void {
     this.#first += this.#entries.length;
     this.#entries = [];
@@ -46,7 +46,7 @@ export class NotificationLog {
     this.#numbers.set(this.#before, this.#first - 1);
   }
 
-  /** The notifications after the one with this id; null: they are no longer known. */
+  /** The notifications after the one with this id; null: some of them are no longer known. */
   after(id: string): readonly LoggedNotification[] | null {
     const number = this.#numbers.get(id);
     return number === undefined ? null : this.#entries.slice(number + 1 - this.#first);

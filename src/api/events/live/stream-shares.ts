@@ -11,8 +11,8 @@ class TooManyStreamsError extends TooManyRequestsError {
 }
 
 /**
- * Counts the streams of a process and of each tenant: a user or an organization. A single tenant gets three quarters of all streams, two get
- * three sevenths each; for any number of tenants, some streams are left for the next one.
+ * Counts the streams of a process and of each tenant: a user or an organization. A single tenant gets three quarters of all streams, two
+ * get three sevenths each; for any number of tenants, some streams are left for the next one.
  */
 export class StreamShares {
   readonly #capacity: number;
@@ -57,9 +57,12 @@ export class StreamShares {
 
 /** One stream, with its tenants. */
 export interface StreamShare {
-  /** Counts it for the tenant. `most`: the absolute maximum of a tenant; `who` starts a sentence: `you have`. Throws TooManyRequestsError. */
+  /**
+   * Counts the stream for the tenant. `most`: the absolute maximum of a tenant; `who`: the beginning of the error's sentence, for example
+   * `you have`. Throws TooManyRequestsError.
+   */
   take(tenant: string, options: { readonly most?: number; readonly who: string }): void;
-  /** The stream has ended. Can be called again. */
+  /** Ends the stream. Repeating it is harmless. */
   end(): void;
 }
 

@@ -11,7 +11,7 @@ export interface TopicTarget {
 }
 
 const FoundRow = Type.Object({
-  /** The names of the topic, null where there are none. */
+  /** The names of the topic; null if it has none. */
   organization: Nullable(Type.String()),
   project: Nullable(Type.String()),
   stack: Nullable(Type.String()),
@@ -24,7 +24,7 @@ export type FoundRow = Row<typeof FoundRow>;
 /** Finds the topics of notifications. */
 export function createTopicRepository(db: Queryable) {
   return {
-    /** For each of the topics, in order, the matching row. Deleted stacks have none. */
+    /** For each topic, in order, the matching row. Deleted stacks have no row. */
     find: (targets: readonly TopicTarget[]) => {
       const column = (name: keyof TopicTarget, type: 'text' | 'uuid') =>
         sql.array(

@@ -27,7 +27,7 @@ interface AuthenticatorOptions {
 }
 
 type Credential = 'token' | 'lease' | 'id-token';
-/** The public part of a token: its prefix. Tokens created by operators have none. */
+/** The public part of a token: its prefix. Tokens that operators create have none. */
 type Kind = 'hf-' | 'lease-' | 'other';
 
 interface CredentialUse {
@@ -42,7 +42,7 @@ interface Attempt<Query> extends CredentialUse {
   readonly key: string;
   readonly query: Query;
   readonly batches: LookupBatches<Query>;
-  /** Whether this process has seen it valid. If so, it is looked up on its own even if its address is exhausted. */
+  /** Whether this process has seen the credential valid. If so, it gets its own lookup even if its address is exhausted. */
   readonly isKnown: boolean;
 }
 
@@ -52,7 +52,7 @@ export interface LeaseAttempt extends LeaseQuestion {
   readonly isKnown: boolean;
 }
 
-/** A new token is refused for at most this long if it was tried before it was created. */
+/** A token that was tried before its creation is refused for at most this long. */
 const refusedMs = 2_000;
 const refusedCapacity = 20_000;
 const knownCapacity = 20_000;
@@ -61,16 +61,16 @@ const knownMs = 24 * 3600 * 1000;
 const allAddressesFactor = 10;
 
 const batchMs = 200;
-/** Tokens that Holdfast creates have 256 random bits, so many lookups give nobody a chance to guess one. */
+/** Tokens that Holdfast creates have 256 random bits, so nobody can guess one even with many lookups. */
 const generatedTokenLimits = { everyMs: batchMs, total: 2_000, perSource: 500 };
-/** Tokens created by operators may be guessable: 50 lookups per second from one address. */
+/** Tokens that operators create may be guessable: 50 lookups per second from one address. */
 const operatorTokenLimits = { everyMs: batchMs, total: 200, perSource: 10 };
 const retryAfterSeconds = 1;
 
 /**
- * Decides which credentials to look up in Postgres, and looks them up; only Postgres decides whether a credential is valid. Credentials
- * that are known to be wrong by their format, checksum or hash cost no query. If a source has sent many wrong ones, its credentials
- * that this process has never seen valid are looked up in batches, a few statements per second, so that a valid one still gets in.
+ * Decides which credentials to look up in Postgres, and looks them up; only Postgres decides whether a credential is valid. A credential
+ * with a wrong format, checksum or hash costs no query. If a source has sent many wrong credentials, its credentials that this process has
+ * never seen valid are looked up in batches, a few statements per second, so that a valid one still gets in.
  */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
@@ -103,7 +103,10 @@ export class Authenticator {
     });
   }
 
-  /** Returns the holder of an API token and what they may do at `target`, or null if it is wrong. Throws TooManyRequestsError if too many lookups wait. */
+  /**
+   * Returns the holder of an API token and what they may do at `target`, or null if it is wrong. Throws TooManyRequestsError if too many
+   * lookups wait.
+   */
   async findCaller(request: IncomingMessage, token: string, target: RequestedTarget): Promise<CallerRow | null> {
     const form = tokenForm(token, 'hf-');
     if (form === 'faulty') return this.#refuse({ request, credential: 'token', kind: 'hf-' }, 'malformed');
@@ -120,7 +123,7 @@ export class Authenticator {
     return caller;
   }
 
-  /** Returns what `find` finds for a lease, live or dead; null if there is none. Throws UnavailableError if too many lookups wait. */
+  /** Returns the result of `find` for a lease, live or dead; null if there is none. Throws UnavailableError if too many lookups wait. */
   findByLease<T>(request: IncomingMessage, lease: LeaseAttempt, find: () => Promise<T | null>): Promise<T | null> {
     const { updateId, hash, path, isKnown } = lease;
     const key = hashToken(`${hash.toString('base64')} ${path}`).toString('latin1');
@@ -137,8 +140,9 @@ export class Authenticator {
   }
 
   /**
-   * Runs the exchange of an id token. A refused exchange counts like a wrong token of the address, and so does one whose issuer cannot be
-   * reached. When the address has sent too many, exchanges run only if `isVouchedFor`, which must cost little. Throws TooManyRequestsError.
+   * Runs the exchange of an id token. A refused exchange counts like a wrong token of the address, and so does an exchange whose issuer
+   * cannot be reached. When the address has sent too many, exchanges run only if `isVouchedFor`, which must be cheap, resolves to true.
+   * Throws TooManyRequestsError.
    */
   async exchange<T>(
     request: IncomingMessage,

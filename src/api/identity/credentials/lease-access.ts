@@ -54,11 +54,11 @@ export class LeaseAccess {
       const found = await updates.findInStack(updateId, ref);
       if (found?.leaseHash && sameHash(found.leaseHash, hash)) return found;
       if (await updates.isLease(hash)) return 'elsewhere';
-      // It may come from an earlier database, which has not been checked yet.
+      // The cached lease may come from an earlier database, which has not been checked yet.
       await checkTogether(this.#context);
       return null;
     });
-    // The same error whether or not anything exists at this address.
+    // The error is the same whether or not anything exists at this address.
     if (update === 'elsewhere') throw new LeaseLostError(elsewhereMessage);
     if (!update) {
       if (known) this.#known.forget(updateId);
@@ -74,8 +74,8 @@ export class LeaseAccess {
   }
 
   /**
-   * Changes a fenced route: if its call fails, a dead lease and its reason are reported before anything else that is wrong with the call. After a
-   * success that ends the update, its lease is looked up again.
+   * Changes a fenced route: if its call fails, a dead lease and its reason are reported before any other fault of the call. After a success
+   * that ends the update, the lease is looked up again.
    */
   explainLosses(route: RouteOptions): void {
     const access = route.config?.access;
@@ -95,24 +95,24 @@ export class LeaseAccess {
         const isLost = error instanceof AppError && error.code === leaseLostCode;
         if (isLost) known.forget(request.lease.updateId);
         const isAssumed = assumed.delete(request);
-        // Writes do not know why a lease is lost; a call that ends an update does.
+        // Writes do not report why a lease is lost; a call that ends an update does.
         if (isLost ? !access.ended : isAssumed) await admit(request, lookedUp);
         throw error;
       }
     };
-    // For what is found wrong before the handler. The error that it throws goes to the handler of the app.
+    // Handles errors found before the handler. An error that it throws goes to the error handler of the app.
     route.errorHandler = async (error, request) => {
       if (assumed.delete(request)) await admit(request, lookedUp);
       throw error;
     };
   }
 
-  /** The same error for all leases, except that it says whether the database may have lost some. */
+  /** The same error for all leases, except for a note if the database may have lost some leases. */
   #notValid(): LeaseLostError {
     return new LeaseLostError(describeUnknown(this.#context.rollbackState.lostAt));
   }
 
-  /** False for large bodies: they are not received and stored for a lease that may be dead. */
+  /** Whether a cached lease is enough. Not for large bodies: they are not received and stored for a lease that may be dead. */
   #mayAssume(request: FastifyRequest, route: LeaseRoute): boolean {
     const bytes = declaredBytes(request);
     return route.fenced === true && bytes !== null && bytes <= this.#context.config.limits.directBytes;

@@ -17,7 +17,9 @@ interface LookupBatchesOptions<Query> {
   readonly perSource: number;
 }
 
-/** Looks up many credentials together: one statement at a time and a few per second, however many there are. */
+/**
+ * Looks up many credentials together: one statement at a time, and a few statements per second, regardless of the number of credentials.
+ */
 export class LookupBatches<Query> {
   readonly #options: LookupBatchesOptions<Query>;
   #waiting = new Map<string, Pending<Query>>();
@@ -29,7 +31,10 @@ export class LookupBatches<Query> {
     this.#options = options;
   }
 
-  /** Resolves to whether the credential deserves its own lookup; null if too many wait. Rejects with the error of the statement. */
+  /**
+   * Resolves to whether the credential deserves its own lookup. Returns null if too many lookups wait. Rejects with the error of the
+   * statement.
+   */
   lookUp(source: string, key: string, query: Query): Promise<boolean> | null {
     const same = this.#waiting.get(key);
     if (same) return same.result.promise;

@@ -15,7 +15,7 @@ interface Rejection {
   readonly reason: string;
 }
 
-/** Logs wrong credentials without any part of them: at most a line per address every 10 s, with the number since the last one. */
+/** Logs wrong credentials without any part of them: at most one line per address every 10 s, with the number since the previous line. */
 export class RejectedCredentialLog {
   readonly #logger: Logger;
   readonly #byAddress = new LRUCache<string, { loggedAt: number; since: number }>({ max: capacity });

@@ -12,7 +12,7 @@ import type { IssuerRow } from '../../../shared/identity/trust/issuer-repository
 import { refusedGrant } from './exchange-errors.ts';
 import type { JwksCache, KeyOfToken } from './jwks-cache.ts';
 
-/** Never `none`, and never HMAC: a public key would be its secret. */
+/** Neither `none` nor HMAC is allowed: a public key would be the secret of HMAC. */
 const algorithms = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
@@ -57,7 +57,7 @@ export function keysOf(
   return only === 'cached' ? keys.cached(url) : keys.of(url);
 }
 
-/** Verifies the token at the time `now`, that of the database. Throws ExchangeError, UnavailableError. */
+/** Verifies the token at the time `now` of the database. Throws ExchangeError, UnavailableError. */
 export async function verifyIdToken(
   token: string,
   issuer: Pick<IssuerRow, 'audience' | 'url'>,
@@ -71,7 +71,7 @@ export async function verifyIdToken(
   if (typeof sub !== 'string' || sub === '') throw refusedGrant('it has no subject');
   if (jti !== undefined && (typeof jti !== 'string' || jti.length > maxClaimChars))
     throw refusedGrant('its id is not valid');
-  // Without an id, the signed content identifies it; the signature itself may have several forms.
+  // The signed content identifies a token without an id; the signature itself may have several forms.
   const signed = token.slice(0, token.lastIndexOf('.'));
   const identity = jti ? `id ${jti}` : `signed ${createHash('sha256').update(signed).digest('base64')}`;
   return { claims, identity, endsAt: new Date((exp + toleranceSeconds) * 1000) };

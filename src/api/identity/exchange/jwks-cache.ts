@@ -4,14 +4,14 @@ import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { type Outgoing, OutgoingError } from '../../../shared/platform/outgoing/outgoing.ts';
 
-/** The issuer cannot be reached, or its documents cannot be used, and the key is not among the keys that are recent enough. */
+/** The issuer cannot be reached, or its documents cannot be used, and no recent key matches. */
 class IssuerUnavailableError extends UnavailableError {
   override readonly name = 'IssuerUnavailableError';
   override readonly code = 'issuer-unavailable';
 }
 
 type Keys = ReturnType<typeof createLocalJWKSet>;
-/** Finds the key of a token by its header. Throws JOSEError if there is none, and IssuerUnavailableError. */
+/** Finds the key of a token by its header. Throws JOSEError if no key matches, and IssuerUnavailableError. */
 export type KeyOfToken = (header: JWTHeaderParameters, token: FlattenedJWSInput) => ReturnType<Keys>;
 
 interface Entry {
@@ -31,7 +31,7 @@ export interface JwksCacheOptions {
   readonly outageMs: number;
   /** Age from which keys are fetched again. */
   readonly freshMs?: number;
-  /** Minimum time between two fetches for missing keys; half of it after a failed fetch. */
+  /** Minimum time between two fetches for missing keys; half as long after a failed fetch. */
   readonly coolDownMs?: number;
 }
 
@@ -39,7 +39,7 @@ const capacity = 1_000;
 const maxDocumentBytes = 256 * 1024;
 const maxKeys = 100;
 const fetchMs = 5_000;
-/** The members of a key that are kept. The private ones make it unusable. */
+/** The members of a key that are kept. Private members make the key unusable. */
 const keyMembers = [
   ...['kty', 'use', 'key_ops', 'alg', 'kid', 'ext', 'crv', 'x', 'y', 'n', 'e'],
   ...['d', 'p', 'q', 'dp', 'dq', 'qi'],
@@ -48,13 +48,13 @@ const maxMemberChars = 4_096;
 const maxOperations = 20;
 
 /**
- * Keys of issuers, from their discovery documents. Kept in memory; fetched again when they are old, or when a token names a key that
- * is missing. For any number of tokens, there is one request to an issuer at a time, and no more than the cool-down allows.
+ * Keys of issuers, from their discovery documents. They are kept in memory, and fetched again when they are old or when a token names a
+ * missing key. Regardless of the number of tokens, an issuer gets one request at a time, and no more requests than the cool-down allows.
  */
 export class JwksCache {
   readonly #options: Required<JwksCacheOptions>;
   readonly #entries = new LRUCache<string, Entry>({ max: capacity });
-  /** Of issuers that have provided no keys yet: however many there are, they take the place of none that has. */
+  /** Issuers that have provided no keys yet. They never displace an issuer that has. */
   readonly #untried = new LRUCache<string, Entry>({ max: capacity });
 
   constructor(options: JwksCacheOptions) {
@@ -70,7 +70,7 @@ export class JwksCache {
         return await this.#usable(url, entry)(header, token);
       } catch (error) {
         if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
-        // Rotated: the key may be newer than the cached ones.
+        // The issuer may have rotated its keys: the key may be newer than the cached ones.
         const { keys } = entry;
         await this.#refresh(url, entry, 0);
         if (entry.keys === keys) throw entry.failure ? unavailable(url, entry) : error;
@@ -99,7 +99,7 @@ export class JwksCache {
     throw unavailable(url, entry);
   }
 
-  /** Fetches keys that are older than `maxAgeMs`, unless that was tried moments ago. Does not throw. */
+  /** Fetches keys that are older than `maxAgeMs`, unless a fetch was tried moments ago. Does not throw. */
   async #refresh(url: string, entry: Entry, maxAgeMs: number): Promise<void> {
     const now = performance.now();
     if (!entry.pending) {
@@ -118,7 +118,7 @@ export class JwksCache {
     const { logger } = this.#options;
     try {
       const document = await this.#getJson(`${url.replace(/\/$/, '')}/.well-known/openid-configuration`);
-      // Discovery 4.3: otherwise one issuer could speak for another.
+      // Required by OpenID Connect Discovery 4.3: otherwise one issuer could speak for another.
       if (document['issuer'] !== url) throw new Error(`the discovery document is of another issuer`);
       const address = document['jwks_uri'];
       if (typeof address !== 'string') throw new Error('the discovery document has no jwks_uri');
@@ -153,7 +153,7 @@ export class JwksCache {
   }
 }
 
-/** The key without other members, and with null in place of large values, with which it matches no token. */
+/** The key without other members, and with null in place of large values; such a key matches no token. */
 function smallKey(key: unknown): unknown {
   if (typeof key !== 'object' || key === null) return key;
   const isShort = (value: unknown): boolean => typeof value === 'string' && value.length <= maxMemberChars;

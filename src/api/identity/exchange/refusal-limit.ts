@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 
-/** The same refusal is recorded once per this period, in ms. */
+/** A repeated refusal is recorded once per this period, in ms. */
 const repeatMs = 10_000;
 const periodMs = 60_000;
-/** Refusals of one issuer that are events of their own, per period. */
+/** Maximum number of refusals of one issuer that are recorded as events, per period. */
 const maxOwn = 10;
 const remembered = 10_000;
 
@@ -16,7 +16,7 @@ interface Period {
   leftOut: number;
 }
 
-/** Says which refused id tokens become events: some issuers sign any number of tokens for anybody, with any subject. */
+/** Decides which refused id tokens become events: some issuers sign any number of tokens for anybody, with any subject. */
 export class RefusalLimit {
   readonly #repeats = new LRUCache<string, true>({
     ...{ max: remembered, ttl: repeatMs, ttlResolution: 0 },
@@ -24,10 +24,13 @@ export class RefusalLimit {
     perf: { now: () => performance.now() },
   });
   readonly #issuers = new LRUCache<string, Period>({ max: remembered });
-  /** What ends the periods in which refusals are only counted. */
+  /** Ends the periods in which refusals are only counted. */
   readonly #ends = new Set<() => Promise<void>>();
 
-  /** What of a refusal is recorded: it, that further ones are only counted until `report` is called, or nothing. */
+  /**
+   * Returns how to record a refusal: as an event, as an event that says that further refusals are only counted until `report` is called, or
+   * not at all.
+   */
   take(issuerId: string, subject: string, reason: string, report: Report): 'refusal' | 'further' | null {
     const key = JSON.stringify([issuerId, subject, reason]);
     if (this.#repeats.has(key)) return null;
@@ -49,7 +52,7 @@ export class RefusalLimit {
     return 'further';
   }
 
-  /** Reports what was counted until now. */
+  /** Reports the refusals counted so far. */
   async close(): Promise<void> {
     await Promise.all([...this.#ends].map((end) => end()));
   }

@@ -9,7 +9,6 @@ import type { LeaseAccess } from '../credentials/lease-access.ts';
 import type { UserService } from '../user-service.ts';
 import { credential } from './credential.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly credentials: Authenticator;
   readonly leases: LeaseAccess;
@@ -17,8 +16,8 @@ export interface Services {
 }
 
 /**
- * Checks each request against the access that its route declares (`config.access`), before any byte of its body is read. The app
- * does not start with a route that declares none, or one that its path cannot answer.
+ * Checks each request against the access that its route declares (`config.access`), before any byte of its body is read. The app does not
+ * start if a route declares no access, or an access that its path does not support.
  */
 export function registerAccess(app: FastifyInstance, services: Services): void {
   app.decorateRequest('caller', null as unknown as Caller);
@@ -56,7 +55,7 @@ async function admitCaller(
   const target = { organization: ref.organization ?? null, project: ref.project ?? null, stack: ref.stack ?? null };
   const caller = await credentials.findCaller(request.raw, token, target);
   if (!caller) throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
-  // Set here, because a refusal is recorded with the caller's name.
+  // Set before the check, because a refusal is recorded with the caller's name.
   request.caller = caller;
   if (caller.tokenStale) await users.touchToken(caller.tokenId);
   assertAuthorized(caller, access, target, actionOf(request));

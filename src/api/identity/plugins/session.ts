@@ -9,12 +9,12 @@ import { accountPageOf, type registerAccountRoutes } from '../sign-in/account.ro
 import { assertSameOrigin, readSessionCookie, safeNext } from '../sign-in/cookies.ts';
 import { sendPage } from '../sign-in/send-page.ts';
 
-/** What the routes call, and what the account page shows. */
+/** The services that the routes call, and the account page shows. */
 export type Services = Parameters<typeof registerAccountRoutes>[1];
 
 /**
- * Access to the pages for users, by the session cookie. A changing request must come from one of our pages. A user who is not signed
- * in and requests a page is redirected to the sign-in page.
+ * Checks access to the pages for users by the session cookie. A changing request must come from one of our pages. A user who requests a
+ * page without being signed in is redirected to the sign-in page.
  */
 export async function registerSession(app: FastifyInstance, services: Services): Promise<void> {
   const { config, sessions } = services;
@@ -24,7 +24,7 @@ export async function registerSession(app: FastifyInstance, services: Services):
   app.setErrorHandler(async (error, request, reply) => {
     if (!wantsPage(request)) return sendError(error, request, reply);
     const { message, status } = prepareError(error, request, reply);
-    // Its session may have ended meanwhile. After a failure of the server, nothing more is asked for.
+    // The session may have ended meanwhile. After a failure of the server, the database is not queried again.
     const session = request.session && status < 500 ? await sessions.find(readSessionCookie(request, config)) : null;
     const isOfAccount = session !== null && request.method === 'POST' && request.url.startsWith('/account');
     const page = isOfAccount
@@ -46,11 +46,11 @@ export async function registerSession(app: FastifyInstance, services: Services):
   });
 }
 
-/** Where to sign in. From a form that needs it, of a page of ours, the way leads back to its page. */
+/** The address for signing in. From a form on one of our pages, it leads back to the form's page. */
 function signInLink({ headers: { referer = '' }, method }: FastifyRequest, status: number): string {
   const from = method === 'POST' && status === 401 ? URL.parse(referer) : null;
   if (from === null) return '/sign-in';
-  // The account page is also shown at the addresses of its forms, which only take forms, once one was refused.
+  // After a refusal, the account page is shown at the address of its form, which accepts only forms.
   const next = from.pathname.startsWith('/account/') ? '/account' : from.pathname + from.search;
   return `/sign-in?next=${encodeURIComponent(safeNext(next))}`;
 }

@@ -5,13 +5,13 @@ import { externalIdOf } from './user-attributes.ts';
 
 /** How the members of a group change. */
 export interface MemberChange {
-  /** Whether all that are not added leave. */
+  /** Whether all members that are not added leave. */
   readonly replaces: boolean;
   readonly added: ReadonlySet<string>;
   readonly removed: ReadonlySet<string>;
 }
 
-/** What a call changes in a group; undefined: not this. */
+/** The changes of a call to a group; undefined members do not change. */
 export interface GroupChange {
   readonly displayName?: string | undefined;
   readonly externalId?: string | null | undefined;
@@ -20,7 +20,7 @@ export interface GroupChange {
 
 export type WholeGroup = GroupChange & { readonly displayName: string; readonly externalId: string | null };
 
-/** Reads a whole group: these members, and no others. Throws ScimError. */
+/** Reads a whole group: it gets exactly these members. Throws ScimError. */
 export function readGroup(body: JsonObject): WholeGroup {
   const displayName = displayNameOf(memberOf(body, 'displayName'));
   const members = idsOf(memberOf(body, 'members') ?? []);
@@ -31,7 +31,7 @@ export function readGroup(body: JsonObject): WholeGroup {
   };
 }
 
-/** What the operations of a PATCH do, one after the other. Throws ScimError. */
+/** The combined change of the operations of a PATCH, which apply in order. Throws ScimError. */
 export function readGroupPatch(body: JsonObject): GroupChange {
   let displayName: string | undefined;
   let externalId: string | null | undefined;
@@ -87,7 +87,7 @@ function idsOf(value: unknown): string[] {
   });
 }
 
-/** The ids in `value eq "x"`, or several of these. */
+/** The ids in `value eq "x"`, or in several of these terms. */
 function selectedIds(filter: ScimFilter): string[] {
   if (filter.kind === 'or') return filter.terms.flatMap(selectedIds);
   if (filter.kind === 'compare' && filter.attribute === 'value' && filter.operator === 'eq')

@@ -44,14 +44,14 @@ export function textOf(value: unknown, attribute: string, maxChars = 256): strin
   return text;
 }
 
-/** True and false, also as text in any case. Throws ScimError. */
+/** True and false, also as text in upper or lower case. Throws ScimError. */
 export function booleanOf(value: unknown, attribute: string): boolean {
   if (typeof value === 'boolean') return value;
   if (typeof value === 'string' && /^(?:true|false)$/i.test(value)) return value.toLowerCase() === 'true';
   throw invalidValue(attribute, 'is neither true nor false');
 }
 
-/** Operations of a PATCH; operations without a path are split by attribute. Throws ScimError, and PayloadTooLargeError for too many. */
+/** Operations of a PATCH; an operation without a path is split by attribute. Throws ScimError, and PayloadTooLargeError for too many. */
 export function operationsOf(body: JsonObject): (PatchOperation & { readonly path: string })[] {
   const operations = memberOf(body, 'Operations');
   if (!Array.isArray(operations) || operations.length === 0)

@@ -5,7 +5,7 @@ import type { ScimFilter, ScimValue } from './scim-filter.ts';
 
 export type Fragment = ReturnType<typeof sql.fragment>;
 
-/** How an attribute is compared. `text` without regard to case, `exact` with; `key`: has these values, only `eq`. */
+/** How an attribute is compared: `text` ignores case, `exact` does not, and `key` is one of these values and only allows `eq`. */
 export type FilterColumn =
   | { readonly kind: 'text' | 'exact' | 'boolean'; readonly expression: Fragment }
   | { readonly kind: 'key'; readonly equals: (id: string) => Fragment };
@@ -13,11 +13,11 @@ export type FilterColumns = Readonly<Record<string, FilterColumn>>;
 
 type Comparison = Extract<ScimFilter, { kind: 'compare' }>;
 
-/** The condition of a filter over these attributes, by their names in lower case. Throws ScimError. */
+/** The condition of a filter over these attributes, whose names are in lower case. Throws ScimError. */
 export function conditionOf(filter: ScimFilter | null, columns: FilterColumns): Fragment {
   if (filter === null) return sql.fragment`true`;
   if (filter.kind === 'compare') return comparison(filter, columns);
-  // A comparison with an attribute that is absent is false, not unknown.
+  // A comparison with a missing attribute is false, not unknown.
   if (filter.kind === 'not') return sql.fragment`not coalesce(${conditionOf(filter.term, columns)}, false)`;
   const glue = filter.kind === 'and' ? sql.fragment` and ` : sql.fragment` or `;
   const terms = filter.terms.map((term) => conditionOf(term, columns));

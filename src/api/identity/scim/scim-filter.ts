@@ -20,7 +20,7 @@ const maxChars = 4_096;
 const maxDepth = 10;
 const maxTerms = 50;
 
-/** Bracket, quoted text, or word: an attribute may select values (`emails[type eq "work"].value`). */
+/** A bracket, quoted text, or a word: an attribute may select values (`emails[type eq "work"].value`). */
 const tokenPattern =
   /\s*(?:([()])|("(?:[^"\\]|\\.)*")|([^\s()"[\]]+(?:\[(?:[^"\]]|"(?:[^"\\]|\\.)*")*\][^\s()"[\]]*)?))/y;
 

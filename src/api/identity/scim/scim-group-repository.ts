@@ -26,7 +26,7 @@ const TeamRow = Type.Object({ id: Type.String(), isLinked: Type.Boolean() });
 const LoginRow = Type.Object({ login: Type.String() });
 const KnownRow = Type.Object({ id: Type.String() });
 
-/** Groups of the provider of an organization: teams that it created or adopted. */
+/** Groups of an organization's provider: teams that it created or adopted. */
 export function createScimGroupRepository(db: Queryable, organizationId: string) {
   /** Members, including suspended ones. */
   const everyone = sql.fragment`(
@@ -68,21 +68,24 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
         select t.team_id as "teamId", u.id, u.login from ${everyone} t join users u on u.id = t.user_id
         where t.team_id = any (${sql.array(teamIds, 'uuid')}) order by t.team_id, u.login`),
 
-    /** The team of this name, in any case, and whether it is a group already. */
+    /** The team with this name, in any case, and whether it is already a group. */
     findTeam: (name: string) =>
       db.maybeOne(sql.rows(TeamRow)`
         /* scimGroups.findTeam */
         select e.id, g.team_id is not null as "isLinked" from teams e left join scim_groups g on g.team_id = e.id
         where e.organization_id = ${organizationId} and lower(e.name) = lower(${name}) order by e.name <> ${name} limit 1`),
 
-    /** Violates scim_groups_external_id_key or scim_groups_display_name if another group has them. */
+    /** Violates scim_groups_external_id_key or scim_groups_display_name if another group has the external id or the name. */
     link: (teamId: string, group: { displayName: string; externalId: string | null; isAdopted: boolean }) =>
       db.query(sql.nothing`
         /* scimGroups.link */
         insert into scim_groups (team_id, organization_id, display_name, external_id, is_adopted)
         values (${teamId}, ${organizationId}, ${group.displayName}, ${group.externalId}, ${group.isAdopted})`),
 
-    /** Violates scim_groups_external_id_key, scim_groups_display_name or teams_name_key if another group or team has them. */
+    /**
+     * Violates scim_groups_external_id_key, scim_groups_display_name or teams_name_key if another group or team has the external id or the
+     * name.
+     */
     update: async (teamId: string, group: { name: string; displayName: string; externalId: string | null }) => {
       await db.query(sql.nothing`
         /* scimGroups.updateTeam */
@@ -99,7 +102,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
     unlink: (teamId: string) =>
       db.query(sql.nothing`/* scimGroups.unlink */ delete from scim_groups where team_id = ${teamId}`),
 
-    /** The ids that are users of the organization. */
+    /** Returns the given ids that belong to users of the organization. */
     listKnown: async (ids: readonly string[]): Promise<Set<string>> => {
       const rows = await db.any(sql.rows(KnownRow)`
         /* scimGroups.listKnown */
@@ -135,7 +138,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
       return [...added, ...waiting];
     },
 
-    /** Removes these, or all but these. Returns their logins. */
+    /** Removes these members, or with `butThese` all others. Returns the logins of the removed members. */
     removeMembers: async (teamId: string, ids: readonly string[], { butThese }: { readonly butThese: boolean }) => {
       const isMeant = sql.fragment`team_id = ${teamId} and (user_id = any (${sql.array(ids, 'uuid')})) <> ${butThese}`;
       const removed = await logins(

@@ -21,7 +21,7 @@ import {
 } from './scim-group-repository.ts';
 import { type ListRequest, provision, type ScimList, type ScimWork } from './scim-work.ts';
 
-/** A group, with its members unless they were not asked for. */
+/** A group, with its members if the request asked for them. */
 export interface ScimGroup extends ScimGroupRow {
   readonly members: readonly ScimMemberRow[] | null;
 }
@@ -31,13 +31,13 @@ interface GroupRef {
   readonly id: string;
 }
 
-/** Members in one page of groups, after which it ends early. A single group may have more. */
+/** Maximum number of members in one page of groups; the page ends early. A single group may have more. */
 const maxPageMembers = 20_000;
-/** Length of the logins in one event of the audit log, whose details are limited. */
+/** Maximum length of the logins in one event of the audit log, whose details are limited. */
 const maxEventChars = 7_000;
 const maxNameChars = 100;
 
-/** Groups of the identity provider of an organization: teams that it created, or adopted by name. */
+/** Groups of an organization's identity provider: teams that it created, or adopted by name. */
 export class ScimGroupService {
   readonly #context: ApiContext;
 
@@ -66,7 +66,7 @@ export class ScimGroupService {
     };
   }
 
-  /** Creates the group, or takes over the team of its name with its members. Throws ScimError, ConflictError. */
+  /** Creates the group, or takes over the team of this name with its members. Throws ScimError, ConflictError. */
   create(caller: Caller, organization: string, body: JsonObject, audit: AuditTrail): Promise<ScimGroup> {
     const wanted = readGroup(body);
     return this.#provision(caller, organization, audit, async (work, groups) => {
@@ -98,7 +98,7 @@ export class ScimGroupService {
     return this.#change(caller, ref, readGroupPatch(body), audit);
   }
 
-  /** Deletes the team with its grants and tokens; one that was taken over stays, without members. Throws NotFoundError. */
+  /** Deletes the team with its grants and tokens; a team that was taken over stays, without members. Throws NotFoundError. */
   async remove(caller: Caller, { organization, id }: GroupRef, audit: AuditTrail): Promise<void> {
     await this.#provision(caller, organization, audit, async (work, groups) => {
       const { isAdopted, name } = await getGroup(groups, id);
@@ -210,7 +210,7 @@ function* chunks(logins: readonly string[]): Generator<readonly string[]> {
   let chunk: string[] = [];
   let chars = 0;
   for (const login of logins) {
-    // With quotes and comma.
+    // The login, with quotes and comma.
     const more = login.length + 3;
     if (chars + more > maxEventChars) {
       yield chunk;

@@ -70,7 +70,7 @@ function select(selection: Selection, resource: Resource): Resource {
   return Object.fromEntries(kept);
 }
 
-/** Sub-attributes select, and exclude, no more than the attribute that has them: `name.givenName` selects `name`, and excludes nothing. */
+/** A sub-attribute selects its whole attribute, but excludes nothing: `name.givenName` selects `name`. */
 function isSelected({ attributes, excludedAttributes }: Selection, name: string): boolean {
   const lower = name.toLowerCase();
   const names = (text: string): string[] => text.split(',').map((each) => attributeName(each.trim()));

@@ -12,7 +12,7 @@ const ScimUserRow = Type.Object({
   /** Null while there is no membership. */
   role: Nullable(Role),
   isDeactivated: Type.Boolean(),
-  /** Whether the provider of this organization deactivated the user, and nobody else since. */
+  /** Whether the provider of this organization deactivated the user, and nobody else has since. */
   isDeactivatedHere: Type.Boolean(),
   /** The provider of this organization created the account, no other organization has the user, and the user is not a site admin. */
   isOwned: Type.Boolean(),
@@ -22,7 +22,7 @@ const ScimUserRow = Type.Object({
   familyName: Type.String(),
   email: Type.String(),
   suspendedRole: Nullable(Role),
-  /** Whether groups of the provider had given that role. */
+  /** Whether groups of the provider had given the suspended role. */
   suspendedIsMapped: Type.Boolean(),
   createdAt: Timestamp,
   changedAt: Timestamp,
@@ -43,12 +43,12 @@ export interface ScimProfile {
 }
 
 export interface ScimPage {
-  /** Rows to leave out. */
+  /** Number of rows to skip. */
   readonly offset: number;
   readonly limit: number;
 }
 
-/** Users visible to the provider of an organization: its members, and suspended users. */
+/** Users that are visible to an organization's provider: members and suspended users. */
 export function createScimUserRepository(db: Queryable, organizationId: string) {
   const isVisible = sql.fragment`u.id in (
     select user_id from memberships where organization_id = ${organizationId}
@@ -102,7 +102,7 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
         select u.id, u.login, ${isVisible} as "isVisible" from users u where lower(u.login) = lower(${login})
         order by u.login <> ${login}, u.created_at limit 1`),
 
-    /** Whether a bootstrap file has created or changed the membership or a token. */
+    /** Whether a bootstrap file has created or changed the membership or a token of the user. */
     isListed: (id: string): Promise<boolean> =>
       db.exists(sql.rows(IdRow)`
         /* scimUsers.isListed */
@@ -118,7 +118,7 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
       return id;
     },
 
-    /** Of an account that belongs to the organization. */
+    /** Only for an account that belongs to the organization. */
     updateAccount: (id: string, login: string, { displayName, email }: ScimProfile) =>
       db.query(sql.nothing`
         /* scimUsers.updateAccount */
@@ -135,12 +135,12 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
           display_name = excluded.display_name, given_name = excluded.given_name, family_name = excluded.family_name,
           email = excluded.email, changed_at = now()`),
 
-    /** Of an account that belongs to the organization: those to other organizations. */
+    /** Only for an account that belongs to the organization: removes its invitations to other organizations. */
     removeInvitations: (id: string) =>
       db.query(sql.nothing`
         /* scimUsers.removeInvitations */ delete from invitations where user_id = ${id}`),
 
-    /** Call before any change of the membership: starts of updates lock the user first. */
+    /** Call before any change of the membership, because starts of updates lock the user first. */
     deactivate: (id: string) =>
       db.query(sql.nothing`
         /* scimUsers.deactivate */
@@ -168,7 +168,7 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
         where organization_id = ${organizationId} and user_id = ${id}`);
     },
 
-    /** The bootstrap file adds the user no more. */
+    /** Keeps the bootstrap file from adding the user again. */
     forget: async (id: string): Promise<void> => {
       await db.query(sql.nothing`
         /* scimUsers.keepOut */

@@ -23,8 +23,8 @@ import { patchUser, readUser, type UserAttributes } from './user-attributes.ts';
 export type { ScimUserRow };
 
 /**
- * Users as managed by the identity provider of an organization. A provider controls memberships of its organization; it controls an account only
- * if it created the account and no other organization has the user.
+ * Users as an organization's identity provider manages them. The provider controls memberships of its organization. It controls an account
+ * only if it created the account and no other organization has the user.
  */
 export class ScimUserService {
   readonly #context: ApiContext;
@@ -50,7 +50,7 @@ export class ScimUserService {
     };
   }
 
-  /** Creates the user, or adds an existing user of other organizations with this login. Throws ScimError, ConflictError. */
+  /** Creates the user, or adds an existing user of other organizations who has this login. Throws ScimError, ConflictError. */
   create(caller: Caller, organization: string, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
     const wanted = readUser(body, true);
     return this.#provision(caller, organization, audit, async (work, users) => {
@@ -78,7 +78,10 @@ export class ScimUserService {
     return this.#change(caller, ref, audit, (user) => patchUser(user, body));
   }
 
-  /** Ends the membership for good, and the use of an account of its own. Throws NotFoundError, ConflictError for the last admin. */
+  /**
+   * Ends the membership permanently, and disables an account that the provider owns. Throws NotFoundError, ConflictError for the last
+   * admin.
+   */
   async remove(caller: Caller, { organization, id }: UserRef, audit: AuditTrail): Promise<void> {
     await this.#provision(caller, organization, audit, async (work, users) => {
       const user = await getUser(users, id);
@@ -119,7 +122,7 @@ export class ScimUserService {
       }
       await users.saveProfile(id, wanted);
       if (wanted.active && !before.active) await this.#resume(work, users, { ...user, login });
-      // Others may have ended the membership: the provider suspends the person only if it says so.
+      // The membership may have been ended by others: the provider suspends the person only if its call does so.
       if (!wanted.active && !change({ ...before, active: true }).active)
         await this.#suspend(work, users, { ...user, login });
       return getUser(users, id);
@@ -134,7 +137,7 @@ export class ScimUserService {
         'mutability',
         `The user name of ${user.login} cannot be changed here: the account does not belong to this organization alone`,
       );
-    // Otherwise the file would create the user of the old login again.
+    // The bootstrap file would otherwise create the user of the old login again.
     if (await users.isListed(user.id))
       throw new ScimError(
         'mutability',
@@ -158,7 +161,7 @@ export class ScimUserService {
     await createIdentityRepository(work.tx).setMembership(work.organizationId, user.id, role);
     if (user.suspendedIsMapped && user.suspendedRole !== null)
       await createProviderRepository(work.tx).setMappedRole(work.organizationId, user.id, role);
-    // The groups of a suspended user are teams again.
+    // The groups that the suspended user returns to are teams again, so the limits apply.
     await assertUserBounds(work.tx, work.organizationId, { userIds: [user.id] });
     await work.record(user.login, { action: 'member.add', details: { role } });
   }
@@ -204,7 +207,7 @@ interface UserRef {
   readonly id: string;
 }
 
-/** The login may be given to somebody else, who then gets the account. */
+/** Removes the sign-ins, because the login may be given to another person, who then gets the account. */
 async function removeSignIns(tx: Queryable, userId: string): Promise<void> {
   await createPasskeyRepository(tx).removeAll(userId);
   await createPasswordRepository(tx).remove(userId);
@@ -217,7 +220,7 @@ export function isActive({ isDeactivated, role }: ScimUserRow): boolean {
   return role !== null && !isDeactivated;
 }
 
-/** The state from the provider's view: deactivation by others is outside its control. */
+/** The state as the provider sees it: deactivation by others is outside its control. */
 function attributesOf(user: ScimUserRow): UserAttributes {
   const { displayName, email, externalId, familyName, givenName } = user;
   const active = user.role !== null && !user.isDeactivatedHere;

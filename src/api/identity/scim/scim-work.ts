@@ -18,7 +18,7 @@ export interface ListRequest {
 
 export interface ScimList<Item> {
   readonly total: number;
-  /** Of the first row, from 1. */
+  /** Index of the first row, from 1. */
   readonly startIndex: number;
   readonly rows: readonly Item[];
 }
@@ -40,8 +40,8 @@ const uniqueConstraints = new Map([
 ]);
 
 /**
- * Runs a change in one transaction with its events. Changes run one at a time, and a token that was revoked while the change waited
- * has no effect. Throws ScimError, UnauthenticatedError.
+ * Runs a change in one transaction with its events. Changes run one at a time. A token that was revoked while the change waited has no
+ * effect. Throws ScimError, UnauthenticatedError.
  */
 export async function provision<T>(
   db: Database,

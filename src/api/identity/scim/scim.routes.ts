@@ -20,7 +20,6 @@ import { toGroupResource, toListRequest, toListResource, toUserResource, wantsMe
 import type { ScimUserService } from './scim-user-service.ts';
 import { sendScimError } from './send-scim-error.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly config: Config;
   readonly scimGroups: ScimGroupService;
@@ -47,7 +46,7 @@ function common(
   } as const;
 }
 
-/** The errors of a call with a body. */
+/** Error statuses of a call with a body. */
 const ofBody = [409, 415];
 const consumes = ['application/json', scimType];
 

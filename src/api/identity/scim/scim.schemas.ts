@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { component } from '../../platform/protocol/components.ts';
 
-/** SCIM 2.0 (RFC 7643, RFC 7644), as far as it is described: bodies may have more, which is dropped. */
+/** The supported part of SCIM 2.0 (RFC 7643, RFC 7644): bodies may contain more, which is dropped. */
 
 export const userSchema = 'urn:ietf:params:scim:schemas:core:2.0:User';
 export const groupSchema = 'urn:ietf:params:scim:schemas:core:2.0:Group';
@@ -21,7 +21,7 @@ export const ScimListQuery = Type.Object({
   count: Type.Optional(Type.String()),
 });
 
-/** Checked by its reader, since names may be in any case and providers take liberties with types. */
+/** The reader checks the body, because names may be in any case and providers take liberties with types. */
 export const ScimBody = Type.Record(Type.String(), Type.Unknown());
 
 const Schemas = Type.Array(Type.String());
@@ -33,7 +33,7 @@ const Meta = Type.Object({
 });
 const Reference = Type.Object({ value: Type.String(), display: Type.String() });
 
-/** Members other than id and schemas may be excluded by the query. */
+/** The query may exclude members other than id and schemas. */
 export const ScimUser = component(
   'ScimUser',
   Type.Object({

@@ -13,14 +13,14 @@ import {
 import { ScimError } from './scim-error.ts';
 import type { ScimFilter } from './scim-filter.ts';
 
-/** What is kept of a user of a provider. All other attributes are accepted and dropped. */
+/** The attributes that are kept of a provider's user. All others are accepted and dropped. */
 export interface UserAttributes {
   readonly userName: string;
   readonly externalId: string | null;
   readonly displayName: string;
   readonly givenName: string;
   readonly familyName: string;
-  /** The primary one, or the one of type work. */
+  /** The primary address, or the address of type work. */
   readonly email: string;
   readonly active: boolean;
 }
@@ -29,7 +29,7 @@ type Change = Partial<UserAttributes>;
 
 const maxEmailChars = 320;
 
-/** Reads a whole user. `active` is what holds if the body does not say. Throws ScimError. */
+/** Reads a whole user. `active` applies if the body does not contain it. Throws ScimError. */
 export function readUser(body: JsonObject, active: boolean): UserAttributes {
   const name = memberOf(body, 'name') ?? {};
   if (!isObject(name)) throw invalidValue('name', 'is not an object');
@@ -49,7 +49,7 @@ export function readUser(body: JsonObject, active: boolean): UserAttributes {
   });
 }
 
-/** The user after the operations of a PATCH, one after the other. Throws ScimError. */
+/** The user after the operations of a PATCH, which apply in order. Throws ScimError. */
 export function patchUser(user: UserAttributes, body: JsonObject): UserAttributes {
   let patched = user;
   for (const operation of operationsOf(body)) patched = { ...patched, ...changeOf(patched, operation) };
@@ -122,11 +122,11 @@ function emailsChange(
   if (filter !== null && !selects(filter, user)) return {};
   const email = pickEmail(value);
   if (!email) return op === 'add' ? {} : { email: '' };
-  // Only one is kept: what is added beside it is dropped unless it takes its place.
+  // Only one address is kept: an added address is dropped unless it takes the place of the current one.
   return op === 'add' && user.email !== '' && !email.isMain ? {} : { email: email.value };
 }
 
-/** Whether a selection of e-mail addresses means the one that is kept. */
+/** Whether a selection of e-mail addresses means the address that is kept. */
 function selects(filter: ScimFilter, user: UserAttributes): boolean {
   if (filter.kind === 'and') return filter.terms.every((term) => selects(term, user));
   if (filter.kind === 'or') return filter.terms.some((term) => selects(term, user));

@@ -12,7 +12,6 @@ import type { PasswordService } from './password-service.ts';
 import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './send-page.ts';
 import type { SessionService } from './session-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly invitations: InvitationService;
   readonly members: MemberService;
@@ -104,7 +103,7 @@ export function registerAccountRoutes(app: RouteScope, services: Services): void
         ...described,
         summary: 'Set or change the user’s password, which ends all other sessions',
         body: Type.Object({
-          /** Missing for the first password, in a session that a sign-in link began. */
+          /** Missing if the user sets the first password in a session that a sign-in link began. */
           present: Type.Optional(Type.String({ maxLength: 2_000 })),
           next: Type.String({ maxLength: 2_000 }),
         }),

@@ -9,11 +9,11 @@ import type { Session } from '../../platform/http/request.ts';
 import { assertTokenLimit } from '../max-tokens.ts';
 import type { SessionService } from './session-service.ts';
 
-/** What the CLI passes when it opens a browser (pkg/backend/httpstate/backend.go). */
+/** The parameters that the CLI passes when it opens a browser (pkg/backend/httpstate/backend.go). */
 export interface CliLogin {
-  /** Port on which the CLI waits on this machine. */
+  /** Port on which the CLI waits on the browser's machine. */
   readonly port: number;
-  /** Passed back, so that the CLI knows that the answer is for it. */
+  /** Passed back, so that the CLI can recognize the answer to its request. */
   readonly nonce: string;
   readonly description: string;
 }
@@ -32,19 +32,19 @@ export function readCliLogin(given: {
     throw new InvalidRequestError(
       'This page is opened by `pulumi login`: it needs the port and nonce that the CLI sends',
     );
-  // Anybody can make a link to this page, so it is shown as plain text of one line.
+  // Anybody can make a link to this page, so the description is shown as plain text on one line.
   const description = [...cliSessionDescription.toWellFormed().replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' ')]
     .slice(0, maxDescriptionChars)
     .join('');
   return { port, nonce: cliSessionNonce, description };
 }
 
-/** Where the browser hands the token to the CLI: always on the machine of the browser. */
+/** The address at which the browser hands the token to the CLI: always on the machine of the browser. */
 export function cliOrigin({ port }: CliLogin): string {
   return `http://localhost:${port}`;
 }
 
-/** Gives the CLI a personal token of the person who is signed in by the browser. */
+/** Gives the CLI a personal token of the person who is signed in with the browser. */
 export class CliLoginService {
   readonly #db: Database;
   readonly #sessions: SessionService;
@@ -66,7 +66,7 @@ export class CliLoginService {
     await this.#db.inTransaction(async (tx) => {
       await this.#sessions.hold(tx, session);
       await assertTokenLimit(tx, 'personal', { userId });
-      // It lives as long as the organizations of its user permit: the database applies that.
+      // The database limits the lifetime of the token to the maximum of its user's organizations.
       const made = await createTokenRepository(tx).insert({
         owner: { kind: 'personal', userId },
         hash,

@@ -4,7 +4,6 @@ import { type CliLoginService, cliOrigin, readCliLogin } from './cli-login-servi
 import { renderCliLoginPage, renderWelcomePage } from './pages/cli-login-page.ts';
 import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './send-page.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly cliLogin: CliLoginService;
 }

@@ -10,7 +10,7 @@ function isSecure({ publicUrl }: Pick<Config, 'publicUrl'>): boolean {
   return publicUrl.startsWith('https:');
 }
 
-/** Browsers accept a name with `__Host-` only over HTTPS, from this host, for all paths; no other host can set it. */
+/** Browsers accept a `__Host-` name only over HTTPS, from this host and for all paths, so no other host can set the cookie. */
 function cookieName(config: Pick<Config, 'publicUrl'>): string {
   return isSecure(config) ? '__Host-holdfast' : 'holdfast';
 }
@@ -20,7 +20,9 @@ export function readSessionCookie(request: FastifyRequest, config: Pick<Config, 
   return request.cookies[cookieName(config)] ?? null;
 }
 
-/** Sets the cookies of a sign-in. Lax: links from other sites keep people signed in, forms of other sites do not send it. */
+/**
+ * Sets the cookies of a sign-in. SameSite=Lax: links from other sites keep people signed in; forms of other sites do not send the cookie.
+ */
 export function setSessionCookie(
   reply: FastifyReply,
   config: Pick<Config, 'publicUrl' | 'sessions'>,
@@ -31,7 +33,7 @@ export function setSessionCookie(
   void reply.setCookie(browserName(config), browser, { ...cookieOptions(config), maxAge: knownBrowserSeconds });
 }
 
-/** Name of the cookie by which a browser is known. It stays when the session ends. */
+/** Name of the cookie that identifies a browser. The cookie stays when the session ends. */
 function browserName(config: Pick<Config, 'publicUrl'>): string {
   return `${cookieName(config)}-browser`;
 }
@@ -41,17 +43,17 @@ export function clearSessionCookie(reply: FastifyReply, config: Pick<Config, 'pu
   void reply.clearCookie(cookieName(config), cookieOptions(config));
 }
 
-/** Name of the cookie of a sign-in that has begun. */
+/** Name of the cookie of a sign-in in progress. */
 function flowName(config: Pick<Config, 'publicUrl'>): string {
   return `${cookieName(config)}-flow`;
 }
 
-/** Value of the cookie of a sign-in that has begun; null: none. */
+/** Value of the cookie of a sign-in in progress; null: none. */
 export function readFlowCookie(request: FastifyRequest, config: Pick<Config, 'publicUrl'>): string | null {
   return request.cookies[flowName(config)] ?? null;
 }
 
-/** Sets the cookie of a sign-in that has begun. */
+/** Sets the cookie of a sign-in in progress. */
 export function setFlowCookie(
   reply: FastifyReply,
   config: Pick<Config, 'publicUrl'>,
@@ -60,7 +62,7 @@ export function setFlowCookie(
   void reply.setCookie(flowName(config), value, { ...cookieOptions(config), maxAge: seconds });
 }
 
-/** Removes the cookie of a sign-in that has begun. */
+/** Removes the cookie of a sign-in in progress. */
 export function clearFlowCookie(reply: FastifyReply, config: Pick<Config, 'publicUrl'>): void {
   void reply.clearCookie(flowName(config), cookieOptions(config));
 }
@@ -81,7 +83,7 @@ export function visitOf(request: FastifyRequest, config: Config): Visit {
 
 /**
  * Throws ForbiddenError unless a changing request comes from one of our pages. Browsers that send neither header are too old to be
- * protected, and programs have tokens.
+ * protected; programs use tokens.
  */
 export function assertSameOrigin({ headers, host }: FastifyRequest, { publicUrl }: Pick<Config, 'publicUrl'>): void {
   const { origin } = headers;
@@ -96,7 +98,7 @@ function hostOf(origin: string): string {
   return URL.canParse(origin) ? new URL(origin).host : '';
 }
 
-/** A path on this server to which a sign-in may lead; `/`, the web UI, if the given one is anything else. */
+/** A path on this server to which a sign-in may lead; `/`, the web UI, if `next` is no such path. */
 export function safeNext(next: string | undefined): string {
   return next !== undefined && next.length <= 2_000 && /^\/(?![/\\])[!-[\]-~]*$/.test(next) ? next : '/';
 }

@@ -15,7 +15,7 @@ const GroupMapping = Type.Array(
     { additionalProperties: false },
   ),
 );
-/** The mapping of a provider's groups: each entry gives a role in an organization (default: member), and membership in teams there. */
+/** The mapping of a provider's groups: each entry gives a role in an organization (default: member), and memberships in its teams. */
 export type GroupMapping = Type.Static<typeof GroupMapping>;
 
 /** A user's role and teams in one organization. */

@@ -16,7 +16,9 @@ export interface KnownUser {
 
 type Change = (tx: Queryable, audit: AuditTrail) => Promise<void>;
 
-/** The changes after which a user has what groups give, and nothing that earlier groups gave. Manual assignments stay. */
+/**
+ * The changes after which a user has everything that the groups give, and nothing that only earlier groups gave. Manual assignments stay.
+ */
 export type Plan = (
   db: Queryable,
   user: KnownUser,
@@ -46,7 +48,7 @@ async function planRoles(
   });
   for (const [name, { role }] of access) {
     const present = memberships.get(name);
-    // Assigned manually, changed manually since, or as it was.
+    // The role was assigned manually, has been changed manually since, or is already right.
     if (present && (present.role !== present.mappedRole || present.role === role)) continue;
     const organization = await createIdentityRepository(db).findOrganization(name);
     if (!organization) {
@@ -98,12 +100,12 @@ async function planTeams(
       if (!found || (await createProviderRepository(db).isInTeam(found.id, userId))) continue;
       const isTooMuch = async (at: Queryable): Promise<boolean> => {
         const exceeds = await exceedsUserBounds(at, organization.id, { userIds: [userId], joining: found.id });
-        // A sign-in must not fail because of it.
+        // Too many memberships must not make the sign-in fail.
         if (exceeds)
           logger.warn({ organization: name, team, login }, 'a user is in no further team: too many grants would apply');
         return exceeds;
       };
-      // Otherwise such a user would wait for other changes at each sign-in.
+      // A user with too many memberships would otherwise wait for other changes at each sign-in.
       if (changes.length === 0 && (await isTooMuch(db))) continue;
       changes.push(async (tx, audit) => {
         if (await isTooMuch(tx)) return;

@@ -11,8 +11,8 @@ const maxLogins = 4;
 const markPattern = /^([0-9a-z]{1,9})\.([0-9A-Za-z_-]{22})\.([0-9A-Za-z_-]{43})$/;
 
 /**
- * Browsers that have signed in. A cookie with a signed mark for each login identifies them: an attacker who guesses passwords cannot forge
- * one, even with a copy of the database. A mark does not grant access, so it may outlive the session and the password.
+ * Browsers that have signed in. A cookie with a signed mark for each login identifies a browser: an attacker who guesses passwords cannot
+ * forge a mark, even with a copy of the database. A mark does not grant access, so it may outlive the session and the password.
  */
 export class KnownBrowsers {
   readonly #secrets: EncryptedSecrets;

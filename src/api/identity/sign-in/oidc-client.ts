@@ -33,7 +33,9 @@ export class OidcClient {
     this.#logger = logger;
   }
 
-  /** Begins a sign-in: where to send the browser, and what to check later. Throws UnavailableError if the provider is down. */
+  /**
+   * Begins a sign-in: returns the address for the browser, and the values to check later. Throws UnavailableError if the provider is down.
+   */
   async begin(): Promise<{ readonly address: string; readonly checks: OidcChecks }> {
     return this.#asked('begin', async () => {
       const client = await this.#client();
@@ -52,8 +54,8 @@ export class OidcClient {
   }
 
   /**
-   * Exchanges the code with which the browser came back. `search`: the query of its request. Returns the claims of the ID token, and
-   * additional claims of the user info endpoint. Throws UnauthenticatedError, and UnavailableError if the provider is down.
+   * Exchanges the code that the browser brings back. `search`: the query of its request. Returns the claims of the ID token, and additional
+   * claims of the user info endpoint. Throws UnauthenticatedError, and UnavailableError if the provider is down.
    */
   async finish(search: string, { nonce, state, verifier }: OidcChecks): Promise<Claims> {
     return this.#asked('finish', async () => {
@@ -75,7 +77,7 @@ export class OidcClient {
     });
   }
 
-  /** A client with an empty key cache, so that keys which the provider has just replaced are found. */
+  /** A client with an empty key cache, so that keys that the provider has just replaced are found. */
   async #client(): Promise<openid.Configuration> {
     const { clientId, clientSecret, issuer } = this.#config;
     const isPlain = new URL(issuer).protocol === 'http:';
@@ -99,12 +101,12 @@ export class OidcClient {
     client[openid.customFetch] = this.#fetch;
     client.timeout = requestMs / 1000;
     if (isPlain) openid.allowInsecureRequests(client);
-    // TLS to the token endpoint would do by the standard; the signature says so independently of it.
+    // By the standard, TLS to the token endpoint is enough; the signature is independent of it.
     openid.enableNonRepudiationChecks(client);
     return client;
   }
 
-  /** Some providers tell groups only to a client that asks for a scope of that name. */
+  /** Some providers send groups only to a client that asks for a scope of that name. */
   #scopeOf({ scopes_supported: known = [] }: openid.ServerMetadata): string {
     const needsGroups = this.#config.groupsFile !== null && known.includes('groups');
     return ['openid', 'profile', 'email', ...(needsGroups ? ['groups'] : [])].join(' ');
@@ -124,7 +126,7 @@ export class OidcClient {
     }
   }
 
-  /** As `fetch`, with the authorities of the settings. */
+  /** Like `fetch`, with the certificate authorities of the settings. */
   readonly #fetch: openid.CustomFetch = (url, { body, headers, method, signal }) =>
     new Promise((resolve, reject) => {
       const { protocol } = new URL(url);
@@ -149,7 +151,7 @@ export class OidcClient {
           try {
             resolve(new Response(Buffer.concat(chunks), { status, headers: pairs }));
           } catch (error) {
-            // Not with each status: 204 has no body.
+            // Not for every status: 204 has no body.
             fail(error);
           }
         });

@@ -26,7 +26,7 @@ interface Person {
 export class OidcPeople {
   readonly #config: OidcConfig;
   readonly #mapping: ReturnType<typeof readGroupMapping>;
-  /** One after the other: a role that ends takes its teams along. */
+  /** Applied one after the other: a role that ends takes its teams along. */
   readonly #plans: readonly Plan[];
 
   /** Throws ConfigError. */
@@ -37,8 +37,8 @@ export class OidcPeople {
   }
 
   /**
-   * Runs `begin`, which begins the session, in the transaction of the changes. Waits for other changes of people only if there are any. Throws
-   * ForbiddenError with a message for the user, UnavailableError.
+   * Runs `begin`, which begins the session, in the transaction of the changes. Waits for other changes of people only if there are changes.
+   * Throws ForbiddenError with a message for the user, UnavailableError.
    */
   async admit<T>(
     db: Database,
@@ -62,7 +62,7 @@ export class OidcPeople {
         audit.identify({ userId: known.userId, login: known.login, signIn: 'provider' });
         return enter(tx, known);
       });
-    // People who come back from the provider cannot repeat the call.
+    // People who come back from the provider cannot repeat the call, so it is retried here.
     return changePeople(
       db,
       'sign-in',
@@ -71,7 +71,7 @@ export class OidcPeople {
     );
   }
 
-  /** The user, if a sign-in changes neither roles nor teams. Throws as `admit` does. */
+  /** The user, if the sign-in changes neither roles nor teams. Throws the errors of `admit`. */
   async #findUnchanged(db: Queryable, claims: Claims, person: Person): Promise<KnownUser | null> {
     const found = await createProviderRepository(db).findIdentity(person.issuer, person.subject);
     if (!found) {
@@ -102,7 +102,7 @@ export class OidcPeople {
     return user;
   }
 
-  /** The login of a user that may be created. */
+  /** The login for a user who may be created. */
   #loginOf(claims: Claims, { access }: Person): string {
     const { createUsers, loginClaim } = this.#config;
     if (createUsers === 'none' || (createUsers === 'mapped' && access.size === 0))
@@ -120,7 +120,7 @@ export class OidcPeople {
     const providers = createProviderRepository(tx);
     const email = claims['email_verified'] === true ? textOf(claims['email']) : '';
     const userId = await providers.insertUser(login, textOf(claims['name']), email);
-    // Never adopted: an attacker who can choose names at the provider could choose an admin's.
+    // An existing login is never adopted: an attacker who can choose names at the provider could choose an admin's.
     if (userId === null)
       throw new ForbiddenError(
         `The login ${await providers.getTakenLogin(login)} belongs to another user; an operator can link you: holdfast admin user link`,
@@ -141,7 +141,7 @@ export class OidcPeople {
   #groupsOf(claims: Claims): readonly string[] {
     const { groupsClaim } = this.#config;
     const elsewhere = claims['_claim_names'];
-    // Entra omits groups when there are too many. Treated as no groups, this would remove all roles.
+    // Entra omits the groups if there are too many. Treating them as no groups would remove all roles.
     if (typeof elsewhere === 'object' && elsewhere !== null && groupsClaim in elsewhere)
       throw new ForbiddenError(
         'The provider did not send your groups because there are too many; ask your administrator',
@@ -155,7 +155,7 @@ function assertActive({ isActive }: { readonly isActive: boolean }): void {
   if (!isActive) throw new ForbiddenError('This user was deactivated');
 }
 
-/** What groups give, without the organizations whose provider has suspended the user. */
+/** The access that groups give, without organizations whose provider has suspended the user. */
 async function accessOf(db: Queryable, userId: string, { access }: Person): Promise<Person['access']> {
   const suspensions = await createProviderRepository(db).listSuspensions(userId);
   return new Map([...access].filter(([organization]) => !suspensions.includes(organization)));

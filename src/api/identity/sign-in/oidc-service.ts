@@ -12,13 +12,13 @@ import { OidcPeople } from './oidc-people.ts';
 import type { RefusalLog } from './refusal-log.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 
-/** Where the provider sends people back to. */
+/** The path to which the provider sends people back. */
 export const callbackPath = '/sign-in/provider/callback';
 
 const kind = 'provider';
-/** How long somebody may take at the provider. */
+/** How long a person may take at the provider. */
 export const flowSeconds = 900;
-/** Each begun sign-in takes a row until it ends. */
+/** Limits sign-ins that begin, because each takes a row until it ends. */
 const beginnings = { name: 'provider', attempts: 300, perSeconds: 900, blockSeconds: 60 };
 
 interface Flow extends OidcChecks {
@@ -53,8 +53,8 @@ export class OidcService {
   }
 
   /**
-   * Begins a sign-in. Returns where to send the browser, and the value of the cookie by which it is known when it comes back. Throws
-   * NotFoundError without a provider, UnavailableError, TooManyRequestsError.
+   * Begins a sign-in. Returns the address for the browser, and the value of the cookie that identifies the browser when it comes back.
+   * Throws NotFoundError without a provider, UnavailableError, TooManyRequestsError.
    */
   async begin(next: string, address: string): Promise<{ readonly address: string; readonly cookie: string }> {
     if (!this.#client) throw new NotFoundError('This server has no identity provider');
@@ -67,8 +67,8 @@ export class OidcService {
   }
 
   /**
-   * Ends a sign-in: each can be ended once, by the browser that began it. Returns the values of the new session's cookies, and where to
-   * go. Throws UnauthenticatedError, ForbiddenError, UnavailableError.
+   * Ends a sign-in. Only the browser that began it can end it, and only once. Returns the values of the new session's cookies, and the next
+   * path. Throws UnauthenticatedError, ForbiddenError, UnavailableError.
    */
   async finish(
     { flowCookie, search }: { readonly flowCookie: string | null; readonly search: string },
@@ -94,7 +94,7 @@ export class OidcService {
     }
   }
 
-  /** With the subject, by which an operator can link the person. */
+  /** Logs a refusal with the subject, by which an operator can link the person. */
   async #noteRefusal(
     { iss: issuer, sub: subject }: Claims,
     { message }: ForbiddenError,

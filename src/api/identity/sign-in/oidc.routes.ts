@@ -5,7 +5,6 @@ import { clearFlowCookie, readFlowCookie, safeNext, setFlowCookie, setSessionCoo
 import { callbackPath, flowSeconds, type OidcService } from './oidc-service.ts';
 import { pageTags } from './send-page.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly config: Config;
   readonly provider: OidcService;

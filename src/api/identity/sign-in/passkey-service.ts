@@ -48,7 +48,7 @@ export class PasskeyService {
   readonly #limiter: AttemptLimiter;
   readonly #origin: string;
   readonly #rpId: string;
-  /** Browsers have no passkeys for addresses, only for names. */
+  /** False if the public URL is an IP address: browsers have passkeys only for names. */
   readonly isAvailable: boolean;
 
   constructor(
@@ -115,7 +115,7 @@ export class PasskeyService {
     await this.#db.inTransaction(async (tx) => {
       await this.#sessions.hold(tx, session);
       const passkeys = createPasskeyRepository(tx);
-      // Several may have been started before the maximum was reached.
+      // The user may have begun several additions before the maximum was reached.
       const present = await passkeys.list(session.userId);
       assertPasskeyLimit(present);
       const added = await passkeys.insert({
@@ -127,7 +127,7 @@ export class PasskeyService {
         name: shown,
       });
       if (!added) throw new ConflictError('This passkey is already in use');
-      // As with the first password: from now on, no link is needed to sign in.
+      // As for the first password: from now on, the user needs no link to sign in.
       if (session.method === 'link' && present.length === 0) await this.#sessions.removeOthers(tx, session);
       await recordOfPerson(tx, audit, { login: session.login, object: session.login, details: { name: shown } });
     });
@@ -144,7 +144,7 @@ export class PasskeyService {
     });
   }
 
-  /** Begins a sign-in: the browser offers the passkeys that it has. Throws TooManyRequestsError. */
+  /** Begins a sign-in: the browser offers its passkeys. Throws TooManyRequestsError. */
   async beginSignIn(address: string): Promise<PasskeyQuestion> {
     await this.#limiter.count(addressGroup(address));
     const { generateAuthenticationOptions } = await webauthn();
@@ -173,7 +173,7 @@ export class PasskeyService {
     });
   }
 
-  /** Returns the new counter; null: the response is not right. */
+  /** Returns the new counter; null: the response is not valid. */
   async #verify(
     { counter, credentialId, publicKey }: PasskeyRow,
     response: object,
@@ -219,12 +219,12 @@ function assertPasskeyLimit(present: readonly unknown[]): void {
   if (present.length >= maxPasskeys) throw new ConflictError(`You have ${maxPasskeys} passkeys; remove one first`);
 }
 
-/** By which authenticators know the user. */
+/** The id by which authenticators know the user. */
 function userHandle(userId: string): Buffer {
   return Buffer.from(userId.replaceAll('-', ''), 'hex');
 }
 
-/** Whether the response is for this user, or does not say. */
+/** Whether the response is for this user, or names no user. */
 function isHandleOf(userId: string, credential: object): boolean {
   const { userHandle: given } = (credential as { response?: { userHandle?: unknown } }).response ?? {};
   if (given === undefined || given === null) return true;

@@ -5,7 +5,6 @@ import { clearFlowCookie, readFlowCookie, safeNext, setFlowCookie, setSessionCoo
 import { type PasskeyService, passkeySeconds } from './passkey-service.ts';
 import { describedForm, pageTags, sessionCookie } from './send-page.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly config: Config;
   readonly passkeys: PasskeyService;
@@ -15,11 +14,11 @@ const session = { kind: 'session' } as const;
 const open = { kind: 'public' } as const;
 const begins = { none: 'changes nothing until the browser answers' };
 const Options = Type.Object({}, { additionalProperties: true });
-/** What `navigator.credentials` of the browser returns, as JSON. */
+/** The JSON form of the result of `navigator.credentials` in the browser. */
 const Answer = Type.Object({ id: Type.String({ maxLength: 2_000 }) }, { additionalProperties: true });
 const Done = Type.Object({ next: Type.String() });
 
-/** Adding and removing passkeys, and signing in with one: called by the script of the pages. */
+/** Adding and removing passkeys, and signing in with one: the script of the pages calls these routes. */
 export function registerPasskeyRoutes(app: RouteScope, { config, passkeys }: Services): void {
   app.post(
     '/account/passkeys/options',

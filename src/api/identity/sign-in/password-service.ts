@@ -12,10 +12,10 @@ import type { Session } from '../../platform/http/request.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 import type { SignInLimits } from './sign-in-limits.ts';
 
-/** The same for an unknown user, a user without a password, and a wrong password. */
+/** The message is the same for an unknown user, a user without a password, and a wrong password. */
 const refusal = 'Login or password is wrong';
 
-/** Of a client for which nothing waits. */
+/** The signal of a client that never leaves. */
 const never = new AbortController().signal;
 
 /** Signing in with a password, and changing it. */
@@ -31,8 +31,8 @@ export class PasswordService {
   }
 
   /**
-   * Returns the values of the new session's cookies. May wait in the queue, unless the browser is known or `gone`. Throws
-   * UnauthenticatedError, TooManyRequestsError.
+   * Signs in, and returns the values of the new session's cookies. May wait in the queue, unless the browser is known. Ends early when the
+   * client is `gone`. Throws UnauthenticatedError, TooManyRequestsError.
    */
   async signIn(
     { gone, login, password }: { readonly login: string; readonly password: string; readonly gone: AbortSignal },
@@ -79,7 +79,7 @@ export class PasswordService {
     audit: AuditTrail,
   ): Promise<BegunSession> {
     const { login, userId } = session;
-    // The user is signed in, so attempts from elsewhere do not count.
+    // The user is signed in, so attempts from elsewhere do not count for this one.
     const attempt = { login, address: visit.address, browserId: `session ${userId}`, gone: never };
     await this.#limits.count(attempt);
     const found = await createPasswordRepository(this.#db).find(login);
@@ -93,7 +93,7 @@ export class PasswordService {
         throw new UnauthenticatedError('The current password is wrong');
       await createPasswordRepository(tx).set(userId, next);
       await recordOfPerson(tx, audit, { login, object: login, details: {} });
-      // The trigger has ended the session of the browser.
+      // The trigger has ended the previous session of the browser.
       return this.#sessions.begin(tx, { userId, login, method: 'password' }, { ...visit, cookie: null }, audit);
     });
     await this.#limits.succeed(attempt);
@@ -101,9 +101,8 @@ export class PasswordService {
   }
 
   /**
-   * Sets the password of a user who has none and whose session a sign-in link began. Ends all sessions and links of the user, and begins a new
-   * session. Returns the values of its cookies.
-   * Throws ForbiddenError, UnauthenticatedError and InvalidRequestError.
+   * Sets the password of a user who has none, in a session that a sign-in link began. Ends all sessions and links of the user, and begins a
+   * new session. Returns the values of its cookies. Throws ForbiddenError, UnauthenticatedError and InvalidRequestError.
    */
   async setFirst(session: Session, password: string, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
     const { login, method, userId } = session;
@@ -126,10 +125,10 @@ export class PasswordService {
   }
 }
 
-/** Is in no row, so that no dictionary finds a login from its digest. */
+/** The key is in no row, so that no dictionary finds a login from its digest. */
 const digestKey = randomBytes(32);
 
-/** Replaces an unknown login in the log: the typed text may be a password. The same for the same text, until the process ends. */
+/** Replaces an unknown login in the log: the typed text may be a password. Until the process ends, the same text has the same digest. */
 function digestOf(login: string): string {
   return `unknown:${createHmac('sha256', digestKey).update(login).digest('hex').slice(0, 12)}`;
 }

@@ -5,7 +5,7 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { addressGroup } from '../../platform/server/client-address.ts';
 
-/** The same refusal is recorded once per this period, in ms. */
+/** A repeated refusal is recorded once per this period, in ms. */
 const refusalMs = 10_000;
 const remembered = 10_000;
 const maxChars = 300;
@@ -18,7 +18,7 @@ export interface RefusedSignIn {
   readonly details?: Readonly<Record<string, string>>;
 }
 
-/** Records refused sign-ins in the log of the server. Those with passwords, which are limited otherwise, are not among them. */
+/** Records refused sign-ins in the log of the server, except sign-ins with passwords, which have their own limits. */
 export class RefusalLog {
   readonly #db: Database;
   readonly #logger: Logger;

@@ -11,7 +11,7 @@ export const describedPage = { responses: { 200: Type.String() }, produces: ['te
 /** For the OpenAPI document: a form that leads to another page. */
 export const describedForm = { responses: { 303: Type.Null() }, errorStatuses: [403, 415] };
 
-/** Sends a page. `formTarget`: where else the answer to its form may lead. */
+/** Sends a page. `formTarget`: another target to which the answer to its form may lead. */
 export function sendPage(
   reply: FastifyReply,
   page: string,

@@ -23,13 +23,13 @@ export type { ListedSessionRow };
 export interface Visit {
   readonly address: string;
   readonly userAgent: string;
-  /** Value of the cookie that it sent, which the sign-in replaces; null: none. */
+  /** Value of the cookie that the browser sent, which the sign-in replaces; null: none. */
   readonly cookie: string | null;
-  /** Value of the cookie by which it is known; null: none. */
+  /** Value of the cookie that identifies the browser; null: none. */
   readonly marks: string | null;
 }
 
-/** Values of the cookies after a sign-in: of the session, and of the browser, which is known from now on. */
+/** Values of the cookies after a sign-in: for the session, and for the browser, which is known from now on. */
 export interface BegunSession {
   readonly session: string;
   readonly browser: string;
@@ -80,8 +80,8 @@ export class SessionService {
   }
 
   /**
-   * The facts that decide about the user of a session at `target`, found in the same way as for the holder of a token. Throws
-   * UnauthenticatedError if the session has ended.
+   * The facts that decide about the user of a session at `target`, found in the same way as for a token. Throws UnauthenticatedError if the
+   * session has ended.
    */
   async getCaller({ id }: Session, target: RequestedTarget): Promise<Caller> {
     const identity = createIdentityRepository(this.#db);
@@ -145,7 +145,7 @@ export class SessionService {
     });
   }
 
-  /** Ends all sessions of the user but this one, and all links that could begin one. Returns how many sessions there were. */
+  /** Ends all sessions of the user but this one, and all links that could begin one. Returns the number of ended sessions. */
   removeOthers(tx: Queryable, { id, userId }: Session): Promise<number> {
     return this.#sessions(tx).removeOthers(userId, id);
   }

@@ -15,7 +15,7 @@ const limits = {
   pair: { name: 'login-address', attempts: 5, perSeconds: quarterHour, blockSeconds: quarterHour },
   /** One address that tries many logins. */
   address: { name: 'address', attempts: 50, perSeconds: quarterHour, blockSeconds: quarterHour },
-  /** Attempts of a network on a login within a day: it waits behind networks with fewer attempts. Refuses nothing. */
+  /** Attempts of a network on a login within a day: the network waits behind networks with fewer attempts. Refuses nothing. */
   day: { name: 'login-network', attempts: 1_000_000, perSeconds: 24 * 3600, blockSeconds: 0 },
 } satisfies Record<string, AttemptLimit>;
 
@@ -35,9 +35,9 @@ export interface Attempt {
 }
 
 /**
- * Limits attempts to guess passwords, the same for logins that do not exist. Counted for all replicas. Attempts by many addresses slow
- * each other down and lock nobody out: a known browser has a counter of its own, and among the others a network's next attempt comes
- * after those of networks that have tried less.
+ * Limits attempts to guess passwords, the same for logins that do not exist. Attempts are counted for all replicas. Attempts from many
+ * addresses slow each other down and lock nobody out: a known browser has its own counter, and otherwise a network's next attempt comes
+ * after the attempts of networks that have tried less.
  */
 export class SignInLimits {
   readonly #browser: AttemptLimiter;
@@ -104,7 +104,7 @@ export class SignInLimits {
   }
 }
 
-/** Among all waiting attempts, in any process, the first one in the queue gets the next slot: of a network with the fewest attempts. */
+/** The first of all waiting attempts, in any process, gets the next slot: it comes from a network with the fewest attempts. */
 function delayMs(tried: number): number {
   return Math.min(tried - 1, 8) * 400 + Math.random() * 300;
 }
@@ -117,10 +117,10 @@ function tooMany(waitMs: number): TooManyRequestsError {
 }
 
 function keysOf({ address, browserId, login }: Attempt) {
-  // Hashed, because the typed login may be long, or a password.
+  // The name is hashed, because the typed login may be long, or a password.
   const name = createHash('sha256').update(login.toLowerCase()).digest('base64url');
   const group = addressGroup(address);
-  // IPv6: a /48, of which one client easily gets all.
+  // For IPv6, the network is a /48: one client can easily get all of its addresses.
   const network = group.includes(':') ? group.split(':', 3).join(':') : group;
   return {
     name,

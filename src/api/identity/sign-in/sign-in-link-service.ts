@@ -17,7 +17,10 @@ export class SignInLinkService {
     this.#refusals = refusals;
   }
 
-  /** Returns the values of the new session's cookies. Throws UnauthenticatedError if the link does not work, or no longer. */
+  /**
+   * Signs in with a link, and returns the values of the new session's cookies. Throws UnauthenticatedError if the link is not valid, or no
+   * longer.
+   */
   async signIn(secret: string, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
     const begun = await this.#db.inTransaction(async (tx) => {
       const user = await createSignInLinkRepository(tx).take(secret);

@@ -8,15 +8,14 @@ import { renderSignInLinkPage } from './pages/sign-in-link-page.ts';
 import { describedForm, describedPage, pageTags, sendPage } from './send-page.ts';
 import type { SignInLinkService } from './sign-in-link-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly config: Config;
   readonly signInLinks: SignInLinkService;
 }
 
 /**
- * Signing in with a link. Its secret is in the fragment of the address, so that no log and no preview of the link gets it, and only the click on
- * the page uses it up.
+ * Signing in with a link. Its secret is in the fragment of the address, so no log and no preview of the link gets it. Only the click on the
+ * page uses the link up.
  */
 export function registerSignInLinkRoutes(app: RouteScope, { config, signInLinks }: Services): void {
   app.get(

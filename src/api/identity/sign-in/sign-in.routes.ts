@@ -13,7 +13,6 @@ import type { PasswordService } from './password-service.ts';
 import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './send-page.ts';
 import type { SessionService } from './session-service.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly config: Config;
   readonly passkeys: PasskeyService;

@@ -4,25 +4,25 @@ import type { Caller } from '../http/request.ts';
 /** Limits on running and waiting calls of a process. */
 export interface SemaphoreLimits {
   readonly atOnce: number;
-  /** Of one caller. */
+  /** Maximum number of running calls of one caller. */
   readonly atOncePerCaller?: number;
-  /** Of one organization. */
+  /** Maximum number of running calls of one organization. */
   readonly atOncePerOrganization?: number;
-  /** How many may wait. */
+  /** Maximum number of waiting calls. */
   readonly waiting?: number;
-  /** Of one caller. */
+  /** Maximum number of waiting calls of one caller. */
   readonly waitingPerCaller?: number;
   /** Maximum wait, in ms. */
   readonly waitMs?: number;
 }
 
 /**
- * Who counts as one caller: a user or token, or all that have this name in common. Callers of one organization also share: it can have
- * any number of tokens.
+ * Identifies a caller: a user or token, or all callers that share a name. Callers of one organization also share a limit, because an
+ * organization can have any number of tokens.
  */
 type Asker = (Pick<Caller, 'tokenId' | 'userId'> & { readonly organization?: string | undefined }) | string;
 
-/** Limits of a single call, instead of those of all. */
+/** Limits of a single call, which replace the general limits. */
 type OwnLimits = Pick<SemaphoreLimits, 'waitMs' | 'waitingPerCaller'>;
 
 /** The state of a caller, or of an organization, with running or waiting calls. */
@@ -56,15 +56,15 @@ class OwnQueueError extends TooManyRequestsError {
 }
 
 /**
- * Lets a few calls of a process run at once. The next waiting call is from the organization and caller with the fewest running calls, and
- * among these, from the ones that were served least recently: no caller waits for all earlier calls of another one. A full queue
- * drops a call of the organization and caller with the most for one of others.
+ * Lets a few calls of a process run at once. The next waiting call comes from the organization and caller with the fewest running calls; a
+ * tie goes to the least recently served one. So no caller waits for all earlier calls of another caller. A full queue drops a call of the
+ * organization and caller with the most waiting calls to admit a call of another.
  */
 export class FairSemaphore {
   readonly #limits: Required<SemaphoreLimits>;
   readonly #callers = new Map<string, Asking>();
   readonly #organizations = new Map<string, Asking>();
-  /** In the order of their arrival. */
+  /** Waiting calls in the order of their arrival. */
   readonly #queue: Waiting[] = [];
   #running = 0;
   #served = 0;
@@ -148,7 +148,7 @@ export class FairSemaphore {
     this.#queue.push(waiting);
     askers.own.waiting++;
     askers.shared.waiting++;
-    // Of all with the most, the newest: perhaps this one.
+    // Drops the newest call of the caller with the most waiting calls: perhaps this call.
     if (this.#queue.length > limits.waiting)
       this.#queue.reduce((most, each) => (compare(waitingOf(each), waitingOf(most)) >= 0 ? each : most)).giveUp();
     const timer = setTimeout(waiting.giveUp, limits.waitMs);
@@ -196,13 +196,13 @@ export class FairSemaphore {
   }
 }
 
-/** What a caller has had, to compare; the larger of the two counts, because a caller can be in any number of organizations. */
+/** The usage of a caller, for comparison. The larger of the two values counts, because a caller can be in any number of organizations. */
 function servedOf({ own, shared }: Askers): readonly number[] {
   const both = [Math.max(own.running, shared.running), Math.max(own.servedAt, shared.servedAt)];
   return [...both, own.running, own.servedAt];
 }
 
-/** How many calls wait, in the same way. */
+/** The number of waiting calls, compared in the same way. */
 function waitingOf({ own, shared }: Askers): readonly number[] {
   return [Math.max(own.waiting, shared.waiting), own.waiting];
 }

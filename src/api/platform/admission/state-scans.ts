@@ -9,7 +9,7 @@ import type { Caller } from '../http/request.ts';
 import type { ReserveMemory } from '../http/response-memory.ts';
 import { FairSemaphore, type SemaphoreLimits } from './fair-semaphore.ts';
 
-/** Requests of one process that read whole states at once. Each keeps some MiB, and all of them share the event loop. */
+/** Limits on requests of one process that read whole states. Each request keeps some MiB, and all of them share the event loop. */
 const limits: SemaphoreLimits = { atOnce: 4, atOncePerCaller: 2, atOncePerOrganization: 3 };
 /** A state is processed in parts of this size: 2 to 5 ms each. */
 const sliceBytes = 128 * 1024;
@@ -46,15 +46,16 @@ export class StateScans {
     );
   }
 
-  /** Nothing is taken until the request reads its first state. */
+  /** Takes no slot until the request reads its first state. */
   open(request: Scanning): StateScan {
     return new StateScan(request, { states: this.#states, semaphore: this.#semaphore, slices: this.#slices });
   }
 }
 
 /**
- * The only way in which a request reads whole states, except for exports, which are sent unchanged. It takes one slot, with the first state
- * that it reads, and keeps it until `end`, since the data takes memory until the request is answered.
+ * Reads whole states for a request. All requests read whole states through this class, except exports, which send them unchanged. A request
+ * takes one slot with the first state that it reads, and keeps the slot until `end`, because the data takes memory until the request is
+ * answered.
  */
 export class StateScan {
   readonly #request: Scanning;
@@ -80,26 +81,26 @@ export class StateScan {
     this.assertWanted();
   }
 
-  /** Memory for an answer, as ReserveMemory takes it. */
+  /** Reserves memory for an answer, like ReserveMemory. */
   hold(bytes: number, organization: string): Promise<void> {
     return this.#request.reserveMemory(bytes, organization);
   }
 
-  /** As StateReader does. Throws also what `begin` throws. */
+  /** Like StateReader.readHead. Also throws the errors of `begin`. */
   async readHead(ref: StackRef): Promise<{ readonly stack: StackRow; readonly state: StateDocument } | null> {
     await this.begin();
     const head = await this.#parts.states.readHead(ref);
     return head && { ...head, state: this.#inSlices(head.state) };
   }
 
-  /** As StateReader does. Throws also what `begin` throws. */
+  /** Like StateReader.readVersion. Also throws the errors of `begin`. */
   async readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
     await this.begin();
     const state = await this.#parts.states.readVersion(stackId, stackVersion, this.#request.organization);
     return state && this.#inSlices(state);
   }
 
-  /** As the function of this name does. */
+  /** Like the function of the same name. */
   scanResources(state: StateDocument, onResource: (text: Buffer) => Promise<void> | void): Promise<ResourceScan> {
     return scanResources(state.bytes, onResource, () => this.pause());
   }

@@ -9,7 +9,6 @@ import { whoCalls } from './calling-source.ts';
 import { actionOf } from './declared-action.ts';
 import { type RefusalRecorder, Refusals } from './refusals.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly audit: RefusalRecorder;
   readonly config: Config;
@@ -20,8 +19,8 @@ const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 const maxObjectChars = 500;
 
 /**
- * Gives each request of a route with an action (`config.audit`) its trail, and lets no success leave that has not settled it. The
- * app does not start with a route that may change something and declares neither an action nor why it needs none. Refused calls of
+ * Gives each request of a route with an action (`config.audit`) its trail. A response that reports success fails if its trail is not
+ * settled. The app does not start if a route that may change something declares neither an action nor why it needs none. Refused calls of
  * members are recorded, too.
  */
 export function registerAudit(app: FastifyInstance, services: Services): void {
@@ -45,7 +44,7 @@ export function registerAudit(app: FastifyInstance, services: Services): void {
   });
   app.addHook('onError', async (request, _reply, error) => {
     const { caller } = request;
-    // Some calls are refused before they have a trail.
+    // Some calls are refused before they get a trail.
     const action = request.audit ? request.audit.action : actionOf(request);
     if (!action || !(error instanceof ForbiddenError) || !caller?.belongs) return;
     const params = request.params as Record<string, string | undefined>;
@@ -57,7 +56,7 @@ export function registerAudit(app: FastifyInstance, services: Services): void {
   });
 }
 
-/** The object of a call, from its path: the same as in the event of an accepted call. */
+/** The object of a call, from its path: the same object as in the event of an accepted call. */
 function objectOf(params: Record<string, string | undefined>) {
   const { grant, group, hook, issuerId, login, organization, pack, policyId, project, role, stack, team, tokenId } =
     params;

@@ -20,8 +20,8 @@ export class UnrecordedReadError extends UnavailableError {
 }
 
 /**
- * The audit of one request. A route that declares an action must record it, or say that there is nothing to record, before it
- * responds with success: the plugin turns such a response into an error otherwise.
+ * The audit of one request. Before it responds with success, a route that declares an action must record the action or call `settle`.
+ * Otherwise the plugin turns the response into an error.
  */
 export class AuditTrail {
   #source: AuditSource;
@@ -49,7 +49,7 @@ export class AuditTrail {
     return this.#action;
   }
 
-  /** Sets the action of the call, if its body decides about it. */
+  /** Sets the action of the call, if it depends on the body. */
   attempt(action: AuditAction): void {
     this.#action = action;
   }
@@ -63,7 +63,7 @@ export class AuditTrail {
     await this.recordAs(tx, {}, event);
   }
 
-  /** The same for a user who signs in with this request. */
+  /** Like `record`, for a user who signs in with this request. */
   async recordAs(
     tx: Queryable,
     who: Partial<AuditSource>,
@@ -71,13 +71,16 @@ export class AuditTrail {
   ): Promise<void> {
     const source = { ...this.source, ...who };
     const recorded = { action: this.#action, ...event };
-    // Actions that CI runs may not take are never committed for one, through any call.
+    // An action that CI runs may not take is never committed for a CI run, whatever the call.
     if (source.signIn === 'id-token') assertActionOfRun(recorded.action);
     await createAuditRepository(tx).insert(source, recorded);
     this.#isSettled = true;
   }
 
-  /** The same by a statement that also makes the change. `isRecorded`: whether its result means that it has recorded the event, or had nothing to record. */
+  /**
+   * Like `record`, by a statement that also makes the change. `isRecorded`: whether the result means that the event is recorded, or that
+   * there was nothing to record.
+   */
   async recordWith<T>(
     statement: (source: AuditSource, action: AuditAction) => Promise<T>,
     isRecorded: (result: T) => boolean,
@@ -88,8 +91,8 @@ export class AuditTrail {
   }
 
   /**
-   * Adds the event of a read. Call before the first byte of the response. Throws UnavailableError if it cannot be committed, and ReadOnlyError
-   * once another site has taken over.
+   * Adds the event of a read. Call before the first byte of the response. Throws UnavailableError if it cannot be committed, and
+   * ReadOnlyError once another site has taken over.
    */
   async recordRead(db: Queryable, event: Omit<AuditEvent, 'action'>): Promise<void> {
     this.#readOnly.assertNotFenced();
@@ -119,7 +122,7 @@ export class AuditTrail {
     );
   }
 
-  /** The event is recorded elsewhere, by the worker that commits the change, or nothing was changed. */
+  /** Call if the event is recorded elsewhere, by the worker that commits the change, or if nothing was changed. */
   settle(): void {
     this.#isSettled = true;
   }

@@ -6,7 +6,7 @@ interface Holder {
   readonly policyId: string | null;
 }
 
-/** The access that a call needs, as far as it matters here. */
+/** The parts of a call's access that matter here. */
 interface NeededAccess {
   readonly kind: string;
   readonly permission?: string;
@@ -16,8 +16,8 @@ interface NeededAccess {
 type Decision = 'run' | 'person';
 
 /**
- * Actions of tokens that were issued for an id token. A run and its permissions are temporary: actions that would outlive it, or affect the
- * permissions of other runs, are for users. Each action of the audit log has its entry here, so a new action needs one.
+ * Actions of tokens that were issued for an id token. A run and its permissions are temporary, so actions that would outlive it, or affect
+ * the permissions of other runs, are for users. Each action of the audit log has an entry here.
  */
 const decisions: Readonly<Record<AuditAction, Decision>> = {
   'organization.create': 'person',
@@ -48,7 +48,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'token.revoke': 'person',
   'token.rotate': 'person',
   'token.limit': 'person',
-  // How a run gets its token in the first place.
+  // Gives a run its token in the first place.
   'token.exchange': 'run',
   'issuer.add': 'person',
   'issuer.change': 'person',
@@ -109,7 +109,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'update.break-glass': 'person',
   'approval.ask': 'run',
   'approval.give': 'person',
-  // Only for its own requests: see ApprovalService.
+  // A run may only withdraw its own requests: see ApprovalService.
   'approval.withdraw': 'run',
   'approval.use': 'run',
   'secret.decrypt': 'run',
@@ -130,7 +130,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'webhook.remove': 'person',
   'webhook.ping': 'person',
   'webhook.redeliver': 'person',
-  // Their addresses would outlive the run.
+  // The addresses would outlive the run.
   'embed.create': 'person',
   'embed.revoke': 'person',
   'view.create': 'person',

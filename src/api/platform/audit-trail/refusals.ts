@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { AuditEvent, AuditSource } from '../../../shared/audit/audit-event.ts';
 import type { Caller } from '../http/request.ts';
 
-/** The same refusal is recorded once per this period, in ms: repeated calls must not fill the log. */
+/** A repeated refusal is recorded once per this period, in ms, because repeated calls must not fill the log. */
 const refusalMs = 10_000;
 const refusalCapacity = 10_000;
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { AppError, InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 
-/** Revisions that the caller has read; null: not given, and any revision matches. */
+/** Revisions that the caller has read; null: none were given, and any revision matches. */
 export type SeenRevisions = readonly string[] | null;
 
 /** Author and time of the last change. */
@@ -38,7 +38,7 @@ export function seenByHeader(header: string | undefined): SeenRevisions {
   return found as string[];
 }
 
-/** The same for the field of a procedure's input. */
+/** The revisions of the field of a procedure's input; null: not given. */
 export function seenByField(revision: string | undefined): SeenRevisions {
   return revision === undefined ? null : [revision];
 }
@@ -48,7 +48,10 @@ export function tagOf(revision: string): string {
   return `"${revision}"`;
 }
 
-/** Throws EditConflictError if the current revision, which must be locked, is not one that the caller has seen. `what`: such as "this rule". */
+/**
+ * Throws EditConflictError if the caller has not seen the current revision. The caller has locked the item. `what`: for example "this
+ * rule".
+ */
 export async function assertSeen(
   seen: SeenRevisions,
   revision: string,

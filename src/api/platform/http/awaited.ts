@@ -3,8 +3,8 @@ import { setImmediate as nextSlice } from 'node:timers/promises';
 import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 
 /**
- * Throws InvalidRequestError if the client has closed the connection. A process that was frozen finds calls in its sockets whose
- * clients have long since gone to another replica. Call once the request has arrived completely.
+ * Throws InvalidRequestError if the client has closed the connection. When a frozen process resumes, it finds calls in its sockets whose
+ * clients have long gone to another replica. Call once the request has arrived completely.
  */
 export async function assertAwaited({ socket }: IncomingMessage): Promise<void> {
   // The end of the connection follows the body in the kernel's buffer, so the first iteration may read only the body.
@@ -12,7 +12,9 @@ export async function assertAwaited({ socket }: IncomingMessage): Promise<void> 
   if (socket.destroyed || socket.readableEnded) throw disconnected();
 }
 
-/** Calls `work` with a signal that fires when the connection of the client closes. Node notices that only while it reads from it. */
+/**
+ * Calls `work` with a signal that fires when the client closes the connection. Node notices that only while it reads from the connection.
+ */
 export async function whileConnected<T>(
   { socket }: Pick<IncomingMessage, 'socket'>,
   work: (gone: AbortSignal) => Promise<T>,

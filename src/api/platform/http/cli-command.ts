@@ -1,4 +1,4 @@
-/** The CLI sends its command after its version and operating system (pkg/backend/httpstate/client/api.go); not before May 2026. */
+/** Since May 2026, the CLI sends its command after its version and operating system (pkg/backend/httpstate/client/api.go). */
 const pattern = /^pulumi-cli\/1 \([^()]*; cmd=([^;)]*)[;)]/;
 
 /** Whether `pulumi COMMAND` sends the request. */

@@ -54,7 +54,7 @@ function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRepl
   });
 }
 
-/** Calls `respond` once the body has arrived. Closes the connection after the response if the rest never came. */
+/** Calls `respond` once the body has arrived. Closes the connection after the response if the rest of the body never came. */
 function sendAfterBody({ raw }: FastifyRequest, reply: FastifyReply, respond: () => void): void {
   const send = (): void => {
     if (mustCloseAfterResponse(raw)) void reply.header('connection', 'close');
@@ -64,7 +64,7 @@ function sendAfterBody({ raw }: FastifyRequest, reply: FastifyReply, respond: ()
   else respondAfterBody(raw, send);
 }
 
-/** A stream has ended too soon: with compressed responses, when the client has left before they began. */
+/** Whether a stream has ended too soon. With compressed responses, that happens when the client leaves before they begin. */
 function isEarlyClose(error: unknown): boolean {
   return (error as { readonly code?: unknown } | null)?.code === 'ERR_STREAM_PREMATURE_CLOSE';
 }
@@ -81,7 +81,7 @@ export function sendError(
     : send(reply, errorReply, format);
 }
 
-/** Logs an error and sets the headers of its response. Returns what the response must say. */
+/** Logs an error and sets the headers of its response. Returns the status, message and retry delay of the response. */
 export function prepareError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): ErrorReply {
   // Responses to errors before the first hook (a path that is not a valid URL) have no id yet.
   void reply.header('x-pulumi-request-id', request.id);

@@ -5,8 +5,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 /** Documents up to this size are compressed like all other responses. */
 const minBytes = 1024 * 1024;
 /**
- * Documents that zstd could not shrink below this part of their size contain few repetitions. Searching for them takes gzip ten times as
- * long as all the rest (33 of 36 ms/MB), at any level, and saves a tenth.
+ * A document that zstd could not shrink below this part of its size contains few repetitions. Gzip would spend 33 of 36 ms/MB on searching
+ * for them, at any level, and save a tenth.
  */
 const denseRatio = 0.5;
 const chunkBytes = 64 * 1024;

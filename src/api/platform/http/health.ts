@@ -8,7 +8,7 @@ const healthLimitMs = 2_000;
 /** Proxies probe each replica every second, and a cloud charges for each request to its store. */
 const blobsRememberedMs = 10_000;
 
-/** Creates the health endpoints of an API or server process. It is draining from the first phase of its shutdown. */
+/** Creates the health endpoints of an API or server process. The process is draining from the first phase of its shutdown. */
 export function createHealth(context: AppContext, dispatcher: JobDispatcher): ProcessHealth {
   const { config, db, blobs, payloads, lifecycle } = context;
   const database = shareRun(() => faultOf(() => db.ping(healthLimitMs)));
@@ -30,11 +30,11 @@ export function createHealth(context: AppContext, dispatcher: JobDispatcher): Pr
         : { status: 200, body: { status: 'healthy' } };
     },
     async readyz() {
-      // Without running the checks, which may be slow: a proxy must learn this before the server stops listening.
+      // Answered without the checks, which may be slow: a proxy must learn that the server drains before it stops listening.
       if (draining) return { status: 503, body: { status: 'draining' } };
       const [databaseFault, blobFault, queueFault] = await Promise.all([database(), blobStore(), queue()]);
-      // Without blobs or queue, most calls still succeed, and all other replicas lack them too: a proxy that removed every replica
-      // would turn a partial failure into a full outage.
+      // Without blobs or queue, most calls still succeed, and all other replicas lack them too. A proxy that removed every replica would
+      // turn a partial failure into a full outage.
       const ready = !databaseFault;
       const degraded = blobFault !== null || queueFault !== null;
       return {
@@ -73,7 +73,7 @@ function shareRun<T>(check: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Repeats a check that has passed only after `ms`. A failed one runs again each time, so that a recovery shows at once. */
+/** Remembers that a check has passed for `ms`. A failed check runs again each time, so that a recovery shows at once. */
 function rememberPass(ms: number, check: () => Promise<string | null>): () => Promise<string | null> {
   let passedAt = Number.NEGATIVE_INFINITY;
   return async () => {

@@ -22,7 +22,7 @@ export class JsonBytes {
     this.#parts.push(part);
   }
 
-  /** The parts since the last call, in memory of their own. */
+  /** The parts since the last call, copied into their own memory. */
   take(): Buffer {
     if (this.#parts.length === 0) {
       const text = Buffer.from(this.#text);

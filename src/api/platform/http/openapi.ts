@@ -7,7 +7,7 @@ import { ErrorResponse, ScimErrorResponse } from '../protocol/errors.ts';
 import { operationIdOf } from './operation-ids.ts';
 import { updateKinds } from './paths.ts';
 
-/** Error responses by status. Which ones a route has depends on its access, its body and `described.errorStatuses`. */
+/** Error responses by status. The access, the body and `described.errorStatuses` of a route select its statuses. */
 const errorResponses: Readonly<Record<string, string>> = {
   400: 'The request is malformed, or it cannot be carried out',
   401: 'No valid token',
@@ -24,13 +24,13 @@ const errorResponses: Readonly<Record<string, string>> = {
 };
 
 const errorStatusesKey = 'x-error-statuses';
-/** The action that calls have in the audit log. */
+/** The member with the action that a call has in the audit log. */
 const auditActionKey = 'x-audit-action';
 
 type Transform = NonNullable<FastifyDynamicSwaggerOptions['transform']>;
 type RouteSchema = FastifySchema & Record<string, unknown>;
 
-/** Options for @fastify/swagger: the OpenAPI document has the routes' schemas, and what their options imply. */
+/** Options for @fastify/swagger: the OpenAPI document has the routes' schemas, and what the options of the routes imply. */
 export const openApiOptions: FastifyDynamicSwaggerOptions = {
   openapi: {
     openapi: '3.1.0',
@@ -152,7 +152,7 @@ function describeRoute(schema: RouteSchema, url: string, config: FastifyContextC
 
 function errorStatusesOf(schema: RouteSchema, url: string, config: FastifyContextConfig): string[] {
   const { access, body, anyAccept, rate, described = {} } = config;
-  // Their format is not the usual one, so the route describes them.
+  // The format of these errors is not the usual one, so the route describes them.
   if (config.errors === 'oauth') return [];
   const statuses = new Set(described.errorStatuses?.map(String));
   if (rate !== 'never') statuses.add('429');

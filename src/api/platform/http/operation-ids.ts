@@ -1,6 +1,6 @@
 /**
- * Names of the operations in the OpenAPI documents, which `pulumi api` accepts in place of paths. Clients rely on them: a name
- * never changes its meaning. Where Pulumi's own API has the operation, it has the same name there.
+ * Names of the operations in the OpenAPI documents, which `pulumi api` accepts in place of paths. Clients rely on them, so a name never
+ * changes its meaning. An operation that Pulumi's own API has, too, has the same name there.
  */
 const operationIds: Readonly<Record<string, string>> = {
   'GET /healthz': 'GetHealth',

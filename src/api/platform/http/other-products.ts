@@ -12,7 +12,7 @@ interface Product {
 
 const stack = '/api/stacks/[^/]+/[^/]+/[^/]+';
 
-/** `isWhole`: not the paths below. */
+/** `isWhole`: does not match the paths below. */
 const product = (paths: string, message: string, isWhole = false): Product => ({
   paths: new RegExp(`^(?:${paths})${isWhole ? '$' : '(?:/|$)'}`),
   message,
@@ -21,7 +21,7 @@ const product = (paths: string, message: string, isWhole = false): Product => ({
 const notProvided = (name: string, hint: string): string =>
   `${name} another product of Pulumi, which this server does not provide. ${hint}`;
 
-/** Paths that the CLI calls for other products, or for what this server does otherwise, and what to do instead. */
+/** Paths that the CLI calls for other products, or for features that this server provides differently, with advice to the user. */
 const products: readonly Product[] = [
   product(
     '/api/(?:esc|preview/environments|change-requests)',
@@ -115,8 +115,8 @@ const products: readonly Product[] = [
 ];
 
 /**
- * Returns the error message for a call to another product, or null for all other paths. Depends on the format of the path alone, so
- * it reveals nothing about what exists here.
+ * Returns the error message for a call to another product; null for all other paths. Depends on the format of the path alone, so it reveals
+ * nothing about what exists here.
  */
 export function otherProduct(path: string): string | null {
   return products.find(({ paths }) => paths.test(path))?.message ?? null;

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ReadOnlyMode } from '../../../shared/platform/read-only/read-only-mode.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly readOnly: ReadOnlyMode;
 }
@@ -9,12 +8,12 @@ export interface Services {
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Refuses calls that may change something while the installation is read-only, before any byte of their body is read. Exempt
- * are calls of running updates, and routes that say why (`config.whileReadOnly`), unless another site has taken over: then users can
- * only sign in and out. Procedures decide by themselves.
+ * Refuses calls that may change something while the installation is read-only, before it reads any byte of their body. Exempt are calls of
+ * running updates, and routes that give a reason (`config.whileReadOnly`). Once another site has taken over, users can only sign in and
+ * out. tRPC procedures decide for themselves.
  */
 export function registerReadOnly(app: FastifyInstance, { readOnly }: Services): void {
-  // After the hooks for access, which are registered later: strangers do not learn the reason.
+  // Runs after the hooks for access, which are registered later, so that strangers do not learn the reason.
   app.addHook('preParsing', (request, _reply, payload, done) => {
     const { access, whileReadOnly } = request.routeOptions.config;
     const goesOn = access?.kind === 'lease' || access?.kind === 'procedures' || whileReadOnly !== undefined;
@@ -24,7 +23,8 @@ export function registerReadOnly(app: FastifyInstance, { readOnly }: Services): 
     }
     done(null, payload);
   });
-  // What was on its way when this process learned of the other site is not acknowledged: the client takes the outcome as unknown.
+  // If a write was in progress when this process learned of the other site, it is not acknowledged: the client takes its outcome as
+  // unknown.
   app.addHook('onSend', (request, reply, _payload, done) => {
     const isWrite = !readingMethods.has(request.method) && reply.statusCode < 400;
     if (readOnly.isFenced && isWrite && isOfProtocol(request)) reply.raw.destroy();

@@ -17,7 +17,9 @@ import { sendContinue } from '../server/unread-bodies.ts';
 import { whileConnected } from './awaited.ts';
 import type { Caller } from './request.ts';
 
-/** Limit for control bodies, in bytes: this, or `maxFieldsPerBody` of the largest fields, up to the configured maximum. */
+/**
+ * Limit for control bodies, in bytes: this value, or the size of `maxFieldsPerBody` of the largest fields, up to the configured maximum.
+ */
 const defaultMaxBytes = 4 * 1024 * 1024;
 const maxFieldsPerBody = 4;
 
@@ -31,7 +33,7 @@ const inflateWaitMs = 30_000;
 const initialCreditMs = 15_000;
 const maxCreditMs = 60_000;
 
-/** Bodies that declare a larger inflated size go to a worker, however small they arrive; so do deltas of a larger document. */
+/** Bodies that declare a larger inflated size go to a worker, however few bytes arrive. The same applies to deltas of a larger document. */
 export const maxDirectInflatedBytes = 8 * 1024 * 1024;
 
 /** Dependencies for reading bodies: the limits, and the memory for buffered bodies. */
@@ -97,7 +99,7 @@ export async function receiveBody(
   }
 }
 
-/** Of calls without an organization. No organization has such a name. */
+/** The second part is for calls without an organization; no organization has a name of this form. */
 function keyOf(caller: Pick<Caller, 'tokenId' | 'userId'> | null): string {
   return caller ? `user ${caller.userId ?? caller.tokenId}` : '';
 }
@@ -173,17 +175,16 @@ async function collectBody(
   return joined(chunks);
 }
 
-/** A body that has arrived as a whole with its headers, as small ones usually have; it saves a stream and its timers. */
+/** A body that has arrived completely with its headers, as small bodies usually have: it needs no stream and no timers. */
 function arrivedBody(payload: IncomingBody, declared: number | null): Buffer | null {
   if (!declared || payload.complete !== true || payload.readableLength !== declared) return null;
   return (payload.read?.() as Buffer | null | undefined) ?? null;
 }
 
 /**
- * Passes the body through. Throws InvalidRequestError if the client cuts it off, so that a partial body never looks complete.
- * Throws SlowRequestError if the client sends less than `minBytesPerSecond` while the server waits for it, because the data it has
- * sent takes up memory that others need. The client starts with a time credit of a few seconds and earns up to a minute by sending
- * faster.
+ * Passes the body through. Throws InvalidRequestError if the client cuts it off, so that a partial body never looks complete. Throws
+ * SlowRequestError if the client sends less than `minBytesPerSecond` while the server waits for it, because the received data takes memory
+ * that others need. The client starts with a time credit of a few seconds and earns up to a minute by sending faster.
  */
 export async function* checkedBody(payload: IncomingBody, minBytesPerSecond: number): AsyncGenerator<Buffer> {
   const iterator = payload.iterator?.({ destroyOnReturn: false }) ?? payload[Symbol.asyncIterator]();
@@ -204,7 +205,7 @@ export async function* checkedBody(payload: IncomingBody, minBytesPerSecond: num
     ended = !(error instanceof SlowRequestError);
     throw ended ? new InvalidRequestError('The body was cut off', { cause: error }) : error;
   } finally {
-    // Lets the error response reach the client: Node would close the connection, or wait for the rest of the body first.
+    // Lets the error response reach the client. Node would otherwise close the connection, or wait for the rest of the body first.
     if (!ended) void stopReading(iterator, payload);
   }
 }

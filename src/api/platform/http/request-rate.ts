@@ -5,21 +5,20 @@ import type { OrganizationRates } from '../rates/organization-rates.ts';
 import type { Delay, RequestRates } from '../rates/request-rates.ts';
 import type { Caller, RateClass } from './request.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly organizationRates: OrganizationRates;
   readonly rates: RequestRates;
   readonly stacks: { isBusy(ref: StackParams, caller: Caller): Promise<boolean> };
 }
 
-/** How long a call may be delayed, in ms. Calls that the CLI repeats, or that are only refused between updates, do not wait. */
+/** How long a call may be delayed, in ms. A call does not wait if the CLI repeats it, or if it is only refused between updates. */
 export const maxWaitMs: Readonly<Record<RateClass, number>> = { never: 0, needed: 0, repeated: 0, held: 10_000 };
 
-/** Calls over the limit of their address that are decided once the caller is known. */
+/** Calls over the limit of their address; whether they proceed is decided once the caller is known. */
 const overAddress = new WeakMap<FastifyRequest, Delay>();
 
 /**
- * Limits the requests of each address, before their token is looked up. The app does not start with a route that declares no class
+ * Limits the requests of each address, before the lookup of their token. The app does not start if a route declares no class
  * (`config.rate`).
  */
 export function registerAddressRate(app: FastifyInstance, { rates }: Services): void {
@@ -38,7 +37,7 @@ export function registerAddressRate(app: FastifyInstance, { rates }: Services): 
   });
 }
 
-/** Limits the requests of each token and user, and those of the members of an organization with a quota. */
+/** Limits the requests of each token and user, and the requests of the members of an organization with a quota. */
 export function registerCallerRate(app: FastifyInstance, services: Services): void {
   const { organizationRates: quota, rates } = services;
   app.addHook('onRequest', async (request) => {
@@ -58,7 +57,7 @@ export function registerCallerRate(app: FastifyInstance, services: Services): vo
 }
 
 function rateOf(request: FastifyRequest): RateClass {
-  // Unknown paths have no rate, and are answered before this.
+  // Unknown paths have no rate, and are answered earlier.
   return request.routeOptions.config.rate ?? 'never';
 }
 

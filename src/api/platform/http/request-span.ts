@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { beginTrace, inTrace, isTracing, type Span } from '../../../shared/platform/tracing/tracing.ts';
 
 const errorStatus = 2;
-/** Of probes and files, no trace is of use. */
+/** Traces of probes and files are of no use. */
 const untraced = /^\/(assets\/|healthz|readyz|metrics)/;
 
 const spans = new WeakMap<FastifyRequest, Span>();
@@ -13,8 +13,8 @@ export function spanOf(request: FastifyRequest): Span | null {
 }
 
 /**
- * Traces each request, below the span of its traceparent header if it has one. Neither the query nor any other header becomes part of it: both may contain
- * credentials.
+ * Traces each request, below the span of its traceparent header if it has one. The trace contains neither the query nor any other header,
+ * because both may contain credentials.
  */
 export function registerRequestSpans(app: FastifyInstance): void {
   if (!isTracing()) return;

@@ -17,23 +17,23 @@ export type Access =
   | { readonly kind: 'session' }
   /** Each procedure declares its own access. */
   | { readonly kind: 'procedures' }
-  /** A member of the organization in the path (`read`), its admin (`manage`), or its identity provider (`provision`). */
+  /** A member of the organization in the path (`read`), one of its admins (`manage`), or its identity provider (`provision`). */
   | { readonly kind: 'organization'; readonly permission: 'read' | 'manage' | 'provision' }
   /**
-   * A caller with the permission on the stack in the path. `former`: the path may have a former name, and the service checks.
+   * A caller with the permission on the stack in the path. `former`: the path may contain a former name, and the service checks the access.
    */
   | { readonly kind: 'stack'; readonly permission: Permission; readonly former?: true }
   /**
    * The holder of the update's lease. `ended`: also just after the update has ended. `fenced`: the committing statement checks the lease
-   * itself, so a cached lease does not have to be looked up.
+   * itself, so a cached lease is not looked up.
    */
   | { readonly kind: 'lease'; readonly ended?: true; readonly fenced?: true };
 
 /**
- * The treatment of a call when its token, user or address makes too many. `never`: it is not limited, because an update could not be
- * saved or ended without it, or because the CLI would continue differently. `needed`: refused, unless an update of the stack in the
- * path is active, which needs it to save its state. `repeated`: refused; the CLI repeats it. `held`: throttled for a while
- * before it is refused, because the CLI does not repeat it, or fails at once without it.
+ * The treatment of a call when its token, user or address makes too many. `never`: not limited, because an update could not be saved or
+ * ended without the call, or because the CLI would continue differently. `needed`: refused, unless an active update of the stack in the
+ * path needs the call to save its state. `repeated`: refused; the CLI repeats the call. `held`: throttled for a while before it is refused,
+ * because the CLI does not repeat the call, or fails at once without it.
  */
 export type RateClass = 'never' | 'needed' | 'repeated' | 'held';
 
@@ -49,13 +49,13 @@ export interface Caller {
   readonly tokenName: string | null;
   /** The policy that issued the token for an id token; null for other tokens. */
   readonly policyId: string | null;
-  /** Of a team's token. */
+  /** The team of a team's token. */
   readonly teamName: string | null;
   /** Whether the token has fewer permissions than its owner. */
   readonly isScoped: boolean;
   /** Whether the token is that of an identity provider. */
   readonly isProvisioning: boolean;
-  /** Whether it represents a browser session. */
+  /** Whether the token represents a browser session. */
   readonly isSession: boolean;
   readonly login: string;
   readonly displayName: string;
@@ -89,32 +89,34 @@ export interface CachedLease extends LeaseFence {
   readonly journalVersion: number;
   readonly exclusive: boolean;
   readonly dryRun: boolean;
-  /** Size of the state that its update began with, as it is stored. */
+  /** Stored size of the state that the update began with, in bytes. */
   readonly baseBytes: number;
 }
 
 /** The lease that admitted an execution-phase call. */
 export interface Lease extends CachedLease {
-  /** Whether its update ran with journal entries in no checkpoint when the lease was looked up; missing if it was cached. */
+  /**
+   * Whether a running update had journal entries that are in no checkpoint when the lease was looked up; missing if the lease was cached.
+   */
   readonly hasPendingEntries?: boolean;
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
-    /** Every route needs it. */
+    /** The class of the call for rate limits. Every route needs one. */
     rate?: RateClass;
-    /** The action in the audit log; or why calls are not recorded one by one. Routes that may change something need it. */
+    /** The action in the audit log, or why calls are not recorded one by one. Routes that may change something need it. */
     audit?: AuditAction | { readonly none: string };
-    /** Why calls go on while the installation is read-only, although the method is not a reading one. */
+    /** Why calls continue while the installation is read-only, although their method may change something. */
     whileReadOnly?: string;
     /** The route begins, renews or ends an update, and has priority for connections to Postgres. */
     goesFirst?: true;
-    /** `payload`: the route reads the raw body itself; `form`: it is the form of a page; otherwise it is parsed as JSON. */
+    /** `payload`: the route reads the raw body itself; `form`: the body is the form of a page; otherwise, the body is parsed as JSON. */
     body?: 'payload' | 'form';
-    /** For JSON bodies in the contract's dialect, where it requires more than `schema.body`. */
+    /** The schema of JSON bodies in the contract's dialect, if it requires more than `schema.body`. */
     contractBody?: TSchema;
-    /** Error responses are those of OAuth (RFC 6749). */
+    /** Error responses have the format of OAuth (RFC 6749). */
     errors?: 'oauth';
     /** The Accept header does not have to name a protocol version. */
     anyAccept?: true;
@@ -123,7 +125,7 @@ declare module 'fastify' {
       readonly body?: TSchema;
       readonly responses?: Readonly<Record<number, TSchema>>;
       readonly produces?: readonly string[];
-      /** Error statuses besides those implied by access and body. */
+      /** Error statuses in addition to the statuses that access and body imply. */
       readonly errorStatuses?: readonly number[];
     };
   }

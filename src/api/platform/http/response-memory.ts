@@ -11,7 +11,7 @@ const maxWaitMs = 30_000;
  */
 export type ReserveMemory = (bytes: number, organization: string) => Promise<void>;
 
-/** Memory for large results of all requests of a process: a result is in memory as a whole, in several forms, until its response is sent. */
+/** Memory for large results of all requests of a process: a whole result is in memory, in several forms, until its response is sent. */
 export class ResponseMemory {
   readonly #budget: ByteBudget;
 
@@ -37,8 +37,8 @@ export class RequestMemory {
   }
 
   /**
-   * The first call of a request may wait. The others may not, since the request keeps its memory until all are answered: if there is no memory
-   * left, they are rejected. `fairnessKey`: the organization.
+   * Only the first reservation of a request may wait. Later ones are rejected if no memory is left, because the request keeps its memory
+   * until it is answered. `fairnessKey`: the organization.
    */
   async hold(bytes: number, fairnessKey: string): Promise<void> {
     if (this.#isTaking) {

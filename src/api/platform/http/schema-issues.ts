@@ -5,10 +5,10 @@ import { Compile, type Validator } from 'typebox/compile';
 import { Value } from 'typebox/value';
 
 /**
- * Checks requests against TypeBox schemas. Texts of paths, queries and headers are converted to the types of the schema, but only if
- * they do not match it as they are: nearly all do, and converting costs several times as much as checking.
+ * Checks requests against TypeBox schemas. Texts of paths, queries and headers are converted to the types of the schema, but only if they
+ * do not match as they are: nearly all do, and converting costs several times as much as checking.
  *
- * Compiled by the first request of a route: all routes together would take a quarter of the start.
+ * A schema is compiled by the first request of its route: compiling all schemas at once would take a quarter of the start.
  */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   let compiled: Validator | null = null;
@@ -22,7 +22,7 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   };
 };
 
-/** Writes responses as their schemas say. Compiled by the first response, as above. */
+/** Serializes responses by their schemas. A schema is compiled by the first response of its route, as above. */
 export const compileSerializer: FastifySerializerCompiler<object> = ({ schema }) => {
   let serialize: ((body: unknown) => string) | null = null;
   return (body) => {
@@ -48,7 +48,7 @@ export function describeIssues(issues: readonly SchemaIssue[], part: string): st
   for (const issue of issues) {
     if (issue.keyword === 'anyOf') continue;
     const { instancePath } = issue;
-    // Null stands for absent; any other value is meant as another form.
+    // Null stands for an absent value; any other value is meant as another form.
     const meansOther = (other: SchemaIssue): boolean =>
       other.instancePath.startsWith(`${instancePath}/`) ||
       (other.instancePath === instancePath && other.keyword !== 'anyOf' && !isNull(other));

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { securityHeaders } from '../../../shared/platform/http/security-headers.ts';
 
-/** Lets browsers do nothing with any response. A page for browsers allows itself what it needs. */
+/** Denies browsers every use of a response. A page for browsers allows the uses that it needs. */
 export function registerSecurityHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', (_request, reply, done) => {
     setSecurityHeaders(reply);
@@ -9,7 +9,7 @@ export function registerSecurityHeaders(app: FastifyInstance): void {
   });
 }
 
-/** For responses to requests that reach no hook. */
+/** Sets the headers of responses to requests that reach no hook. */
 export function setSecurityHeaders(reply: FastifyReply): void {
   void reply.headers(securityHeaders);
 }

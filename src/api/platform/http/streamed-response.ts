@@ -9,17 +9,17 @@ export const chunkBytes = 256 * 1024;
 /** Chunks are joined until they have this many bytes, and then written. */
 const minWriteBytes = 64 * 1024;
 
-/** How long a client may leave a chunk unread, in ms. Its data takes up memory meanwhile. */
+/** How long a client may leave a chunk unread, in ms. The chunk takes memory meanwhile. */
 const defaultStallMs = 60_000;
 
 /**
- * Ends streams that nobody reads: the response to a HEAD request has none of them. Fastify would read them to their end, as fast as the database
+ * Ends the streams of responses to HEAD requests, which have no body. Fastify would read the streams to their end, as fast as the database
  * answers, whether the client is there or not.
  */
 export function registerHeads(app: FastifyInstance): void {
   app.addHook('onSend', (request, _reply, payload, done) => {
     if (request.method !== 'HEAD' || !(payload instanceof Readable)) return done();
-    // What fails while it ends concerns no client.
+    // An error while the stream ends does not concern the client.
     payload.on('error', () => {}).destroy();
     // Still a stream: Fastify would send the length of anything else.
     done(null, Readable.from([]));
@@ -27,8 +27,8 @@ export function registerHeads(app: FastifyInstance): void {
 }
 
 /**
- * Responds with text, by default JSON, that is generated while it is sent, one chunk in memory at a time, no faster than the client reads. A failure
- * before the first chunk becomes an error response; a later one cuts off the connection.
+ * Responds with text, by default JSON, that is generated while it is sent, one chunk in memory at a time, no faster than the client reads.
+ * A failure before the first chunk becomes an error response; a later one cuts off the connection.
  */
 export async function sendChunks(
   reply: FastifyReply,
@@ -68,7 +68,7 @@ export async function sendChunks(
   return reply.type(contentType).send(stream);
 }
 
-/** Over HTTP/1.0, only the end of its connection ends a response without a length: one that is cut off must not look complete. */
+/** Over HTTP/1.0, only the end of the connection ends a response without a length, so a response that is cut off must not look complete. */
 function reset({ raw, request }: FastifyReply): void {
   // TLS marks the end of a connection itself.
   if (request.raw.httpVersion === '1.0' && !(raw.socket instanceof TLSSocket)) raw.socket?.resetAndDestroy();

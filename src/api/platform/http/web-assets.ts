@@ -14,13 +14,13 @@ import { isBeingBuilt } from './web-build.ts';
 const hashed = /^\/assets\/[\w.-]+\.(?:js|css|svg|png|woff2)$/;
 /** Files that change with a release. */
 const named = /^\/(?:fonts\/[\w.-]+\.woff2|theme\.js|mark\.svg)$/;
-/** Paths for programs and operators. A browser and a program get the same error for a wrong path among them. */
+/** Paths for programs and operators. For a wrong path among them, browsers and programs get the same error. */
 const notPages = new RegExp(`^/(?:${programPaths.join('|')})(?:/|$)`);
 
 const yearMs = 365 * 24 * 60 * 60 * 1000;
 const dayMs = 24 * 60 * 60 * 1000;
 const retrySeconds = 5;
-/** Files of a package have one time, so another release's may have the same size and time. */
+/** All files of a package have the same time, so files of two releases may agree in size and time. */
 const unvalidated = { etag: false, lastModified: false };
 
 const policy = [
@@ -75,12 +75,12 @@ async function exists(folder: string, name: string): Promise<boolean> {
   );
 }
 
-/** Responses are not stored by default; here the file decides. */
+/** By default, responses are not stored; here, the file decides. */
 function allowCaching(reply: FastifyReply): FastifyReply {
   return reply.removeHeader('cache-control');
 }
 
-/** A browser gets a page, which it loads again while the web UI is being built; another client gets JSON. */
+/** Sends a browser a page, which it reloads while the web UI is being built; sends other clients JSON. */
 function sendMissing(request: FastifyRequest, reply: FastifyReply, isBuilding: boolean): FastifyReply {
   const status = isBuilding ? 503 : 404;
   void reply.code(status);

@@ -7,7 +7,7 @@ export function webBuildFolder(target: string, pid: number): string {
   return path.join(path.dirname(target), `.web-${pid}`);
 }
 
-/** Whether a process on this machine builds the web UI at the moment. A killed build leaves its folder. */
+/** Whether a process on this machine is building the web UI. A killed build leaves its folder behind. */
 export async function isBeingBuilt(target: string): Promise<boolean> {
   const names = await readdir(path.dirname(target)).catch(() => []);
   return names.some((name) => {

@@ -9,7 +9,7 @@ export class Markup {
 
 type Value = string | number | Markup | readonly Markup[] | null;
 
-/** Builds markup. Values are escaped unless they are markup themselves; null is nothing. */
+/** Builds markup. Values are escaped unless they are markup themselves; null adds nothing. */
 export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Markup {
   return new Markup(parts.map((part, at) => part + (at < values.length ? render(values[at] ?? null) : '')).join(''));
 }

@@ -1,6 +1,6 @@
 import { html, type Markup } from './html.ts';
 
-/** Programs of chats that fetch a link to show what it leads to. Many accept anything rather than a page. */
+/** Chat programs that fetch a link to show a preview of it. Many accept any type rather than a page. */
 const readers =
   /slackbot|slack-imgproxy|discordbot|twitterbot|facebookexternalhit|linkedinbot|whatsapp|telegrambot|skypeuripreview|mattermost|rocket\.chat|zulip|iframely|embedly/i;
 const paths =
@@ -13,13 +13,13 @@ export function isLinkPreview(userAgent: string | undefined): boolean {
 }
 
 /**
- * What a chat shows for the address of a stack or an update; null for other pages. Such programs have no session, so the card says only what
- * the address says, and is the same whether anything exists there.
+ * The preview of a stack's or an update's address in a chat; null for other pages. Chat programs have no session, so the card contains only
+ * parts of the address, and is the same whether or not anything exists there.
  */
 export function linkCard(path: string): Markup | null {
   const { id, organization, part, project, stack } = paths.exec(path)?.groups ?? {};
   if (organization === undefined || project === undefined || stack === undefined) return null;
-  // Routing has decoded the address before, up to `#`.
+  // Routing has already decoded the address, up to `#`.
   const name = [organization, project, stack].map(decodeURIComponent).join('/');
   const title = part === 'updates' ? `${name}: update ${id}` : part === 'previews' ? `${name}: preview` : name;
   return html`<meta property="og:site_name" content="Holdfast">

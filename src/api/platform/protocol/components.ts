@@ -2,10 +2,10 @@ import type { TSchema } from 'typebox';
 import { exampleOf } from './examples.ts';
 
 const nameKey = 'x-component';
-/** Not `examples`, which @fastify/swagger moves from some schemas to their media types. */
+/** The name is not `examples`, because @fastify/swagger moves members of that name from some schemas to their media types. */
 const exampleKey = 'x-example';
 
-/** Gives a schema a name in the OpenAPI document, and an example; without one, it is made from the schema. */
+/** Gives a schema a name in the OpenAPI document, and an example. Without `example`, the example is made from the schema. */
 export function component<Schema extends TSchema>(name: string, schema: Schema, example?: object): Schema {
   return { ...schema, [nameKey]: name, ...(example === undefined ? {} : { [exampleKey]: example }) };
 }

@@ -14,7 +14,7 @@ interface Bucket {
   at: number;
 }
 
-/** Requests of the members of organizations with a quota on requests per second, as counted by this process. */
+/** Requests of the members of organizations with a quota on requests per second, counted by this process. */
 export class OrganizationRates {
   readonly #quotas: Quotas;
   readonly #buckets = new Map<string, Bucket>();
@@ -23,7 +23,7 @@ export class OrganizationRates {
     this.#quotas = quotas;
   }
 
-  /** Counts a call. Returns the error if the organization makes too many; the call does not count then. */
+  /** Counts a call. If the organization makes too many calls, returns the error, and does not count the call. */
   async take(caller: Pick<Caller, 'belongs'>, organization: string | undefined): Promise<TooFastError | null> {
     // Non-members must not use up the members' limit.
     if (organization === undefined || !caller.belongs) return null;
@@ -39,7 +39,7 @@ export class OrganizationRates {
   }
 }
 
-/** Takes a token for one call from the organization's bucket. Returns the missing part of the token, 0 if there was one. */
+/** Takes a token for one call from the organization's bucket. Returns the missing part of the token; 0 if it was available. */
 function takeToken(buckets: Map<string, Bucket>, organization: string, perSecond: number): number {
   const now = performance.now();
   const maxTokens = Math.max(perSecond * burstSeconds, minBurst);

@@ -32,7 +32,7 @@ const phrases: Readonly<Record<Subject, string>> = {
   address: 'from this address',
 };
 
-/** More requests than the token, the user or the address may make. The CLI repeats reads after a 429 from 3.256 on. */
+/** The token, the user or the address makes too many requests. Since 3.256, the CLI repeats reads after a 429. */
 export class RequestRateError extends TooManyRequestsError {
   override readonly name = 'RequestRateError';
   override readonly code = 'request-rate';

@@ -10,19 +10,19 @@ export interface Source {
 
 /** When an event may take place. */
 export interface Admission<S extends Source = Source> {
-  /** False: later than the caller waits; nothing was counted. */
+  /** False: the event may take place later than the caller waits, and was not counted. */
   readonly isCounted: boolean;
   readonly waitMs: number;
-  /** The source that has capacity last. */
+  /** The source that is the last to have capacity. */
   readonly source: S;
 }
 
 interface Counter {
   readonly perMinute: number;
-  /** As of `at`, a `performance.now()` time. */
+  /** The value at the time `at` of `performance.now()`. */
   value: number;
   at: number;
-  /** Events that are not yet reported to the other replicas. */
+  /** Events that the other replicas do not know of yet. */
   unreported: number;
   /** Lookups in progress, which may fail. */
   pending: number;
@@ -41,9 +41,9 @@ interface SharedRateCounterOptions {
 /** Maximum number of sources that a process remembers. */
 const capacity = 10_000;
 const maxReportsAtOnce = 500;
-/** Fewer events than this fraction of the limit are not reported as long as the counter is below it, too: they do not matter. */
+/** Events below this fraction of the limit are too few to matter. They are not reported as long as the counter is below it, too. */
 const reportFrom = 0.1;
-/** Maximum counter value as a multiple of the limit, so that it takes at most a minute to be admitted again. */
+/** Maximum counter value as a multiple of the limit, so that a source is admitted again within a minute. */
 const maxValueFactor = 2;
 
 /**
@@ -83,7 +83,7 @@ export class SharedRateCounters {
     };
   }
 
-  /** Counts an event if all sources have capacity for it now, or will have within `maxWaitMs`. Returns null if they have it now. */
+  /** Counts an event if all sources have capacity for it now, or will have it within `maxWaitMs`. Returns null if they have it now. */
   take<S extends Source>(sources: readonly S[], maxWaitMs: number): Admission<S> | null {
     const now = performance.now();
     const counters: Counter[] = [];
@@ -118,7 +118,7 @@ export class SharedRateCounters {
   #count(name: string, counter: Counter, now: number): void {
     setValue(counter, current(counter, now) + 1, now);
     counter.unreported++;
-    // Steady events up to the limit drain as fast as they come: their level stays near 0.
+    // Steady events up to the limit drain as fast as they arrive, so their counter stays near 0.
     if (Math.max(counter.value, counter.unreported) < counter.perMinute * reportFrom) return;
     this.#due.set(name, counter);
     this.#reportSoon();
@@ -176,7 +176,7 @@ export class SharedRateCounters {
         if (counter) setValue(counter, total + counter.unreported);
       }
     } catch (error) {
-      // Reported again next time.
+      // The events are reported again next time.
       for (const { source, counter, events } of reports) {
         counter.unreported = Math.min(maxValue(counter), counter.unreported + events);
         this.#due.set(source, counter);
@@ -195,7 +195,9 @@ function setValue(counter: Counter, value: number, now = performance.now()): voi
   counter.at = now;
 }
 
-/** Of events that wait for long, as during an outage, most have drained: their sum would refuse a source that stays below its limit. */
+/**
+ * After a long wait, as during an outage, most unreported events have drained: their sum would refuse a source that stays below its limit.
+ */
 function reportable(counter: Counter): number {
   return Math.min(counter.unreported, Math.ceil(current(counter) + 2 * reportFrom * counter.perMinute));
 }

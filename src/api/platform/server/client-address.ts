@@ -3,8 +3,8 @@ import { type BlockList, isIP, isIPv6 } from 'node:net';
 import { copyOf } from '../../../shared/platform/text/cut-text.ts';
 
 /**
- * Returns the address of the client, without a port; an IPv4-mapped IPv6 address becomes IPv4. X-Forwarded-For is used only as far
- * as trusted proxies wrote it: read from the right, the first address that is not a trusted proxy is the client.
+ * Returns the address of the client, without a port; an IPv4-mapped IPv6 address becomes IPv4. X-Forwarded-For is trusted only as far as
+ * trusted proxies wrote it: from the right, the first address that is not a trusted proxy is the client.
  */
 export function clientAddress(request: IncomingMessage, trustedProxies: BlockList): string {
   let address = plainAddress(request.socket.remoteAddress ?? '');
@@ -12,7 +12,7 @@ export function clientAddress(request: IncomingMessage, trustedProxies: BlockLis
   while (isTrusted(address, trustedProxies)) {
     const next = plainAddress(withoutPort(forwarded.pop()?.trim() ?? ''));
     if (next === '') break;
-    // Addresses are remembered; the header may be long.
+    // Addresses are kept; a slice would keep the whole header, which may be long.
     address = copyOf(next);
   }
   return address;

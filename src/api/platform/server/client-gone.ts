@@ -9,8 +9,8 @@ export function clientGone({ raw }: FastifyReply): AbortSignal {
 }
 
 /**
- * Calls `then` if the successful response of this call will not reach its client as a whole: because the client closes the connection first, or
- * because it becomes an error. A response that the operating system has is considered delivered.
+ * Calls `then` if the client will not get the whole successful response of this call: the client closes the connection first, or the
+ * response becomes an error. A response counts as delivered once the operating system has it.
  */
 export function whenUndelivered({ raw }: FastifyReply, then: () => void): void {
   if (raw.closed) {

@@ -18,12 +18,12 @@ const messages: Readonly<Record<Reason, string>> = {
   address: 'There are too many connections from your address at the moment; please retry',
 };
 
-/** Counts the connections of a process and refuses those above the limits. */
+/** Counts the connections of a process and refuses connections above the limits. */
 export class ConnectionLimits {
   readonly #config: Pick<Config, 'front' | 'trustedProxies'>;
   readonly #logger: Logger;
   readonly #metrics: Metrics;
-  /** Open connections per address group, without those of trusted proxies. */
+  /** Open connections per address group, without connections of trusted proxies. */
   readonly #byGroup = new Map<string, number>();
   #clients = 0;
   #proxies = 0;
@@ -75,7 +75,7 @@ export class ConnectionLimits {
       return false;
     }
     this.#refusing++;
-    // Discard what it sends for a moment: closing with unread bytes would reset the connection before the client reads the response.
+    // Discards input for a moment: closing with unread bytes would reset the connection before the client reads the response.
     const timer = setTimeout(() => socket.destroy(), responseMs);
     socket.once('close', () => {
       clearTimeout(timer);

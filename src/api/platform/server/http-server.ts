@@ -30,20 +30,20 @@ const stalledReaderMs = 120_000;
 const maxDiscardMs = 5_000;
 
 /**
- * After this silence, TCP asks whether the client is alive, in ms. A call may wait for hours without a byte, and a client that was lost without closing
- * its connection would get its turn.
+ * After this silence, TCP checks that the client is alive, in ms. A call may wait for hours without a byte; without the check, a client
+ * that was lost without closing its connection would get its turn.
  */
 const askAliveMs = 30_000;
 
-/** How often connections without a request are closed once the server has stopped listening, in ms. */
+/** Interval of closing connections without a request once the server has stopped listening, in ms. */
 const closeIdleEveryMs = 1_000;
 
 /** How often connections are checked for late headers, in ms, given the limit `headMs`. */
 const checkEveryMs = (headMs: number): number => Math.min(Math.max(Math.floor(headMs / 4), 50), 5_000);
 
 /**
- * Creates the HTTP server below the app. It limits what a client can do before the app sees a request, and how long a client may
- * take to send what the app does not read. Uses plain HTTP if `tls` is null.
+ * Creates the HTTP server below the app. It limits what a client can do before the app sees a request, and how long a client may take to
+ * send data that the app does not read. Uses plain HTTP if `tls` is null.
  */
 function createHttpServer(
   handler: RequestListener,
@@ -99,7 +99,7 @@ function createHttpServer(
     else respondToClientError(error, socket, { requests, discardMs });
   });
   server.on('timeout', (socket: Socket) => {
-    // A connection is also silent while its call waits for a job.
+    // A connection is silent while its call waits for a job, too.
     if (requests.of(socket).length === 0 || socket.writableLength > 0) socket.destroy();
   });
 
@@ -153,8 +153,8 @@ const errorResponses: Readonly<Record<string, ErrorResponse>> = {
 const malformedRequest: ErrorResponse = { code: 400, message: 'This is not a valid HTTP request' };
 
 /**
- * Responds to input that never became a request, in the format of all other errors, and closes the connection. Earlier requests on
- * the connection get their own responses first, and nothing is inserted into a response that is already being sent.
+ * Responds to input that never became a request, in the format of all other errors, and closes the connection. Earlier requests on the
+ * connection get their responses first, and nothing is inserted into a response that is being sent.
  */
 function respondToClientError(
   error: Error & { code?: string },

@@ -6,7 +6,7 @@ export interface OpenRequest {
   readonly response: ServerResponse;
 }
 
-/** Tracks the requests of each connection whose response is not complete, oldest first. A client may send several at once. */
+/** Tracks the requests of each connection whose responses are not complete, oldest first. A client may send several requests at once. */
 export class OpenRequests {
   readonly #open = new WeakMap<Socket, OpenRequest[]>();
   readonly #last = new WeakMap<Socket, IncomingMessage>();

@@ -30,7 +30,7 @@ export class TlsFiles {
   readonly #servers = new Set<Server>();
   readonly #timer: NodeJS.Timeout;
   #current: Pair;
-  /** The content last read, usable or not, so that a fault is logged once. */
+  /** The content that was last read, usable or not, so that a fault is logged once. */
   #lastRead: string;
 
   /** Throws TlsFilesError if a file cannot be read, or the certificate and key do not match. */
@@ -94,7 +94,7 @@ function readPair({ certFile, keyFile }: FileNames): Pair {
   return { cert: read(certFile, 'HOLDFAST_TLS_CERT_FILE'), key: read(keyFile, 'HOLDFAST_TLS_KEY_FILE') };
 }
 
-/** Throws TlsFilesError if OpenSSL rejects the pair; rewords its message when the two do not match. */
+/** Throws TlsFilesError if OpenSSL rejects the pair; the message is clearer than OpenSSL's if certificate and key do not match. */
 function assertUsable(pair: Pair, { certFile, keyFile }: FileNames): void {
   try {
     createSecureContext(pair);

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 /** Up to this many bytes of an unread body are received and discarded before the response is sent. */
 const maxDiscardBytes = 32 * 1024 * 1024;
 
-/** Until when the rest of a body may be discarded; a function that starts the clock when it is first called. */
+/** The deadline for discarding the rest of a body: a function that starts the clock at its first call. */
 const deadlines = new WeakMap<IncomingMessage, () => number>();
 const awaitingContinue = new WeakMap<IncomingMessage, ServerResponse>();
 const closing = new WeakSet<Socket>();
@@ -28,9 +28,9 @@ export function mustCloseAfterResponse(request: IncomingMessage): boolean {
 }
 
 /**
- * Calls `respond` once the body has arrived, and discards the unread rest. A proxy that gets a response while it still
- * sends the body may report a broken connection to the client instead of the response (golang/go#40747). Waits neither for a
- * client that asked whether to send the body, nor for more than 32 MiB, nor longer than `limitUnreadBody` permits.
+ * Calls `respond` once the body has arrived, and discards the unread rest. A proxy that gets a response while it still sends the body may
+ * report a broken connection to the client instead of the response (golang/go#40747). Does not wait for a client that asked whether to send
+ * the body, for more than 32 MiB, or for longer than `limitUnreadBody` permits.
  */
 export function respondAfterBody(request: IncomingMessage, respond: () => void): void {
   const deadline = deadlines.get(request);
@@ -57,12 +57,12 @@ export function respondAfterBody(request: IncomingMessage, respond: () => void):
   request.resume();
 }
 
-/** Whether the connection is being closed, so that nothing more that arrives on it is served. */
+/** Whether the connection is being closed, so that further input on it is not served. */
 export function isClosing(socket: Socket): boolean {
   return closing.has(socket);
 }
 
-/** Limits how long the rest of a body that nobody reads may take before and after the response, in ms in total. */
+/** Limits the total time that the rest of an unread body may take before and after the response, in ms. */
 export function limitUnreadBody(request: IncomingMessage, response: ServerResponse, discardMs: number): void {
   if (!hasBody(request)) return;
   let deadline: number | undefined;

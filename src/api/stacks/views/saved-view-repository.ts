@@ -22,7 +22,7 @@ const LockedRow = Type.Object({ name: Type.String(), isShared: Type.Boolean(), i
 const CountRow = Type.Object({ own: Type.Integer(), shared: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 
-/** Any number, other than those of other locks on the same ids. */
+/** Any number that no other lock on the same ids uses. */
 const makingLock = 35;
 
 export interface NewView {
@@ -59,7 +59,7 @@ export function createSavedViewRepository(db: Queryable, organizationId: string,
   const isVisible = sql.fragment`
     v.organization_id = ${organizationId} and (v.is_shared or v.user_id = ${userId})`;
   return {
-    /** The user's own and the shared ones. */
+    /** The user's own views and the shared views. */
     list: () =>
       db.any(sql.rows(SavedViewRow)`
         /* savedViews.list */
@@ -85,7 +85,7 @@ export function createSavedViewRepository(db: Queryable, organizationId: string,
       return id;
     },
 
-    /** Null if the user sees no such view. */
+    /** Null if the user sees no view with this id. */
     lock: (id: string) =>
       db.maybeOne(sql.rows(LockedRow)`
         /* savedViews.lock */

@@ -5,7 +5,7 @@ import { StatusFilter } from '../stack-filter.ts';
 const closed = { additionalProperties: false };
 const literals = <const T extends readonly string[]>(...values: T) =>
   Type.Union(values.map((value) => Type.Literal(value as T[number])));
-/** As long as the pages' own texts may be. */
+/** As long as the texts of the pages themselves may be. */
 const Text = Type.Optional(text(400));
 
 const StacksView = Type.Object({

@@ -14,12 +14,15 @@ import type { Caller } from '../../platform/http/request.ts';
 import type { ViewedPage } from './saved-view.ts';
 import { createSavedViewRepository, listViewsOf, type NewView, type SavedViewRow } from './saved-view-repository.ts';
 
-/** Of a member in an organization, and of all members together. */
+/** Maximum number of a member's views in an organization, and of shared views of all members together. */
 const maxViews = { own: 50, shared: 50 } as const;
-/** Of all organizations of a user. */
+/** Maximum number over all organizations of a user. */
 const maxEverywhere = 500;
 
-/** Views of pages that members save: their own, and those that they share with the organization. Only changes of shared ones are recorded. */
+/**
+ * Views of pages that members save: private views, and views that they share with the organization. Only changes of shared views are
+ * recorded.
+ */
 export class SavedViews {
   readonly #context: Pick<ApiContext, 'db'>;
 
@@ -34,7 +37,7 @@ export class SavedViews {
     return createSavedViewRepository(db, (await getOrganization(db, organization)).id, userId).list();
   }
 
-  /** The views of all organizations of the caller; of very many, the pinned and own ones first. Throws ForbiddenError. */
+  /** The views of all organizations of the caller; if there are too many, the pinned and own ones first. Throws ForbiddenError. */
   async listEverywhere(caller: Caller) {
     const userId = userOf(caller);
     const { db } = this.#context;
@@ -42,7 +45,7 @@ export class SavedViews {
     return listViewsOf(db, all, userId, maxEverywhere);
   }
 
-  /** Pins it for the caller. Returns its id. Throws ForbiddenError, InvalidRequestError, ConflictError. */
+  /** Saves a view, and pins it for the caller. Returns its id. Throws ForbiddenError, InvalidRequestError, ConflictError. */
   create(caller: Caller, organization: string, view: NewView, audit: AuditTrail): Promise<string> {
     const { isShared, viewed } = view;
     const name = readName(view.name);
@@ -59,7 +62,10 @@ export class SavedViews {
     });
   }
 
-  /** Renames a view of the caller, replaces what it shows, or changes who sees it. Throws InvalidRequestError, ForbiddenError, NotFoundError, ConflictError. */
+  /**
+   * Renames a view of the caller, replaces its page, or changes who sees it. Throws InvalidRequestError, ForbiddenError, NotFoundError,
+   * ConflictError.
+   */
   change(
     caller: Caller,
     organization: string,
@@ -68,7 +74,7 @@ export class SavedViews {
   ): Promise<void> {
     if (viewed) assertText(viewed);
     return this.#change(caller, organization, async ({ record, views }) => {
-      // Before the lock of the view: calls that create one take no other lock after this one.
+      // Before the lock of the view: calls that create a view take no other lock after this one.
       const { shared } = await views.countForNew();
       const before = await lockView(views, id);
       if (!before.isOwn) throw new ForbiddenError('Only its author can change a view');
@@ -84,7 +90,7 @@ export class SavedViews {
     });
   }
 
-  /** Shows the view in the caller's sidebar, or no longer. Throws ForbiddenError, NotFoundError. */
+  /** Pins the view to the caller's sidebar, or unpins it. Throws ForbiddenError, NotFoundError. */
   pin(caller: Caller, organization: string, id: string, isPinned: boolean, audit: AuditTrail): Promise<void> {
     return this.#change(caller, organization, async ({ record, views }) => {
       await lockView(views, id);
@@ -93,7 +99,7 @@ export class SavedViews {
     });
   }
 
-  /** Its author may delete a view; admins may delete a shared one. Throws ForbiddenError, NotFoundError. */
+  /** Deletes a view. Allowed for its author and, if it is shared, for admins. Throws ForbiddenError, NotFoundError. */
   remove(caller: Caller, organization: string, id: string, audit: AuditTrail): Promise<void> {
     return this.#change(caller, organization, async ({ record, role, views }) => {
       const { isOwn, isShared, name } = await lockView(views, id);
@@ -163,7 +169,7 @@ function assertMayShareMore(shared: number): void {
 function readName(text: string): string {
   const name = text.trim();
   const isVisible = /[\p{L}\p{N}\p{P}\p{S}]/u.test(name);
-  // Controls of the text's direction would also turn the text around the name.
+  // Characters that control the direction of text would also affect the text around the name.
   if (!isVisible || !name.isWellFormed() || /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u.test(name))
     throw new InvalidRequestError('The name of a view must be one line of text');
   return name;

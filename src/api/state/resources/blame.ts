@@ -2,7 +2,7 @@
 export interface ResourceChange {
   readonly version: number;
   readonly change: string;
-  /** Names of properties, such as `inputs.tags.Name`; not all of them if `pathCount` is larger. */
+  /** Names of properties, such as `inputs.tags.Name`; incomplete if `pathCount` is larger. */
   readonly paths: readonly string[] | null;
   readonly pathCount: number;
 }
@@ -12,7 +12,7 @@ export interface BlamedProperty {
   readonly path: string;
   /** Null: not known. */
   readonly version: number | null;
-  /** If not, this version or one before it. */
+  /** False: the property was set by this version or an earlier one. */
   readonly isExact: boolean;
 }
 
@@ -20,8 +20,8 @@ export interface BlamedProperty {
 const ellipsis = '…';
 
 /**
- * Finds the version that set each property of a resource, from its changes, newest first. The cost of a change is proportional to the length of its
- * paths, regardless of the number of properties.
+ * Finds the version that set each property of a resource, from its changes, newest first. The cost of a change is proportional to the
+ * length of its paths, regardless of the number of properties.
  */
 export class Blame {
   readonly #found = new Map<string, BlamedProperty>();
@@ -34,7 +34,7 @@ export class Blame {
   /** Lengths of the paths that were cut, without the ellipsis. */
   readonly #cutLengths: ReadonlySet<number>;
   #openCount: number;
-  /** The newest version that may have changed any property, because its changes are not completely known. */
+  /** The newest version whose changes are not completely known: it may have changed any property. */
   #bound: number | null;
 
   constructor(paths: readonly string[]) {
@@ -47,17 +47,17 @@ export class Blame {
     this.#bound = null;
   }
 
-  /** Whether older changes would add no information. */
+  /** Whether older changes would add nothing. */
   get isDone(): boolean {
     return this.#openCount === 0;
   }
 
-  /** Call first, if it is not known what this version and those before it have changed. */
+  /** Call first if the changes of this version and earlier ones are unknown. */
   addUnknown(version: number): void {
     this.#bound ??= version;
   }
 
-  /** Not exact: this version, or one between it and the next change, has made it. */
+  /** Not exact: this version, or one between it and the next change, has made the change. */
   add(change: ResourceChange, isExact = true): void {
     const bound = this.#bound;
     if (!isExact) this.#bound ??= change.version;
@@ -74,17 +74,17 @@ export class Blame {
     const changed = paths ?? [];
     for (const path of changed) {
       this.#setOne(path, version);
-      // Properties that it contains.
+      // Sets the properties within the cut path.
       if (path.endsWith(ellipsis)) this.#setAll(path.slice(0, -1), version);
       else for (const separator of '.[') this.#setAll(path + separator, version);
-      // Properties that contain it.
+      // Sets the properties that contain the path.
       for (let at = 1; at < path.length; at++)
         if (path[at] === '.' || path[at] === '[') this.#setOne(path.slice(0, at), version);
       for (const length of this.#cutLengths) this.#setOne(path.slice(0, length) + ellipsis, version);
     }
   }
 
-  /** `knownFrom`: changes are known of versions above this one; null: of none. */
+  /** `knownFrom`: the changes of versions above this one are known; null: no changes are known. */
   end(knownFrom: number | null): BlamedProperty[] {
     const version = this.#bound ?? knownFrom;
     return this.#paths.map((path) => this.#found.get(path) ?? { path, version, isExact: false });
@@ -95,7 +95,7 @@ export class Blame {
     if (at !== undefined && this.#next[at] === at) this.#set(at, version);
   }
 
-  /** Of all open paths with this beginning. */
+  /** Sets all open paths with this beginning. */
   #setAll(beginning: string, version: number): void {
     let at = this.#openFrom(this.#positionOf(beginning));
     for (; at < this.#sorted.length; at = this.#openFrom(at)) {

@@ -6,19 +6,19 @@ import { hashWithoutStack } from '../../../shared/search/stackless-text.ts';
 import { providerUrn } from '../../../shared/state/deployments/urn.ts';
 import { listSecretsInSlices } from './redacted-json.ts';
 
-/** Names that differ between two stacks of the same program without a change. */
+/** Names of members that differ between two stacks of the same program even without a change. */
 const ownMembers = new Set([
   ...['urn', 'id', 'outputs', 'created', 'modified', 'sourcePosition', 'stackTrace', 'initErrors', 'aliases'],
   ...['refreshBeforeUpdate', 'taint', 'hideDiff'],
 ]);
-/** A longer reference to a provider is compared as it is, in bytes. */
+/** A longer reference to a provider is compared unchanged, in bytes. */
 const maxProviderBytes = 64 * 1024;
-/** With more members than this, they are compared in the order that they have. A resource has about 30. */
+/** If there are more members than this, they are compared in their own order. A resource has about 30. */
 const maxSorted = 1_000;
-/** The cost of a secret within a slice, besides its bytes. */
+/** The cost of a secret within a time slice, besides its bytes. */
 const secretBytes = 200;
 
-/** A resource as it is compared with the one of the same type and name in another stack. */
+/** A resource in the form in which it is compared with the resource of the same type and name in another stack. */
 export interface CanonicalResource {
   readonly digest: string;
   /** Ciphertexts of its secrets, in their order; null for a secret without one. They are not part of the digest. */
@@ -38,7 +38,7 @@ export async function canonicalOf(view: ResourceView, withOutputs: boolean): Pro
   return { digest: hash.digest('base64url'), secrets };
 }
 
-/** Names of members that two stacks have in common or not, in order. */
+/** Names of the members to compare, in order. */
 export async function comparedMembers(view: ResourceView, withOutputs: boolean): Promise<string[]> {
   const names: string[] = [];
   let seen = 0;
@@ -49,7 +49,9 @@ export async function comparedMembers(view: ResourceView, withOutputs: boolean):
   return names.length > maxSorted ? names : names.sort();
 }
 
-/** Whether two values of a member, or of a property, are the same but for the stack's name and secrets. Takes slices of the event loop. */
+/**
+ * Whether two values of a member, or of a property, are the same except for the stack's name and secrets. Takes slices of the event loop.
+ */
 export async function isSameInStacks(name: string, before: Buffer, after: Buffer): Promise<boolean> {
   return before.equals(after) || (await comparableDigest(name, before)) === (await comparableDigest(name, after));
 }
@@ -60,7 +62,7 @@ async function comparableDigest(name: string, text: Buffer): Promise<string> {
   return hash.digest('base64');
 }
 
-/** Feeds a value to `hash`, without its secrets and its stack's name. Returns the ciphertexts. */
+/** Feeds a value, without its secrets and its stack's name, to `hash`. Returns the ciphertexts. */
 async function hashComparable(hash: Hash, name: string, text: Buffer, slices: Slices): Promise<(string | null)[]> {
   // The id of a provider is specific to its stack.
   if (name === 'provider' && text[0] === 0x22 && text.length <= maxProviderBytes) {

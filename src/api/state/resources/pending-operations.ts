@@ -21,17 +21,17 @@ export interface PendingStep {
   readonly operation: string;
   readonly urn: string;
   readonly type: string;
-  /** The id of its resource; empty if it has none yet. */
+  /** The id of the resource; empty if it has none yet. */
   readonly id: string;
   readonly isCustom: boolean;
-  /** As raw JSON. */
+  /** The operation as raw JSON. */
   readonly text: Buffer;
 }
 
 /** The pending operations of a deployment, in their order. */
 export interface PendingSteps {
   readonly steps: readonly PendingStep[];
-  /** Whether there are more, or larger ones, which were not read. */
+  /** Whether some operations were not read, because there are too many or they are too large. */
   readonly isCut: boolean;
   /** The position of the list in the document; null if there is none. */
   readonly span: Span | null;
@@ -73,7 +73,7 @@ export class PendingStepScanner {
     this.#texts.endChunk();
   }
 
-  /** Reads what was found, in time slices. Throws JsonSyntaxError. */
+  /** Reads the pending operations that were found, in time slices. Throws JsonSyntaxError. */
   async end(): Promise<PendingSteps & { readonly bytes: number }> {
     const bytes = this.#scanner.end();
     const { isCut, span, texts } = this.#found;
@@ -94,16 +94,16 @@ export class PendingStepScanner {
   }
 }
 
-/** A document with repaired operations, as its parts, and how many resources it has gained. */
+/** The parts of a document with repaired operations, and the number of added resources. */
 export interface RepairedDocument {
   readonly parts: (Buffer | Span)[];
   readonly imported: number;
 }
 
 /**
- * The document with some of its pending operations cleared, or their resources added with the given ids: the next refresh reads
- * them from their provider. (What `pulumi refresh --import-pending-creates` writes is dropped by the refresh itself.) All other bytes are
- * kept. `repairOf` is called for each operation; null leaves it as it is. Throws InvalidRequestError.
+ * The document with some of its pending operations cleared, or their resources added with the given ids: the next refresh reads these from
+ * their provider. (A refresh drops what `pulumi refresh --import-pending-creates` writes.) All other bytes are kept. `repairOf` is called
+ * for each operation; null leaves it unchanged. Throws InvalidRequestError.
  */
 export async function repairPendingSteps(
   document: () => AsyncIterable<Buffer>,
@@ -140,14 +140,14 @@ export async function repairPendingSteps(
   return { parts: [...parts, { start: from, end: bytes }], imported: added.length };
 }
 
-/** Repairs never name longer URNs and ids, in bytes of their JSON. */
+/** Repairs never use longer URNs and ids, in bytes of their JSON. */
 const maxNameBytes = 64 * 1024;
 
 /** The resources of a deployment, by hashes of their URNs, and the end of their list. */
 class ResourceList {
   readonly #texts = new ScanWindow(maxNameBytes);
   readonly #scanner: JsonScanner;
-  /** Except for those pending deletion. */
+  /** Resources that are not pending deletion. */
   readonly #live = new Set<string>();
   readonly #earlier = new EarlierResources();
   #span: (Span & { readonly isEmpty: boolean }) | null = null;
@@ -171,7 +171,7 @@ class ResourceList {
     this.#texts.endChunk();
   }
 
-  /** A resource that is added at the end. Throws InvalidRequestError if the CLI would not load the state then. */
+  /** Returns the text of a resource to add at the end. Throws InvalidRequestError if the CLI would not load the resulting state. */
   append({ type, urn }: PendingStep, text: Buffer, id: string): void {
     if (this.#live.has(urnKey(urn))) throw new InvalidRequestError(replacesExisting(urn));
     const missing = this.#earlier.findMissing(readReferences({ text }));
@@ -221,14 +221,14 @@ function lacks(urn: string, missing: string): string {
   return `${urn} needs ${missing}, which is not in the state. Discard the operation, and run \`pulumi import\``;
 }
 
-/** The resource of an interrupted creation, with the id that it got. Throws InvalidRequestError. */
+/** The resource of an interrupted creation, with the given id. Throws InvalidRequestError. */
 async function asResource({ isCustom, operation, text, urn }: PendingStep, id: string): Promise<Buffer> {
   const resource = (await viewResource(text)).raw('resource');
   if (operation !== 'creating' || !isCustom || resource === null)
     throw new InvalidRequestError(`Only a resource that was being created can be imported, which ${urn} was not`);
   const known = (await scanMembersInSlices(resource))?.get('id');
   const idText = Buffer.from(JSON.stringify(id));
-  // It has other members: `custom` at least.
+  // A comma is right, because the resource has other members: at least `custom`.
   const end = resource.lastIndexOf('}');
   const edit = known
     ? { ...known, by: idText }

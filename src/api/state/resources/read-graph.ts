@@ -7,11 +7,11 @@ const maxEdges = 250_000;
 const maxCharacters = 32 * 1024 * 1024;
 const rowsPerPage = 5_000;
 const rowsPerPause = 1_000;
-/** Text and JSON of an answer in memory, per character and per number. */
+/** Memory of an answer as text and JSON, per character and per number. */
 const bytesPerCharacter = 4;
 const bytesPerNumber = 32;
 
-/** The dependencies of a stack's resources, by their indexes in `names`. A URN is its head followed by its name. */
+/** The dependencies of a stack's resources, as indexes into `names`. A URN is its head followed by its name. */
 interface StackGraph {
   readonly heads: readonly string[];
   readonly names: readonly string[];

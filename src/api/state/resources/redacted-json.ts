@@ -4,10 +4,10 @@ import { denseSliceBytes, scanInSlices } from '../../../shared/platform/slices/s
 import { cutDeep } from '../../platform/http/cut-deep.ts';
 import { hasNoSecrets, type SecretSpan, secretScanner } from './secret-values.ts';
 
-/** In place of a secret. */
+/** Replaces a secret. */
 const redacted = Buffer.from('{"[secret]":true}');
 
-/** The same as the CLI writes a secret, for texts that are read as a state. */
+/** Replaces a secret in texts that are read as a state: the form in which the CLI writes a secret. */
 const encryptedSecret = Buffer.from(
   '{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"[secret]"}',
 );
@@ -25,7 +25,7 @@ export async function redactedText(text: Buffer): Promise<Buffer> {
   );
 }
 
-/** Like `listSecrets`, for values of a few MiB, which may have a very large number of secrets. */
+/** Like `listSecrets`, for values of a few MiB, which may contain very many secrets. */
 export async function listSecretsInSlices(text: Buffer): Promise<SecretSpan[]> {
   if (hasNoSecrets(text)) return [];
   const { scanner, secrets } = secretScanner(text);
@@ -34,19 +34,19 @@ export async function listSecretsInSlices(text: Buffer): Promise<SecretSpan[]> {
   return secrets;
 }
 
-/** A value larger than this multiple of the shown size is not scanned: secrets are hardly ever all of it. */
+/** A value larger than this multiple of the shown size is not scanned, because it hardly ever consists of secrets alone. */
 const lookedAt = 4;
 
 /**
- * The property value in `text` for display: secrets are replaced by `{"[secret]": true}`, a value above `maxBytes` by `{"[large]": bytes}`, and
- * deeply nested parts by `{"[deep]": bytes}`. Throws JsonSyntaxError.
+ * The property value in `text` for display: secrets are replaced by `{"[secret]": true}`, a value above `maxBytes` by `{"[large]": bytes}`,
+ * and deeply nested parts by `{"[deep]": bytes}`. Throws JsonSyntaxError.
  */
 export async function redactedJsonInSlices(text: Buffer | null, maxBytes: number): Promise<unknown> {
   if (text === null) return null;
   return text.length > lookedAt * maxBytes ? large(text) : redactValue(text, await listSecretsInSlices(text), maxBytes);
 }
 
-/** Identifies what `redactedJsonInSlices` shows of a value, which has no secrets. Null for a value that it does not show. */
+/** Identifies the view that `redactedJsonInSlices` gives of a value, without its secrets. Null for a value that it does not show. */
 export async function redactedDigest(text: Buffer | null, maxBytes: number): Promise<string | null> {
   if (text === null || text.length > lookedAt * maxBytes) return null;
   const digest = createHash('sha256');

@@ -5,7 +5,7 @@ import { denseSliceBytes, inSlices } from '../../../shared/platform/slices/slice
 /** The type of the resource that represents the stack itself. Every program registers one. */
 export const rootType = 'pulumi:pulumi:Stack';
 
-/** More than the raw text of that type needs, even if all its characters are escaped and surrounded by spaces. */
+/** More than the raw text of the root type needs, even if all its characters are escaped and surrounded by spaces. */
 const maxTypeBytes = 256;
 
 /**

@@ -6,11 +6,11 @@ import { rootType } from './root-only.ts';
 
 /** Maximum size of each part that is kept. */
 const maxPartBytes = 8 * 1024 * 1024;
-/** More than the raw text of a type and of the URN of a parent need. */
+/** More than the raw text of a type or of a parent's URN needs. */
 const maxTypeBytes = 256;
 const maxParentBytes = 64 * 1024;
 
-/** The parts of a deployment document that say what a stack's outputs are, as raw JSON. Null if absent. */
+/** The parts of a deployment document that determine a stack's outputs, as raw JSON. Null if absent. */
 export interface RootOutputs {
   readonly version: Buffer | null;
   readonly features: Buffer | null;
@@ -22,14 +22,13 @@ export interface RootOutputs {
 const none: RootOutputs = { version: null, features: null, secretsProviders: null, urn: null, outputs: null };
 
 /**
- * Reads the outputs of the resource that represents the stack: the first of its type without a parent, as the CLI looks for it. Reads
- * the document to its end, so damage is noticed, and keeps no more of it than these parts. Throws JsonSyntaxError, and
- * InvalidRequestError.
+ * Reads the outputs of the resource that represents the stack: the first of its type without a parent, as in the CLI. Reads the document to
+ * its end, to notice damage, and keeps only these parts. Throws JsonSyntaxError, and InvalidRequestError.
  */
 export async function readRootOutputs(document: AsyncIterable<Buffer>): Promise<RootOutputs> {
   const texts = new ScanWindow(maxPartBytes);
   const found: { -readonly [Part in keyof RootOutputs]: RootOutputs[Part] } = { ...none };
-  /** Of the list that is being read; the last one counts if the member is repeated. */
+  /** The root of the list that is being read. If the member is repeated, the last list counts. */
   let root: Pick<RootOutputs, 'urn' | 'outputs'> | null = null;
   let resource = new ResourceParts();
   const scanner = new JsonScanner({
@@ -66,9 +65,9 @@ export async function readRootOutputs(document: AsyncIterable<Buffer>): Promise<
   return found;
 }
 
-/** The members of a resource that say whether it is the root, and its parts. */
+/** The members of a resource that decide whether it is the root, and its parts. */
 class ResourceParts {
-  /** Null as long as the type is not known. */
+  /** Null until the type is known. */
   #hasRootType: boolean | null = null;
   #hasParent = false;
   #urn: Buffer | null = null;
@@ -94,14 +93,14 @@ class ResourceParts {
   }
 }
 
-/** The value; of a larger one, only that there is one. */
+/** The value; for a larger value, a placeholder. */
 function smallValue(text: Buffer | null, maxBytes: number): unknown {
   return text === null || text.length > maxBytes ? true : JSON.parse(text.toString('utf8'));
 }
 
 function copyOf(text: Buffer | null): Buffer {
   if (text === null) throw tooLarge();
-  // The chunk's memory is used again.
+  // Copied, because the chunk's memory is reused.
   return Buffer.from(text);
 }
 

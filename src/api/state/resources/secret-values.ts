@@ -6,19 +6,19 @@ const secretSignature = '1b47061264138c4ac30d75fd1eb44270';
 
 const maxSignatureBytes = 256;
 
-/** A secret in a property value: an object with its ciphertext, or with its plaintext if that was imported so. */
+/** A secret in a property value: an object with its ciphertext, or with its plaintext if it was imported as plaintext. */
 export interface SecretSpan extends Span {
-  /** Null if there is none. */
+  /** Null if there is no ciphertext. */
   readonly ciphertext: string | null;
 }
 
-/** What is known of an object before it ends. */
+/** The members of an object so far, before it ends. */
 interface OpenObject {
   isSecret: boolean;
   ciphertext: string | null;
 }
 
-/** Finds the secrets in the JSON `text` of a property value, in order; none lies in another. May throw JsonSyntaxError. */
+/** Finds the secrets in the JSON `text` of a property value, in order; secrets are never nested. May throw JsonSyntaxError. */
 export function listSecrets(text: Buffer): SecretSpan[] {
   if (hasNoSecrets(text)) return [];
   const { scanner, secrets } = secretScanner(text);
@@ -27,15 +27,15 @@ export function listSecrets(text: Buffer): SecretSpan[] {
   return secrets;
 }
 
-/** Most values are decided without a scan. A name of a member may be written with escapes, though nobody does. */
+/** Decides most values without a scan. False for values with escapes, which may hide the name of a member. */
 export function hasNoSecrets(text: Buffer): boolean {
   return !text.includes(signatureKey) && !text.includes('\\u');
 }
 
-/** A scanner that is to be fed `text`, and the secrets that it has found, as `listSecrets` does. */
+/** A scanner that must be fed `text`, and the list of secrets that it fills, like `listSecrets`. */
 export function secretScanner(text: Buffer): { readonly scanner: JsonScanner; readonly secrets: SecretSpan[] } {
   const secrets: SecretSpan[] = [];
-  /** By the depth of the object. */
+  /** Open objects by their depth. */
   const open: (OpenObject | undefined)[] = [];
   const ofParent = (depth: number): OpenObject => {
     const known = open[depth - 1] ?? { isSecret: false, ciphertext: null };

@@ -10,7 +10,6 @@ import type { UpdateService } from '../../updates/update-service.ts';
 import { fencedWrite, fenceOf, type SubmitWrite } from './submit-write.ts';
 import { CheckpointDeltaRequest, CheckpointRequest, VerbatimCheckpointRequest } from './writes.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly submitWrite: SubmitWrite;
   readonly updates: UpdateService;
@@ -28,7 +27,7 @@ const bodies: Record<CheckpointKind, TSchema> = {
   delta: CheckpointDeltaRequest,
 };
 
-/** The three ways a CLI without journaling sends state. Bodies are not parsed here, because their exact bytes matter. */
+/** The three ways in which a CLI without journaling sends state. Bodies are not parsed here, because their exact bytes matter. */
 export function registerCheckpointRoutes(app: RouteScope, services: Services): void {
   for (const kind of ['full', 'verbatim', 'delta'] as const) saveCheckpoint(app, services, kind);
 }
@@ -41,7 +40,7 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: Services, kin
       const { dialect, lease } = request;
       assertWritesState(lease, kind);
       const fence = fenceOf(lease);
-      // Assigned before reading the body, which may take long: checkpoints are ordered by arrival.
+      // Assigned before the body is read, which may take long, because checkpoints are ordered by arrival.
       const arrivalSequence = kind === 'full' ? await updates.assignArrivalSequence(lease.updateId) : null;
       await submitWrite(request, checkpointWrite, { kind, dialect, fence, arrivalSequence });
       return reply.code(204).send(null);
@@ -50,7 +49,7 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: Services, kin
 }
 
 function assertWritesState(lease: Lease, kind: CheckpointKind): void {
-  // Before the document is stored. A delta is not, because there is no checkpoint to apply it to.
+  // Checked before the document is stored. A delta is not stored, because there is no checkpoint to apply it to.
   if (!lease.exclusive || (lease.dryRun && kind !== 'delta')) throw new ConflictError('A preview writes no state');
   // Journal positions refer to the base state at the start; a complete state in between would shift them.
   if (lease.journalVersion > 0) throw new ConflictError('This update sends its state as a journal');

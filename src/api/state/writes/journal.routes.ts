@@ -5,7 +5,6 @@ import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { fencedWrite, fenceOf, type SubmitWrite } from './submit-write.ts';
 import { JournalEntriesRequest } from './writes.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly submitWrite: SubmitWrite;
 }

@@ -29,8 +29,8 @@ import { declaredBytes, maxDirectInflatedBytes, type PayloadBody, readBody } fro
 import { UpdateParams } from '../../platform/protocol/core.ts';
 
 /**
- * Options of the routes by which a running update sends checkpoints, journal entries and engine events. Their bodies are not parsed
- * here, because exact bytes matter. `body`: for the OpenAPI document.
+ * Options of the routes by which a running update sends checkpoints, journal entries and engine events. Their bodies are not parsed here,
+ * because their exact bytes matter. `body`: for the OpenAPI document.
  */
 export function fencedWrite(
   body: TSchema,
@@ -64,7 +64,7 @@ export function fenceOf({ updateId, stackId, epoch }: Lease): LeaseFence {
 const retriedWaitMs = 30_000;
 const unretriedWaitMs = 60_000;
 
-/** Dependencies of a write to be committed here or sent to a worker. */
+/** Dependencies of a write that is committed here or sent to a worker. */
 export interface WriteParts {
   readonly config: Config;
   readonly metrics: Metrics;
@@ -79,8 +79,8 @@ export interface WriteParts {
 export type SubmitWrite = <J, I>(request: FastifyRequest, write: WriteDefinition<J, I, Job>, input: I) => Promise<void>;
 
 /**
- * The only path for writes with a body. Small bodies are committed here. Larger ones go to the payload store, still compressed, and
- * a job with their key goes to the workers. Both run the same definition, which is beside the code that commits it.
+ * The only path for writes with a body. Small bodies are committed here. Larger bodies go to the payload store, still compressed, and a job
+ * with their key goes to the workers. Both run the same definition, which is beside the code that commits the write.
  */
 export function createSubmitWrite(parts: WriteParts): SubmitWrite {
   const { config, metrics } = parts;
@@ -136,7 +136,7 @@ async function commitHere<J, I>(
   }
 }
 
-/** `workBytes`: size of what the job reads, if that is more than its body. */
+/** `workBytes`: size of the data that the job reads, if larger than its body. */
 async function commitOnWorker<J, I>(
   { config, dispatcher, payloads, quotas, services }: WriteParts,
   submission: Submission<J, I>,
@@ -160,14 +160,14 @@ async function commitOnWorker<J, I>(
     const used = (await payloads.heldByKey(write.budget)).get(fairnessKey) ?? 0;
     throw new TooManyInFlightError(fairnessKey, keyLimit, used);
   });
-  // A body that is not deleted expires.
+  // A body that is not deleted here expires.
   const release = (): Promise<void> =>
     payloads
       .delete(payloadKey)
       .catch((error: unknown) => request.log.debug({ err: error }, 'body could not be deleted; it will expire'));
   try {
     const job = await createJob(services, submission);
-    // From here on the body is committed even if the client disconnects.
+    // From here on, the body is committed even if the client disconnects.
     const running = dispatcher.run(write.queued(job, { payloadKey, encoding }), {
       bytes: Math.max(bytes, workBytes),
       encryption,
@@ -179,11 +179,11 @@ async function commitOnWorker<J, I>(
     if (write.resolveFailure || !(error instanceof JobPendingError)) await release();
     throw error;
   }
-  // The worker does that, too, unless it died after the commit. Not awaited, since the client waits for the response.
+  // The worker deletes the body, too, unless it died after the commit. Not awaited, because the client waits for the response.
   void release();
 }
 
-/** Creates the job as of this release, once its body has arrived completely. */
+/** Creates the job in the format of this release, once its body has arrived completely. */
 async function createJob<J, I>(services: JobServices, { request, write, input }: Submission<J, I>): Promise<J> {
   if (write.onlyWhileAwaited?.(input)) await assertAwaited(request.raw);
   return write.create(services, input);
@@ -211,13 +211,13 @@ interface MemoryBodyOptions {
   readonly maxBatchBytes: number;
   /** Maximum wait for memory, in ms. */
   readonly waitMs: number;
-  /** The organization whose share of the memory it counts against. */
+  /** The organization whose share of the memory the call counts against. */
   readonly fairnessKey: string;
 }
 
 /**
- * A small body in memory, inflated only once unless it turns out larger than it declares. The memory it reserves for the inflated
- * body is released when it is disposed.
+ * A small body in memory, inflated only once unless it turns out larger than it declares. Its disposal releases the memory that is reserved
+ * for the inflated body.
  */
 class MemoryBody implements WriteBody, Disposable {
   readonly #body: Buffer;
@@ -245,8 +245,8 @@ class MemoryBody implements WriteBody, Disposable {
       };
     } catch (error) {
       if (!(error instanceof PayloadTooLargeError)) throw error;
-      // With several gzip members, only the size of the last one is known in advance, so the body is read as a stream, like any
-      // large body. So is a delta that is too large, which is refused there.
+      // If a body has several gzip members, only the size of the last one is known in advance, so it is read as a stream, like any large
+      // body. A delta that is too large is read as a stream, too, and refused there.
       return {
         body: bytesOf(this.#body),
         encoding: this.#encoding,

@@ -8,7 +8,7 @@ import type { Caller } from '../../platform/http/request.ts';
 import { type ApprovalOverviewRow, createApprovalQueryRepository } from './approval-query-repository.ts';
 import { mayWithdraw, refusalOf } from './approval-service.ts';
 
-/** A position in the list: when the approval was asked for, in microseconds since the epoch, and its id. */
+/** A position in the list: the time of the request, in microseconds since the epoch, and the id of the approval. */
 export interface ApprovalPosition {
   readonly askedMicros: string;
   readonly id: string;
@@ -16,16 +16,16 @@ export interface ApprovalPosition {
 
 export interface ApprovalQuery {
   readonly organization: string;
-  /** Null: of all stacks that the caller may read. */
+  /** Null: all stacks that the caller may read. */
   readonly project: string | null;
   readonly stack: string | null;
-  /** Whether they were given; null: either way. */
+  /** True: only given approvals; false: only pending ones; null: both. */
   readonly isGiven: boolean | null;
-  /** Only of this commit. */
+  /** Only approvals of this commit. */
   readonly commit?: string | undefined;
-  /** Only of stacks on which the caller has these permissions. */
+  /** Only approvals of stacks on which the caller has these permissions. */
   readonly held?: PermissionSet;
-  /** Only so many are looked at; without it, all. */
+  /** Maximum number of approvals to examine; without it, all. */
   readonly maxScanned?: number;
   readonly before: ApprovalPosition | null;
   readonly limit: number;
@@ -39,7 +39,7 @@ export class ApprovalQueries {
     this.#db = db;
   }
 
-  /** The most recently requested first, and the position of the last one if there are more. Throws NotFoundError. */
+  /** Lists the most recently requested approvals first, and the position of the last one if there are more. Throws NotFoundError. */
   async list(caller: Caller, { organization, ...query }: ApprovalQuery) {
     const listed = await getListedOrganization(this.#db, caller.tokenId, organization);
     const { limit } = query;
@@ -68,13 +68,13 @@ function approvalView(row: ApprovalOverviewRow, caller: Caller) {
     approvedBy: row.approvedBy,
     reason: row.reason,
     expiresAt: row.expiresAt?.toISOString() ?? null,
-    /** Whether runs of the commit are approved now. */
+    /** Whether the approval is in force now. */
     isValid: row.isValid,
-    /** Whether the caller may approve it. */
+    /** Whether the caller may give the approval. */
     mayGive: permits(held, 'admin') && refusalOf(caller, row) === null,
-    /** Whether the caller may withdraw it, or the request for it. */
+    /** Whether the caller may withdraw the approval or its request. */
     mayWithdraw: mayWithdraw(caller, held, row),
-    /** Why the caller may not, with the permission for it; null if they may, or have no permission. */
+    /** Why the caller may not give it, although they have the permission; null if they may, or if they lack the permission. */
     refusal: permits(held, 'admin') ? refusalOf(caller, row) : null,
   };
 }

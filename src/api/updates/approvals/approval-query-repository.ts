@@ -17,26 +17,26 @@ const OverviewRow = Type.Object({
   askedMicros: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  /** The viewer's permissions on the stack, if facts decide; null: their role decides. */
+  /** The viewer's permissions on the stack, if facts decide them; null: their role decides. */
   held: Nullable(Type.Integer()),
-  /** Of the update that was stopped. */
+  /** The message of the update that was stopped. */
   message: Text,
   ciUrl: Text,
 });
 export type ApprovalOverviewRow = Row<typeof OverviewRow>;
 
-/** Filters of approvals; all given ones must match. */
+/** Filters of approvals; an approval must match all of them. */
 export interface ApprovalFilter {
   readonly project: string | null;
-  /** Only with its project. */
+  /** Set only together with the project. */
   readonly stack: string | null;
-  /** Whether they were given; null: either way. */
+  /** True: only given approvals; false: only pending ones; null: both. */
   readonly isGiven: boolean | null;
-  /** Only of this commit. */
+  /** Only approvals of this commit. */
   readonly commit?: string | undefined;
-  /** The permissions on the stack that the viewer must have; without it, those for reading. */
+  /** The permissions on the stack that the viewer must have; without it, the permission to read. */
   readonly held?: PermissionSet;
-  /** Only so many of the organization's are looked at, in this order; without it, all. */
+  /** Maximum number of the organization's approvals to examine, in this order; without it, all. */
   readonly maxScanned?: number;
   /** Only approvals after this one, in this order. */
   readonly before: { readonly askedMicros: string; readonly id: string } | null;
@@ -49,7 +49,7 @@ type Fragment = ReturnType<typeof sql.fragment>;
 /** Approvals, for the dashboard. */
 export function createApprovalQueryRepository(db: Queryable) {
   return {
-    /** Approvals of readable stacks of the organization; the most recently requested first. */
+    /** Approvals of the readable stacks of the organization; the most recently requested first. */
     list: (
       organization: ListedOrganization,
       {
@@ -73,7 +73,7 @@ export function createApprovalQueryRepository(db: Queryable) {
         select case when ${organization.facts}::jsonb is not null
           then effective_permissions(${organization.facts}::jsonb, ${organization.id}, ${project}, ${stack}) end as held`;
       const isReadable = sql.fragment`(e.held is null or e.held & ${needed} = ${needed})`;
-      /** Given or pending approvals, in the order of an index. By lateral joins: otherwise Postgres might read all stacks. */
+      /** Given or pending approvals, in the order of an index. Lateral joins keep Postgres from reading all stacks. */
       const page = (given: boolean) => {
         const state = sql.fragment`${
           given ? sql.fragment`a.approved_at is not null` : sql.fragment`a.approved_at is null`

@@ -32,7 +32,7 @@ export class ApprovalService {
     this.#db = db;
   }
 
-  /** The most recently requested approvals: all, or those of a commit. */
+  /** The most recently requested approvals of the stack: all, or only for one commit. */
   async list(ref: StackRef, { commit }: { readonly commit?: string | undefined }): Promise<readonly ApprovalRow[]> {
     const stack = await createStackRepository(this.#db).find(ref);
     if (!stack) throw stackNotFound(ref);
@@ -59,8 +59,8 @@ export class ApprovalService {
   }
 
   /**
-   * Approves runs of the commit for a limited time. Throws ForbiddenError for the requester, with any of their tokens, for tokens that
-   * belong to no user unless the rules allow them, and for CI runs, and InvalidRequestError.
+   * Approves runs of the commit for a limited time. Throws InvalidRequestError. Throws ForbiddenError for the requester (with any of their
+   * tokens), for tokens without a user unless the rules allow them, and for CI runs.
    */
   async give(
     ref: StackRef,
@@ -83,8 +83,8 @@ export class ApprovalService {
   }
 
   /**
-   * Withdraws an approval, or the request for it: for the requester, and for admins of the stack, except for CI runs. Running updates keep the limits
-   * with which they were created. Throws ForbiddenError, NotFoundError.
+   * Withdraws an approval or its request. Allowed for the requester and for admins of the stack, but not for CI runs. Running updates keep
+   * the limits with which they were created. Throws ForbiddenError, NotFoundError.
    */
   async withdraw(ref: StackRef, id: string, caller: Caller, audit: AuditTrail): Promise<void> {
     await this.#change(ref, caller, 'write', async (tx, stack, held) => {
@@ -134,7 +134,7 @@ export function refusalOf(
 const peopleApprove =
   'Tokens of teams, organizations and services cannot approve, unless the rules of the stack have approvers=tokens: approve in the dashboard, or with a personal token';
 
-/** Whether the caller, with these permissions on the stack, may withdraw an approval, or the request for it. */
+/** Whether the caller, with these permissions on the stack, may withdraw an approval or its request. */
 export function mayWithdraw(
   caller: Pick<Caller, 'policyId' | 'tokenId' | 'userId'>,
   held: PermissionSet,

@@ -14,7 +14,6 @@ import {
   ListApprovalsResponse,
 } from './approvals.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly approvals: ApprovalService;
   readonly changeLimits: DrainService;

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { component } from '../../platform/protocol/components.ts';
 import { IsoTimestamp, Maybe } from '../../platform/protocol/core.ts';
 
-/** Why an update is drained, shown to the user who runs it. */
+/** The reason for draining an update, shown to the user who runs it. */
 export const DrainUpdateRequest = component('DrainUpdateRequest', Type.Object({ reason: Maybe(Type.String()) }), {
   reason: 'The database moves at noon',
 });

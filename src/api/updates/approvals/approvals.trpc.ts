@@ -14,12 +14,12 @@ declare module '../../access/procedures/context.ts' {
 const CursorFields = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);
 
 const List = Type.Object({
-  /** Only given approvals, or only pending ones. */
+  /** True: only given approvals; false: only pending ones. */
   given: Type.Optional(Type.Boolean()),
   ...page,
 });
 
-/** Approvals of commits whose runs delete or replace more than rules allow. */
+/** Approvals of commits whose runs delete or replace more than the rules allow. */
 export const approvalsRouter = router({
   /** Approvals of the stacks that the caller may read; the most recently requested first. */
   list: organizationProcedure('read')
@@ -56,7 +56,7 @@ export const approvalsRouter = router({
       return { id };
     }),
 
-  /** Approves runs of the commit for a limited time. Refused for the requester. */
+  /** Approves runs of the commit for a limited time. The requester is refused. */
   give: stackMutation('admin', 'approval.give')
     .input(
       input(
@@ -71,7 +71,7 @@ export const approvalsRouter = router({
       await services.approvals.give(ref, approvalId, caller, { reason, minutes }, audit);
     }),
 
-  /** For the requester, and for admins of the stack. */
+  /** Allowed for the requester and for admins of the stack. */
   withdraw: stackMutation('write', 'approval.withdraw')
     .input(input(Type.Object({ approvalId: Id })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { approvalId, ...ref } }) => {

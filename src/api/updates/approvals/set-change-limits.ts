@@ -22,8 +22,8 @@ interface CreatedUpdate {
 }
 
 /**
- * Sets the limits of an update that was just created. If the commit that it runs is approved, only its preview limits
- * it. Costs nothing where the stack has no rules. The stack is locked.
+ * Sets the limits of an update that was just created. If its commit is approved, only its preview limits the update. Costs nothing if the
+ * stack has no rules. The caller has locked the stack.
  */
 export async function limitUpdate(tx: Queryable, updateId: string, created: CreatedUpdate): Promise<void> {
   const { caller, environment, kind, preview, stack } = created;

@@ -2,15 +2,16 @@ import type { Tags } from '../../../shared/stacks/tags.ts';
 import type { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
 import type { Dialect } from '../../platform/http/request.ts';
 
-/** The stack tag that says how long updates wait for the stack. */
+/** The stack tag that sets how long updates wait for the stack. */
 export const lockWaitTag = 'lock-wait';
 const maxWaitSeconds = 86_400;
 const unitSeconds = { s: 1, m: 60, h: 3600 };
 const durationPattern = /^(\d{1,6})(s|m|h)?$/;
 
 /**
- * How long an update waits for the stack, in seconds: from the stack's tag (seconds, or such as `10m`), otherwise from the rules of its
- * organization, otherwise the default of the server. Clients of the contract expect an immediate refusal, so for them only the tag counts.
+ * How long an update waits for the stack, in seconds: from the stack's tag (seconds, or a duration like `10m`), otherwise from the rules of
+ * its organization, otherwise the default of the server. Clients of the contract expect an immediate refusal, so only the tag counts for
+ * them.
  */
 export function lockWaitSeconds(tags: Tags, rules: UpdateRules, dialect: Dialect, defaultSeconds: number): number {
   const seconds = parseLockWait(tags[lockWaitTag]);
@@ -18,7 +19,7 @@ export function lockWaitSeconds(tags: Tags, rules: UpdateRules, dialect: Dialect
   return dialect === 'contract' ? 0 : (rules.first('lock-wait')?.settings.seconds ?? defaultSeconds);
 }
 
-/** What is wrong with the value of the tag; null: nothing. */
+/** The problem of the tag's value; null: none. */
 export function lockWaitProblem(text: string | undefined): string | null {
   if (text === undefined || parseLockWait(text) !== null) return null;
   return `The tag ${lockWaitTag} must be a time up to 24 hours, such as 90, 90s, 10m or 1h, not ${JSON.stringify(text)}`;

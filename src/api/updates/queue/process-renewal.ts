@@ -5,12 +5,12 @@ import type { UpdateQueueRepository } from '../../../shared/updates/update-queue
 
 /** How often a process with waiting calls is renewed, in ms. */
 const renewMs = 400;
-/** After this time without renewal, the calls of this process no longer block later ones, in seconds. */
+/** Time without a renewal after which the calls of this process no longer block later ones, in seconds. */
 export const aliveSeconds = 1.6;
 
 /**
- * Tells the database that this process lives, while calls wait in it. It has a timer of its own: nothing else that the queue does may
- * delay it, or later calls of other processes would overtake.
+ * Tells the database that this process is alive while calls wait in it. The renewal has its own timer: if other work of the queue delayed
+ * it, later calls of other processes would overtake.
  */
 export class ProcessRenewal {
   readonly #entries: UpdateQueueRepository;
@@ -20,7 +20,7 @@ export class ProcessRenewal {
   #running: Promise<void> | undefined;
   /** Begins when `#running` has ended. */
   #next: Promise<void> | undefined;
-  /** When the last renewal that has ended well began, as of `performance.now()`. */
+  /** When the last successful renewal began, by `performance.now()`. */
   #renewedAt = Number.NEGATIVE_INFINITY;
   #isRecorded = false;
 
@@ -31,8 +31,8 @@ export class ProcessRenewal {
   }
 
   /**
-   * Resolves when the database knows that this process lives. All calls that are about to wait need the same row: while the timer runs, a recent
-   * renewal is enough, and a call that finds one running shares the next, because that one may have begun long ago.
+   * Resolves when the database knows that this process is alive. All calls that are about to wait need the same row: while the timer runs,
+   * a recent renewal is enough. A call that finds a running renewal shares the next one, because the running one may have begun long ago.
    */
   async renew(): Promise<void> {
     if (this.#timer && performance.now() - this.#renewedAt < renewMs) return;
@@ -54,7 +54,7 @@ export class ProcessRenewal {
     this.#timer = undefined;
   }
 
-  /** Stops, and removes the process from the database. */
+  /** Stops the renewal, and removes the process from the database. */
   async close(): Promise<void> {
     this.stop();
     while (this.#running !== undefined) await this.#running.catch(() => {});

@@ -18,14 +18,14 @@ export class QueueService {
     this.#db = db;
   }
 
-  /** Evicts a run from the queue: its call is refused. Throws NotFoundError if it no longer waits, and InvalidRequestError. */
+  /** Evicts a run from the queue: its call is refused. Throws NotFoundError if the run no longer waits, and InvalidRequestError. */
   async evict(
     ref: StackRef,
     caller: Caller,
     { placeId, reason }: { readonly placeId: string; readonly reason: string },
     audit: AuditTrail,
   ): Promise<void> {
-    // It becomes part of a line of terminal output.
+    // The reason becomes part of a line of terminal output.
     if (/\p{Cc}/u.test(reason) || !reason.isWellFormed())
       throw new InvalidRequestError('The reason must be one line of text');
     await this.#db.inTransaction(async (tx) => {

@@ -3,13 +3,13 @@ import type { Tags } from '../../../shared/stacks/tags.ts';
 import { lockWaitProblem, lockWaitTag } from './lock-wait.ts';
 import { supersedeProblem, supersedeTag } from './superseding.ts';
 
-/** What is wrong with the value of a tag about waiting, which would have no effect; null: nothing. */
+/** For each queue tag: finds the problem of its value, which would have no effect; null: none. */
 const problems = [
   [lockWaitTag, lockWaitProblem],
   [supersedeTag, supersedeProblem],
 ] as const;
 
-/** Throws InvalidRequestError if a tag about waiting is invalid that `before` does not have like that. */
+/** Throws InvalidRequestError if a queue tag is invalid, unless `before` has the same invalid value. */
 export function assertQueueTags(tags: Tags, before: Tags = {}): void {
   for (const [name, problemOf] of problems) {
     const problem = tags[name] === before[name] ? null : problemOf(tags[name]);
@@ -17,7 +17,7 @@ export function assertQueueTags(tags: Tags, before: Tags = {}): void {
   }
 }
 
-/** The tags, with those of `before` in place of invalid ones about waiting, and what is wrong with these. */
+/** The tags, with the values of `before` in place of invalid queue tags, and the problems of the replaced ones. */
 export function withoutInvalidQueueTags(tags: Tags, before: Tags): { tags: Tags; problems: readonly string[] } {
   const kept = Object.assign(Object.create(null), tags) as Tags;
   const found: string[] = [];

@@ -24,7 +24,7 @@ const CursorFields = Type.Tuple([Name, Name, Name, Type.Integer({ minimum: 0, ma
 
 /** Runs that hold a stack or wait for one. */
 export const queueRouter = router({
-  /** Of an organization, a project or a stack, as far as the caller may read the stacks; by stack and position. */
+  /** The runs of an organization, a project or a stack, limited to stacks that the caller may read; by stack and position. */
   list: organizationProcedure('read')
     .input(input(Type.Object({ project: Type.Optional(Name), stack: Type.Optional(Name), ...page })))
     .query(async ({ ctx: { caller, services }, input: query }) => {

@@ -2,12 +2,12 @@ import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.t
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
 
-/** Reclaims that run at once: after an outage, many leases may have expired. */
+/** Maximum number of concurrent reclaims: after an outage, many leases may have expired. */
 const maxReclaims = 8;
-/** How long a stopping process waits for them, in ms. What is left is done by the next call for the stack, or by a task. */
+/** How long a stopping process waits for its reclaims, in ms. The next call for the stack, or a task, does the rest. */
 const closeMs = 2_000;
 
-/** Reclaims the stacks of waiting calls from updates whose leases have expired. A reclaim may compact a journal, so nothing waits for it. */
+/** Reclaims the stacks of waiting calls from updates with expired leases. A reclaim may compact a journal, so no call waits for it. */
 export class StackReclaims {
   readonly #reclaim: (stackId: string) => Promise<void>;
   readonly #logger: Logger;
@@ -18,7 +18,7 @@ export class StackReclaims {
     this.#logger = logger;
   }
 
-  /** Reclaims the stack unless that already happens, and calls `onReclaimed` afterwards. Does nothing if too many reclaims run. */
+  /** Reclaims the stack unless a reclaim of it is running, and calls `onReclaimed` afterwards. Does nothing if too many reclaims run. */
   begin(stackId: string, onReclaimed: () => void): void {
     if (this.#running.has(stackId) || this.#running.size >= maxReclaims) return;
     const reclaim = outsideCalls(() => this.#reclaim(stackId))

@@ -6,7 +6,7 @@ import type { QueueLoss, WaitingRun } from '../../../shared/updates/update-queue
 import { environmentTexts } from './run-view.ts';
 import { isTerminalLink } from './update-queue-messages.ts';
 
-/** The stack tag that says which waiting runs a newer one supersedes. */
+/** The stack tag that sets which waiting runs a newer run supersedes. */
 export const supersedeTag = 'supersede';
 const modes = ['branch', 'pull-request', 'nothing'] as const;
 type SupersedeMode = (typeof modes)[number];
@@ -29,15 +29,15 @@ function describeEviction({ evictedBy, reason }: Extract<QueueLoss, { evictedBy:
   return `${evictedBy} has removed this run from the queue of the stack${reason === '' ? '' : `: ${reason}`}. It has changed nothing. ${cancelHint}`;
 }
 
-/** What is wrong with the value of the tag; null: nothing. */
+/** The problem of the tag's value; null: none. */
 export function supersedeProblem(mode: string | undefined): string | null {
   if (mode === undefined || isMode(mode)) return null;
   return `The tag ${supersedeTag} must be one of ${modes.join(', ')}, not ${JSON.stringify(mode)}`;
 }
 
 /**
- * The identity by which newer runs may supersede the update, or it older ones: by the stack's tag, otherwise by the rules of its
- * organization. Null: neither.
+ * The identity by which newer runs may supersede the update, and by which it may supersede older runs. The stack's tag decides, otherwise
+ * the rules of its organization. Null: no superseding.
  */
 export function waitingRun(tags: Tags, rules: UpdateRules, kind: string, environment: object): WaitingRun | null {
   const tag = tags[supersedeTag];
@@ -51,7 +51,7 @@ export function waitingRun(tags: Tags, rules: UpdateRules, kind: string, environ
   const build = text('ci.build.number');
   const isNumber = build !== null && /^\d{1,15}$/.test(build);
   return {
-    // The other parts distinguish runs of the same name.
+    // The other parts distinguish runs with the same name.
     series: JSON.stringify([mode, name, text('vcs.owner'), text('vcs.repo'), kind]),
     commit,
     url: text('ci.build.url'),

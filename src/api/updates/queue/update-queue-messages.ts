@@ -1,6 +1,6 @@
 import type { HolderRow } from '../../../shared/updates/update-queue-repository.ts';
 
-/** The lock holder and the start of its update; for a call that has waited, also its final position in the queue. */
+/** Describes the lock holder and the start of its update; for a call that has waited, also its last position in the queue. */
 export function describeHolder(
   holder: HolderRow | null,
   waited: { readonly position: number; readonly waitedSeconds: number } | null,
@@ -19,7 +19,7 @@ export function describeHolder(
   return parts.join(' ');
 }
 
-/** For the user of an update that has waited. */
+/** The message to the user of an update that has waited. */
 export function describeWait(
   stack: string,
   waitedSeconds: number,
@@ -49,7 +49,7 @@ function linkOf(ciRun: string | null): string | null {
   return typeof url === 'string' && isTerminalLink(url) ? url : null;
 }
 
-/** Whether a terminal can show the address. */
+/** Whether a terminal can display the address. */
 export function isTerminalLink(url: string): boolean {
   return /^https?:\/\/[\x21-\x7e]+$/.test(url);
 }

@@ -24,29 +24,29 @@ import { lostEntry, pause, type QueueEntry, type WaitingCall, type Wake, waiting
 const checkMs = 400;
 /** A client that was asked to call again keeps its position for this time, in seconds. */
 const keptSeconds = 10;
-/** A call deferred by a rule checks again after this time, even without a notification of changed rules, in ms. */
+/** After this time, a call deferred by a rule checks again even if no change of rules was notified, in ms. */
 const deferredMs = 2_000;
-/** Checks from one removal of lost entries to the next. */
+/** Number of checks between two removals of lost entries. */
 const checksPerRemoval = 10;
-/** Checks from one look at limits to the next, where no update has ended. */
+/** Number of checks between two examinations of the limits while no update ends. */
 const checksPerLimit = 5;
 
-/** The caller that takes a position. */
+/** A caller that takes a position. */
 interface Entering extends WaitTerms {
   readonly organizationId: string;
   readonly tokenId: string;
-  /** Of its earlier position; null: none. */
+  /** The id of the caller's earlier position; null: none. */
   readonly id: string | null;
   readonly isUrgent: boolean;
   readonly run: WaitingRun | null;
-  /** After this time, webhooks are notified that the call waits, in seconds. */
+  /** Time after which webhooks are notified that the call waits, in seconds. */
   readonly alertSeconds: number;
   readonly shown: RunView;
 }
 
 /**
- * The calls of this process that wait for stacks. Entries are in the database, so any process may hold the calls of one queue. The
- * database tells the process of the first entry when its stack is released; no call asks by itself.
+ * The calls of this process that wait for stacks. Entries are in the database, so any process may hold the calls of one queue. When a stack
+ * is released, the database notifies the process that holds its first call; calls do not poll.
  */
 export class UpdateQueue {
   readonly #db: Database;
@@ -62,7 +62,7 @@ export class UpdateQueue {
   #timer: NodeJS.Timeout | undefined;
   #check: Promise<void> | undefined;
   #checks = 0;
-  /** An update may have ended since the first calls deferred by limits were notified. */
+  /** Whether an update may have ended since the first calls deferred by limits were last notified. */
   #mayGo = false;
   #isDraining = false;
 
@@ -80,7 +80,7 @@ export class UpdateQueue {
     return this.#waiting.size;
   }
 
-  /** How long the oldest of them has waited; 0 if none does. */
+  /** How long the oldest waiting call has waited; 0 if none waits. */
   get oldestSeconds(): number {
     const now = performance.now();
     let oldest = now;
@@ -92,7 +92,7 @@ export class UpdateQueue {
     return this.#isDraining;
   }
 
-  /** Takes a position at the end of the queue, or the one with this id if it is still the caller's. */
+  /** Takes a position at the end of the queue, or resumes the position `id` if it is still the caller's. */
   async enter(stackId: string, { alertSeconds, id, organizationId, ...waiter }: Entering): Promise<QueueEntry> {
     await this.#renewal.renew();
     const owner = { stackId, tokenId: waiter.tokenId, processId: this.#processId };
@@ -102,7 +102,7 @@ export class UpdateQueue {
     try {
       const row =
         (id === null ? null : await this.#entries.resume(id, owner)) ??
-        // A call that has lost its position may be older than later arrivals.
+        // A call that has lost its position may be older than later arrivals, so it supersedes none.
         (await this.#entries.join({ ...owner, ...waiter, id: newId, supersedes: id === null }));
       return this.#occupy(waitingCall({ ...row, ...waiter, stackId }, { alertSeconds, organizationId }));
     } finally {
@@ -134,7 +134,7 @@ export class UpdateQueue {
     }
   }
 
-  /** A limit or another rule defers the call. It checks again when that may have changed. */
+  /** A limit or another rule defers the call. The call checks again when the limit or the rule may have changed. */
   async defer({ id }: QueueEntry, limit: Limit | null): Promise<void> {
     const call = this.#waiting.get(id);
     if (!call) return;
@@ -142,11 +142,11 @@ export class UpdateQueue {
     if (limit === null && !call.isLimited) return;
     call.isLimited = limit !== null;
     const isNew = await this.#entries.noteLimit(id, limit);
-    // From now on it is notified when an update ends; one may have ended before.
+    // From now on, the call is notified when an update ends. An update may have ended before, so the call checks once more.
     if (isNew && limit) call.isNext = true;
   }
 
-  /** The call checks again after some time, although its turn has come: the database was not available. */
+  /** Makes the call check again after some time, although its turn has come: the database was not available. */
   postpone({ id }: QueueEntry): void {
     const call = this.#waiting.get(id);
     if (call) call.deferredUntil = performance.now() + deferredMs;
@@ -166,12 +166,12 @@ export class UpdateQueue {
     });
   }
 
-  /** The position was removed from the queue with the change that it waited for. */
+  /** Forgets a position that the creation of its update has removed from the queue. */
   forget({ id }: QueueEntry): void {
     this.#forget(id);
   }
 
-  /** Wakes all calls: this process is about to stop. */
+  /** Wakes all calls, because this process is about to stop. */
   drain(): void {
     this.#isDraining = true;
     for (const call of this.#waiting.values()) call.wake();
@@ -230,11 +230,11 @@ export class UpdateQueue {
   }
 
   /**
-   * Wakes superseded calls, and removes entries whose calls could not: each would block its queue while this process lives. Restores lost
-   * entries of calls that sleep; one that is awake may have ended its wait itself.
+   * Wakes superseded calls, and removes the entries that calls have left behind: they would block their queues while this process lives.
+   * Restores lost entries of sleeping calls; a call that is awake may have ended its wait itself.
    */
   async #checkEntries(): Promise<void> {
-    // Before the query, which does not see the entries of later calls.
+    // Collected before the query, which does not see the entries of later calls.
     const asleep = [...this.#waiting.values()].filter(({ isAsleep, isElsewhere }) => isAsleep && !isElsewhere);
     const entries = await this.#entries.listOf(this.#processId);
     const ids = new Set(entries.map(({ id }) => id));
@@ -250,7 +250,7 @@ export class UpdateQueue {
     for (const { id, isElsewhere } of await this.#entries.restore(this.#processId, lost.map(lostEntry))) {
       const call = this.#waiting.get(id);
       if (call && isElsewhere) call.isElsewhere = true;
-      // It checks again why it waits, which the entry had recorded, or finds that its stack or token is gone.
+      // The call finds out again why it waits, which the lost entry had recorded, or that its stack or token is gone.
       else this.#wake(id, 'isNext');
     }
   }
@@ -268,7 +268,7 @@ export class UpdateQueue {
     } else this.#wake(message, 'isNext');
   }
 
-  /** Notifies the first calls deferred by limits, if the limits may now admit them. */
+  /** Wakes the first calls deferred by limits, if the limits may now admit them. */
   async #notifyLimited(): Promise<void> {
     if (!this.#mayGo) return;
     this.#mayGo = false;

@@ -1,35 +1,37 @@
 import type { LostEntry } from '../../../shared/updates/update-queue-process-repository.ts';
 import type { QueueEntryRow } from '../../../shared/updates/update-queue-repository.ts';
 
-/** Why a waiting call wakes up: it may be its turn, a newer run supersedes it, its time is over, its client is gone, or the process stops. */
+/**
+ * Why a waiting call wakes up: it may be its turn, a newer run supersedes it, its time is over, its client is gone, or the process stops.
+ */
 export type Wake = 'turn' | 'superseded' | 'over' | 'gone' | 'draining';
 
-/** A position in the queue of a stack at which a call of this process waits. */
+/** A position in the queue of a stack, held by a call of this process. */
 export interface QueueEntry {
   readonly id: string;
   readonly stackId: string;
-  /** When it was taken, by `performance.now()`. */
+  /** When the position was taken, by `performance.now()`. */
   readonly since: number;
 }
 
 /** A call that waits at its position. */
 export interface WaitingCall extends QueueEntry {
   readonly organizationId: string;
-  /** Its entry, to be restored if the database loses it. */
+  /** The entry of the call, to be restored if the database loses it. */
   readonly entry: LostEntry;
-  /** It waits to be woken, and changes nothing meanwhile. */
+  /** The call sleeps until it is woken, and changes nothing meanwhile. */
   isAsleep: boolean;
-  /** Another process has resumed its entry: the client has called again. */
+  /** Another process has resumed the entry: the client has called again. */
   isElsewhere: boolean;
-  /** It may be its turn, and it has not checked yet. */
+  /** It may be the call's turn, and the call has not checked yet. */
   isNext: boolean;
   isSuperseded: boolean;
-  /** Webhooks were notified of its long wait. */
+  /** Webhooks were notified of the call's long wait. */
   isLateNotified: boolean;
   readonly alertSeconds: number;
-  /** A limit defers it: the database notifies of changes. */
+  /** A limit defers the call: the database notifies of changes. */
   isLimited: boolean;
-  /** A rule defers it: before this time by `performance.now()`, its turn alone is no reason to check again. */
+  /** A rule defers the call: before this time by `performance.now()`, its turn alone is no reason to check again. */
   deferredUntil: number;
   wake: () => void;
 }

@@ -25,11 +25,11 @@ import { describeHolder, describeWait } from './update-queue-messages.ts';
 import type { QueueEntry } from './waiting-call.ts';
 import { WaitingMemory } from './waiting-memory.ts';
 
-/** The CLI follows this many redirects of a call. */
+/** Number of redirects of a call that the CLI follows. */
 const maxHops = 9;
 /**
- * A call waits for this time beyond its hold if the database is not available then, in ms: less than between the default hold and a
- * proxy's usual limit of 60 s. The CLI would not repeat it after a 503.
+ * How long a call waits beyond its hold while the database is not available, in ms: less than the difference between the default hold and a
+ * proxy's usual limit of 60 s. The CLI would not repeat the call after a 503.
  */
 const outageMs = 5_000;
 const outageRetryMs = 500;
@@ -44,19 +44,19 @@ interface CreationRequest {
 
 /** How a call waits. */
 export interface WaitingRequest {
-  /** The position from the redirect that asked the client to call again; null: it is new. */
+  /** The position that the redirect to this call named; null: the call is new. */
   readonly entryId: string | null;
-  /** How often its client was asked to call again. */
+  /** How often the client was asked to call again. */
   readonly hop: number;
   /** Aborted when its client disconnects. */
   readonly gone: AbortSignal;
   /** No update is created before this has succeeded. */
   readonly informed: Promise<unknown>;
-  /** When the call should have a response, by `performance.now()`. The last one waits for as long as it may. */
+  /** When the call should have a response, by `performance.now()`. The last call of a client waits for as long as it may. */
   readonly until: number;
 }
 
-/** Data of the waiting call. */
+/** How the call waits, and its audit trail. */
 interface Waiting {
   readonly audit: AuditTrail;
   readonly waiting: WaitingRequest;
@@ -72,7 +72,7 @@ export type QueuedUpdate =
   | (CreatedUpdate & { readonly hasWaited?: true })
   | { readonly entryId: string; readonly hop: number };
 
-/** Creates updates. Calls for a stack that another update holds wait for it in the order in which they arrived, if they may. */
+/** Creates updates. If another update holds the stack, calls wait for it in the order of their arrival, if they may wait. */
 export class WaitingCreations {
   readonly #context: ApiContext;
   readonly #updates: UpdateService;
@@ -109,11 +109,11 @@ export class WaitingCreations {
     waiting: WaitingRequest,
   ): Promise<QueuedUpdate> {
     const preparing = this.#updates.prepare(ref, caller, dialect, request, waiting.entryId);
-    // Both, so that nothing goes on after an error, which is that of `informed` if both fail.
+    // Both must settle, so that no work continues after an error. If both fail, the error of `informed` counts.
     await Promise.allSettled([waiting.informed, preparing]);
     await waiting.informed;
     const creation = await preparing;
-    // `informed` may have taken long.
+    // The checks may be out of date, because `informed` may have taken long.
     await creation.renew(Number.POSITIVE_INFINITY);
     const wait: Wait = { since: null };
     try {
@@ -174,7 +174,7 @@ export class WaitingCreations {
   ): Promise<QueuedUpdate & { isKept?: true }> {
     const { logger, metrics } = this.#context;
     const over = entry.since + creation.lockWaitSeconds * 1000;
-    // The last call waits for the rest of the time: the CLI would not follow another redirect.
+    // The last call waits for the rest of the time, because the CLI would not follow another redirect.
     const isLast = waiting.hop >= maxHops;
     let deferred: DeferredError | null = null;
     let isFreezeNotified = false;
@@ -199,7 +199,7 @@ export class WaitingCreations {
         this.#queue.forget(entry);
         const waitedSeconds = (performance.now() - entry.since) / 1000;
         metrics.lockWaitSeconds.labels('turn').observe(waitedSeconds);
-        // The update exists: nothing may fail any more.
+        // The update exists, so no later step may fail.
         const behind = await this.#entries.count(creation.stackId).catch(() => 0);
         logger.info({ updateId, waitedSeconds, behind }, 'update created after waiting for its stack');
         return {
@@ -230,18 +230,18 @@ export class WaitingCreations {
   }
 
   /**
-   * Returns the update; otherwise the rule that defers it, null if another update holds the lock or the checks before it last longer than
-   * `until`, or `outage` if the database is not available: nothing is acknowledged yet, so the call continues to wait.
+   * Returns the update, or the rule that defers it, or null if another update holds the lock or the checks last longer than `until`.
+   * Returns `outage` if the database is not available: nothing is acknowledged yet, so the call continues to wait.
    */
   async #attempt(
     creation: PreparedCreation,
     entry: QueueEntry,
     { audit, gone, until }: { readonly audit: AuditTrail } & Pick<WaitingRequest, 'gone' | 'until'>,
   ): Promise<CreatedUpdate | DeferredError | 'outage' | null> {
-    // The call was admitted before it waited.
+    // The server may have become read-only while the call waited.
     this.#context.readOnly.assertOff();
     try {
-      // The next call of this client checks first.
+      // The next call of this client repeats the checks first.
       if (!(await creation.renew(until))) return null;
       return await this.#updates.create(creation, audit, { entryId: entry.id, gone });
     } catch (error) {

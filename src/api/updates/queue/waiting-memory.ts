@@ -1,11 +1,11 @@
 import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
 
-/** Memory of all calls that wait in this process, in bytes. */
+/** Maximum memory of all calls that wait in this process, in bytes. */
 const maxWaitingBytes = 128 * 1024 * 1024;
-/** A waiting call without its texts, in bytes. */
+/** Memory of a waiting call without its texts, in bytes. */
 const callBytes = 16 * 1024;
 
-/** Limits the memory of waiting calls. New calls of an organization get at most half of what the others leave. */
+/** Limits the memory of waiting calls. New calls of an organization get at most half of the memory that other organizations leave. */
 export class WaitingMemory {
   readonly #maxBytes: number;
   readonly #held = new Map<string, number>();
@@ -16,8 +16,8 @@ export class WaitingMemory {
   }
 
   /**
-   * Counts a call whose texts have so many characters, until it is disposed of. One that has waited before gets all that the others leave: it
-   * must not lose its position because another organization begins to wait. Throws UnavailableError.
+   * Counts a call whose texts have `chars` characters, until it is disposed of. A call that has waited before gets all the memory that
+   * other organizations leave: it must not lose its position because another organization begins to wait. Throws UnavailableError.
    */
   hold(organization: string, chars: number, { isNew }: { readonly isNew: boolean }): Disposable {
     const bytes = callBytes + 2 * chars;

@@ -3,20 +3,23 @@ import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import type { StackRef } from '../../../shared/stacks/names.ts';
 import { type Consumer, createConsumerRepository } from '../../../shared/updates/rules/consumer-repository.ts';
 
-/** More are not looked up. */
+/** Maximum number of consumers to look up. */
 export const maxConsumers = 200;
-/** Of each of two statements. A call has more to do than to tell who reads what it removes. */
+/** Time limit of each of the two statements, in ms: the list of consumers is only a small part of the work of a call. */
 const readMs = 1_000;
 
 /** Stacks with a reference to another one. */
 export interface AllConsumers {
-  /** In its organization, sorted by name. */
+  /** Consumers in the stack's organization, sorted by name. */
   readonly own: readonly Consumer[];
-  /** With those in others: at most `maxConsumers`. */
+  /** Number of consumers in all organizations: at most `maxConsumers`. */
   readonly count: number;
 }
 
-/** For warnings and notifications, which must neither fail nor delay the change that they are about; null if they are not found at once. */
+/**
+ * Finds the consumers of a stack for warnings and notifications, which must neither fail nor delay the change. Null if the search takes too
+ * long.
+ */
 export function findAllConsumers(db: Queryable, ref: StackRef): Promise<AllConsumers | null> {
   return readWithin(db, readMs, async (tx) => {
     const consumers = createConsumerRepository(tx);

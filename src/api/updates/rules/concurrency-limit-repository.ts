@@ -8,8 +8,8 @@ const StandingRow = Type.Object({ running: Type.Integer(), ahead: Type.Integer()
 export function createConcurrencyLimitRepository(db: Queryable) {
   return {
     /**
-     * How many updates that count for the limit run, previews excepted, and how many calls that it delays go before one for this
-     * project. `entryId` is that of the call; null: it has come only now.
+     * How many running updates count for the limit, previews excepted, and how many calls that it delays go before a call for this project.
+     * `entryId` is the entry of that call; null: it has just arrived.
      */
     standing: (limit: Limit, { entryId, projectId }: { readonly entryId: string | null; readonly projectId: string }) =>
       db.one(sql.rows(StandingRow)`

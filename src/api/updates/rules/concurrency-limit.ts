@@ -4,7 +4,7 @@ import { type ApplicableRule, describeScope, type UpdateRules } from '../../../s
 
 /** A limit on updates that run at once. */
 export interface Limit {
-  /** Names the limit among those of all organizations. */
+  /** Identifies the limit among the limits of all organizations. */
   readonly key: string;
   readonly rule: ApplicableRule<'concurrency'>;
   readonly organizationId: string;

@@ -16,7 +16,7 @@ import { type AllConsumers, findAllConsumers, maxConsumers } from './all-consume
 import { listOutputs } from './output-loss.ts';
 import { createOutputLossRepository, type RemovedOutputs } from './output-loss-repository.ts';
 
-/** More are not named. */
+/** Maximum number of consumers to name. */
 const maxNames = 10;
 
 /** Changes that would remove the outputs of a stack. */
@@ -32,7 +32,7 @@ const losses: Record<OutputLoss, string> = {
 export class ConsumersError extends ConflictError {
   override readonly name = 'ConsumersError';
   override readonly code = 'has-consumers';
-  /** The same for anybody who may read the stack: consumers are counted, not named. */
+  /** The message for anybody who may read the stack: consumers are counted, not named. */
   readonly shared: string;
 
   constructor(consumers: Consumers, describe: (isReadBy: string) => string) {
@@ -43,14 +43,14 @@ export class ConsumersError extends ConflictError {
 
 /** A description of the consumers of a stack's outputs. */
 interface Consumers {
-  /** Names those that the caller may read, and counts the others. */
+  /** Names the consumers that the caller may read, and counts the others. */
   readonly named: string;
   readonly counted: string;
-  /** Null unless it is not known whether they are consumers: why. */
+  /** Why it is uncertain whether they are consumers; null: it is certain. */
   readonly doubt: string | null;
 }
 
-/** Outputs that another update removes, according to its preview. */
+/** Identifies the preview of an update. */
 interface PreviewOf {
   readonly commit: string | null;
   readonly userId: string | null;
@@ -58,8 +58,8 @@ interface PreviewOf {
 }
 
 /**
- * To be called before the transaction of a change that takes outputs away: waits for the index if a rule of kind `consumers` needs it to
- * decide. With `preview`, only if that would remove outputs. `until`: see awaitIndex. Returns the stacks of which is not known what they read.
+ * Call before the transaction of a change that takes outputs away. Waits for the index if a rule of kind `consumers` needs it to decide;
+ * with `preview`, only if the preview would remove outputs. `until`: see awaitIndex. Returns the stacks whose references are unknown.
  */
 export async function awaitConsumers(
   db: Queryable,
@@ -77,9 +77,9 @@ export async function awaitConsumers(
 }
 
 /**
- * Asserts that no stack of the organization reads the outputs of this one, if a rule of kind `consumers` refuses that they are taken away:
- * other organizations could otherwise hold it up, with a reference to any name. Throws ConsumersError, also if that is not known of
- * `unindexed` stacks, see awaitConsumers. A consumer may count for a moment after its reference is gone.
+ * If a rule of kind `consumers` refuses removals, asserts that no stack of the organization reads the outputs of this one. Other
+ * organizations do not count: a reference to any name could otherwise hold the change up. Throws ConsumersError, also if the references of
+ * `unindexed` stacks are unknown: see awaitConsumers. A consumer may count for a moment after its reference is gone.
  */
 export async function assertNotConsumed(
   tx: Queryable,
@@ -111,7 +111,7 @@ export async function warnOfConsumers(
   const stack = await createUpdateRuleRepository(db).findStack(ref);
   const rule = stack?.updateRules.first('consumers');
   if (!stack || !rule) return null;
-  // A rule that refuses has waited, or will.
+  // A rule that refuses waits for the index elsewhere.
   const unindexed = rule.settings.mode === 'warn' ? await awaitIndex(db, stack, until) : [];
   const consumers = (await describeAll(db, stack, access)) ?? describeUnindexed(access, unindexed);
   return consumers && `Stack ${formatStackRef(ref)} ${isReadBy(consumers, consumers.named)}: ${losses[loss]}.`;
@@ -152,8 +152,8 @@ export async function checkOutputLoss(
 }
 
 /**
- * Outputs removed by an update or a preview; null if none. `consumers`: that it is read by the stack's current consumers, as far as the caller may know them;
- * null if there are none.
+ * Outputs removed by an update or a preview; null if none. `consumers` says that the stack's current consumers read them, as far as the
+ * caller may know the consumers; null if there are none.
  */
 export async function findRemovedOutputs(
   db: Queryable,
@@ -167,13 +167,13 @@ export async function findRemovedOutputs(
   return { ...loss, consumers: consumers && isReadBy(consumers, consumers.named) };
 }
 
-/** Of the stack's organization. Null if there are none. */
+/** Consumers in the stack's organization. Null if there are none. */
 async function describeOwn(db: Queryable, stack: StackRef, access: LockedAccess): Promise<Consumers | null> {
   const own = await createConsumerRepository(db).listOwn(stack, maxConsumers);
   return describe(access, { own, count: own.length });
 }
 
-/** For warnings: of all organizations. Null if there are none. */
+/** Consumers in all organizations, for warnings. Null if there are none. */
 async function describeAll(db: Queryable, stack: StackRef, access: LockedAccess): Promise<Consumers | null> {
   const found = await findAllConsumers(db, stack);
   if (found !== null) return describe(access, found);
@@ -181,7 +181,7 @@ async function describeAll(db: Queryable, stack: StackRef, access: LockedAccess)
   return { named: others, counted: others, doubt: ': reading which ones took too long' };
 }
 
-/** Null if there are none. */
+/** Stacks that may be consumers, because they are not indexed. Null if there are none. */
 function describeUnindexed(access: LockedAccess, unindexed: readonly UnindexedStack[]): Consumers | null {
   const described = describe(access, { own: unindexed, count: unindexed.length });
   const reason = unindexed.some(({ isFailing }) => isFailing)
@@ -209,14 +209,14 @@ function stacksText(count: number, names: readonly string[]): string {
   return [...names, ...(more > 0 ? [others] : [])].join(', ');
 }
 
-/** Some times as long as it takes to index a state that was just saved. */
+/** A few times as long as it takes to index a state that was just saved. */
 const waitMs = 10_000;
 const pollMs = 250;
 const maxStacks = 200;
 
 /**
- * Waits until the index shows what the other stacks of the organization had saved before the call, for 10 s at most, and not beyond `until` by
- * `performance.now()`. Returns the stacks of which it does not.
+ * Waits until the index shows what the other stacks of the organization had saved before the call, for at most 10 s, and not beyond `until`
+ * by `performance.now()`. Returns the stacks that the index does not show.
  */
 async function awaitIndex(
   db: Queryable,
@@ -227,7 +227,7 @@ async function awaitIndex(
   const deadline = Math.min(performance.now() + waitMs, until);
   let left = await rows.listUnindexed(stack, { alsoOf: [], limit: maxStacks, until: null });
   const savedUntil = left[0]?.now ?? null;
-  /** The times at which stacks became due that are due twice for what they had saved. */
+  /** By stack that is due twice for the same saved state: the times at which it became due. */
   const again = new Map(left.filter(({ isNotedAgain }) => isNotedAgain).map((each) => [each.stackId, [each.notedAt]]));
   const isLeft = ({ notedAt, stackId }: UnindexedStack): boolean => {
     const times = again.get(stackId);

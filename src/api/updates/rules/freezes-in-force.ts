@@ -3,7 +3,7 @@ import { TimeSlices } from '../../../shared/platform/slices/slices.ts';
 import { isInForce } from '../../../shared/updates/rules/freeze.ts';
 import { createUpdateRuleRepository } from '../../../shared/updates/rules/update-rule-repository.ts';
 
-/** Somebody may belong to any number of organizations. */
+/** A user may belong to any number of organizations. */
 const slices = new TimeSlices();
 
 /** Ids of the freezes of organizations that are in force now, by the database's clock. */

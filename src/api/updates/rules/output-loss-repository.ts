@@ -8,28 +8,28 @@ const WatchedRow = Type.Object({
   project: Type.String(),
   stack: Type.String(),
   isPreview: Type.Boolean(),
-  /** Names that the stack had before renames, as a JSON list. */
+  /** Former names of the stack, as a JSON list. */
   formerNames: Type.String(),
 });
 export type WatchedUpdate = Row<typeof WatchedRow>;
 
 const LossRow = Type.Object({ names: Type.String(), isUnknown: Type.Boolean() });
 
-/** Outputs that an update has removed, or a preview would remove. */
+/** Outputs that an update has removed or a preview would remove. */
 export interface RemovedOutputs {
   readonly names: readonly string[];
-  /** Its events could not be read when it ended, or no rule asked for that. There may be others than the names. */
+  /** The events could not be read when the update ended, or no rule asked for it. There may be more outputs than the names. */
   readonly isUnknown: boolean;
 }
 
-/** So many of the newest previews of a stack are searched. */
+/** Number of the newest previews of a stack to search. */
 const searchedPreviews = 200;
 
-/** Which previews count for an update that is to be created. */
+/** The new update whose preview is searched. */
 interface PreviewedUpdate {
   readonly stackId: string;
   readonly stackVersion: number;
-  /** Hexadecimal; null if it is not known: then it is the newest preview by the same user or token, of the same version. */
+  /** Hexadecimal; null if unknown: the newest preview of the same version by the same user or token then counts. */
   readonly commit: string | null;
   readonly userId: string | null;
   readonly tokenId: string;
@@ -58,7 +58,7 @@ export function createOutputLossRepository(db: Queryable) {
         insert into output_losses (update_id, names, is_unknown) values (${updateId}, ${JSON.stringify(names)}, ${isUnknown})
         on conflict (update_id) do nothing`),
 
-    /** What this update or preview has removed; null if nothing. */
+    /** The outputs that this update or preview has removed; null if none. */
     find: async (updateId: string): Promise<RemovedOutputs | null> =>
       lossOf(
         await db.maybeOne(sql.rows(LossRow)`
@@ -66,8 +66,8 @@ export function createOutputLossRepository(db: Queryable) {
       ),
 
     /**
-     * What the newest preview that counts would remove, but for what an update after it has removed: that is gone already. Of a preview from before
-     * the rule that is not known.
+     * The outputs that the newest preview that counts would remove, without those that a later update has already removed. They are unknown
+     * for a preview from before the rule.
      */
     findPreviewed: async (update: PreviewedUpdate): Promise<RemovedOutputs | null> =>
       lossOf(

@@ -9,20 +9,20 @@ export interface PreviewCheck {
   readonly rule: ApplicableRule<'require-preview'>;
   /** The preview that counts; null: there is none. */
   readonly previewId: string | null;
-  /** Why none counts, for the user; null if one does. */
+  /** Why no preview counts, for the user; null if one does. */
   readonly problem: string | null;
 }
 
 /**
- * The update has no preview that counts. 403, because the CLI takes 409 for another update that holds the stack, and waiting does not
- * help.
+ * The update has no preview that counts. The status is 403: the CLI takes 409 to mean that another update holds the stack, but waiting does
+ * not help.
  */
 export class PreviewNeededError extends ForbiddenError {
   override readonly name = 'PreviewNeededError';
   override readonly code = 'preview-needed';
 }
 
-/** Kinds of updates that change resources as a preview has said. A refresh only takes into the state what there is. */
+/** Kinds of updates that change resources as a preview has shown. A refresh only reads existing resources into the state. */
 const previewedKinds: ReadonlySet<string> = new Set(['update', 'destroy']);
 
 /** The rule that decides whether this update needs a preview; null: it needs none. */
@@ -31,7 +31,10 @@ export function previewRule(stack: StackWithRules, kind: string): ApplicableRule
   return rule && rule.settings.mode !== 'off' ? rule : null;
 }
 
-/** Looks for the preview of an update. `commit`: null if it is not known, or if there are changes besides. The stack is locked. */
+/**
+ * Looks for the preview of an update. `commit`: null if it is unknown, or if there are uncommitted changes. The caller has locked the
+ * stack.
+ */
 export async function checkPreview(
   tx: Queryable,
   rule: ApplicableRule<'require-preview'>,
@@ -54,7 +57,7 @@ export async function checkPreview(
   return { ...found, problem: describeProblem(stack, { rule, kind, why }) };
 }
 
-/** For the user of an update whose preview will be out of date when the stack is free. */
+/** The message to the user of an update whose preview will be out of date when the stack is free. */
 export function describeBusy(stack: StackWithRules, rule: ApplicableRule<'require-preview'>, kind: string): string {
   return describeProblem(stack, {
     rule,

@@ -3,22 +3,22 @@ import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.t
 
 const PreviewRow = Type.Object({
   id: Type.String(),
-  /** The stack version that it started from. */
+  /** The stack version that the preview started from. */
   stackVersion: Type.Integer(),
 });
 export type PreviewRow = Row<typeof PreviewRow>;
 
-/** So many of the newest previews of a stack are searched. */
+/** Number of the newest previews of a stack to search. */
 const searchedPreviews = 1_000;
 
-/** Which previews count. */
+/** Which previews count for an update. */
 export interface PreviewSearch {
   readonly stackId: string;
-  /** Of the update that is to be previewed. */
+  /** The kind of the update. */
   readonly kind: string;
   /** Hexadecimal. */
   readonly commit: string;
-  /** Whether those count that runs of updates begin with. */
+  /** Whether the previews with which runs of updates begin count. */
   readonly countsOwn: boolean;
 }
 
@@ -26,8 +26,8 @@ export interface PreviewSearch {
 export function createPreviewRepository(db: Queryable) {
   return {
     /**
-     * The newest preview of the commit that succeeded here, without local changes: not one that was imported, or whose events are deleted.
-     * The environment is stored as JSON without spaces, in which a quoted name that is followed by a colon is a member.
+     * The newest preview of the commit that succeeded here, without local changes. Imported previews, and previews whose events are
+     * deleted, do not count. The environment is stored as JSON without spaces, so a quoted name that is followed by a colon is a member.
      */
     findNewest: ({ commit, countsOwn, kind, stackId }: PreviewSearch): Promise<PreviewRow | null> =>
       db.maybeOne(sql.rows(PreviewRow)`

@@ -19,7 +19,10 @@ export interface BreakGlass {
   readonly rules: string[];
 }
 
-/** Another transaction has counted for the organization's limits for too long. Nothing was changed. The cause is the lock timeout. */
+/**
+ * Another transaction has held the lock for counting the organization's limits for too long. Nothing was changed. The cause is the lock
+ * timeout.
+ */
 export class LimitsBusyError extends Error {
   override readonly name = 'LimitsBusyError';
 }
@@ -36,12 +39,12 @@ export function isStackTimeout(error: unknown): boolean {
   return isLockTimeout(error) && !(error instanceof LimitsBusyError);
 }
 
-/** Limits have been set since the creation was prepared: it has to count under a lock that is taken first. Nothing was changed. */
+/** Limits have been set since the creation was prepared: it must count under a lock that is taken first. Nothing was changed. */
 export class LimitsChangedError extends Error {
   override readonly name = 'LimitsChangedError';
 }
 
-/** Asserts that the locked stack is not frozen, unless the message breaks the glass. Returns that then. Throws FrozenError. */
+/** Asserts that the locked stack is not frozen, unless the message breaks the glass; then returns the bypass. Throws FrozenError. */
 export function assertNotFrozen(stack: StackWithRules, access: LockedAccess, message: string): BreakGlass | null {
   const freeze = findFreeze(stack.updateRules);
   const reason = breakGlassReason(message);
@@ -57,14 +60,14 @@ export function assertNotFrozen(stack: StackWithRules, access: LockedAccess, mes
 
 const emergencyHint = `Previews still run; ${cancelHint}. In an emergency, a user with the permission manage can start an update with --message "break-glass: <reason>", which is recorded`;
 
-/** Lets one transaction at a time count what runs in the organization. Take it before the lock on a stack. */
+/** Lets one transaction at a time count the running updates of the organization. Take this lock before the lock on a stack. */
 export function lockLimits(tx: Queryable, organizationId: string): Promise<unknown> {
   return createQuotaRepository(tx).lockOrganization(organizationId);
 }
 
 /**
- * Asserts that fewer updates run than limits allow, and that none of those that wait for them goes first. With `breakGlass`, notes the
- * limits instead. Throws LimitError.
+ * Asserts that fewer updates run than the limits allow, and that no waiting update goes first. With `breakGlass`, notes the limits instead.
+ * Throws LimitError.
  */
 export async function assertWithinConcurrencyLimits(
   tx: Queryable,
@@ -83,8 +86,8 @@ export async function assertWithinConcurrencyLimits(
 }
 
 /**
- * Looks for the preview that the rule asks for. Without one, throws PreviewNeededError if the rule refuses such updates; with `breakGlass`,
- * notes the rule instead.
+ * Looks for the preview that the rule asks for. Without one, throws PreviewNeededError if the rule refuses updates without a preview; with
+ * `breakGlass`, notes the rule instead.
  */
 export async function assertPreviewed(
   tx: Queryable,

@@ -21,7 +21,7 @@ import { revisionOfRule } from './update-rule-service.ts';
 const maxWindows = 3;
 /** Time for an estimate of what a rule would delete, in ms. */
 const estimateMs = 2_000;
-/** Stacks of a rule: the maximum number to count, and to name. */
+/** Maximum number of stacks of a rule to count, and to name. */
 const maxCounted = 1_000;
 const maxNamed = 5;
 
@@ -35,7 +35,7 @@ export class RuleQueries {
     this.#db = db;
   }
 
-  /** Rules of some kinds, or all, by kind and by what they are for, and the position of the last one if there are more. Throws NotFoundError. */
+  /** Rules of some kinds, or all, by kind and scope, and the position of the last one if there are more. Throws NotFoundError. */
   async list(
     organization: string,
     page: { readonly kinds: readonly string[] | null; readonly after: RulePosition | null; readonly limit: number },
@@ -55,8 +55,8 @@ export class RuleQueries {
   }
 
   /**
-   * What a rule about retention would delete now; null for other kinds. Of the stacks that can be looked at within 2 s. Throws
-   * NotFoundError.
+   * The data that a rule about retention would delete now, estimated from the stacks that can be examined within 2 s; null for other kinds.
+   * Throws NotFoundError.
    */
   async estimate(
     { tokenId }: Caller,
@@ -72,14 +72,16 @@ export class RuleQueries {
     return estimateRetention(this.#db, id, rule, { facts: readable, replacedId, isOver });
   }
 
-  /** What a rule would be for, as far as the caller may read the stacks, and when it would hold. Throws NotFoundError. */
+  /**
+   * The stacks that a rule would apply to, limited to stacks that the caller may read, and when it would be in force. Throws NotFoundError.
+   */
   async preview({ tokenId }: Caller, organization: string, rule: NewRule) {
     const { facts, id } = await getListedOrganization(this.#db, tokenId, organization);
     const readable = facts === null ? null : (JSON.parse(facts) as object);
     const rules = createUpdateRuleRepository(this.#db);
     const stacks = await rules.listMatched(id, rule, readable, maxCounted + 1);
     return {
-      /** The id of the rule that it would replace if it were set. */
+      /** The id of the rule that this rule would replace. */
       replaces: await rules.findReplaced(id, rule),
       scope: describeScope(rule, organization),
       /** At most 1,000. */

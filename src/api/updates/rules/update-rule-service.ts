@@ -42,8 +42,8 @@ export class UpdateRuleService {
   }
 
   /**
-   * Sets the rule: it replaces the one of its kind for the same stacks, except of kinds in which each rule counts. No update is created
-   * without regard to it after the response. Throws InvalidRequestError, UnauthenticatedError, ForbiddenError.
+   * Sets the rule: it replaces the rule of its kind for the same stacks, except for kinds of which each rule counts. After the response, no
+   * update is created without regard to the rule. Throws InvalidRequestError, UnauthenticatedError, ForbiddenError.
    */
   async set(caller: Caller, organization: string, rule: NewRule, audit: AuditTrail): Promise<RuleRow> {
     return changePeople(this.#db, organization, async (tx) => {
@@ -61,8 +61,8 @@ export class UpdateRuleService {
   }
 
   /**
-   * Changes what a rule says and for which stacks it is, not its kind. There is no moment without it. Throws as `set` does, NotFoundError,
-   * EditConflictError, and ConflictError if another rule of its kind is for these stacks already.
+   * Changes the settings and the stacks of a rule; its kind stays. A rule is in force at every moment. Throws the errors of `set`,
+   * NotFoundError, EditConflictError, and ConflictError if another rule of its kind is already for these stacks.
    */
   async change(
     caller: Caller,
@@ -120,7 +120,10 @@ export class UpdateRuleService {
     });
   }
 
-  /** Call in `changePeople`. Holds the caller's rights, and keeps other changes and new updates waiting. Returns the id of the organization. */
+  /**
+   * Call within `changePeople`. Holds the caller's rights, and keeps other changes and new updates waiting. Returns the id of the
+   * organization.
+   */
   async #lock(tx: Queryable, caller: Caller, organization: string): Promise<string> {
     await lockManagement(tx, organization, caller);
     const { id: organizationId } = await getOrganization(tx, organization);
@@ -129,7 +132,7 @@ export class UpdateRuleService {
   }
 }
 
-/** Of what `change` sets. */
+/** The revision covers the columns that `change` sets. */
 export function revisionOfRule({ note, project, settings, stack, tagName, tagValue }: RuleRow): string {
   return revisionOf({ note, project, settings, stack, tagName, tagValue });
 }

@@ -17,7 +17,6 @@ import {
   UpdateRuleResponse,
 } from './update-rules.schemas.ts';
 
-/** What the routes call. */
 export interface Services {
   readonly ruleQueries: Pick<RuleQueries, 'estimate'>;
   readonly updateRules: UpdateRuleService;

@@ -22,7 +22,7 @@ const CursorFields = Type.Tuple([
   Type.String({ pattern: '^\\d{1,17}$' }),
   Type.String({ format: 'uuid' }),
 ]);
-/** Windows to come are computed for each freeze. */
+/** The limit is low, because future windows are computed for each freeze. */
 const maxPage = 50;
 
 const Rule = {
@@ -30,14 +30,14 @@ const Rule = {
   project: Type.Optional(Type.Union([Name, Type.Null()])),
   stack: Type.Optional(Type.Union([Name, Type.Null()])),
   tag: Type.Optional(Type.Union([Type.Object({ name: text(200), value: text(1_000) }), Type.Null()])),
-  /** As in the rule's kind. */
+  /** The settings of the rule's kind. */
   settings: Type.Object({}, { additionalProperties: true }),
   note: Type.Optional(text(2_000)),
 };
 
 /** Rules for the updates of an organization's stacks: freezes, queues and change limits. */
 export const rulesRouter = router({
-  /** By kind and scope. A freeze says whether it is in force, and when its next windows are. */
+  /** By kind and scope. A freeze shows whether it is in force, and its next windows. */
   list: organizationProcedure('manage')
     .input(input(Type.Object({ kinds: Type.Optional(Type.Array(text(100), { minItems: 1, maxItems: 20 })), ...page })))
     .query(async ({ ctx: { services }, input: { cursor, kinds = null, limit = maxPage, organization } }) => {
@@ -55,21 +55,24 @@ export const rulesRouter = router({
       ruleView(await services.updateRules.get(organization, ruleId), organization),
     ),
 
-  /** The stacks that a rule would apply to, and when; rejected like `set` if invalid. Changes nothing. */
+  /** The stacks that a rule would apply to, and when. An invalid rule is rejected as by `set`. Changes nothing. */
   preview: organizationProcedure('manage')
     .input(input(Type.Object(Rule)))
     .query(({ ctx: { caller, services }, input: { organization, ...rule } }) =>
       services.ruleQueries.preview(caller, organization, parseRule(rule)),
     ),
 
-  /** What a rule about retention would delete now; null for other kinds. `ruleId`: the rule that it replaces. Changes nothing. */
+  /**
+   * The data that a rule about retention would delete now; null for other kinds. `ruleId`: the rule that this rule replaces. Changes
+   * nothing.
+   */
   estimate: organizationProcedure('manage')
     .input(input(Type.Object({ ruleId: Type.Optional(text(100)), ...Rule })))
     .query(({ ctx: { caller, services }, input: { organization, ruleId = null, ...rule } }) =>
       services.ruleQueries.estimate(caller, organization, parseRule(rule), ruleId),
     ),
 
-  /** Replaces the rule of this kind for the same stacks; each freeze is added to those that are there. */
+  /** Replaces the rule of this kind for the same stacks; a freeze is added to the existing freezes. */
   set: organizationMutation('manage', 'update-rule.set')
     .input(input(Type.Object(Rule)))
     .mutation(async ({ ctx: { audit, caller, services }, input: { organization, ...rule } }) =>

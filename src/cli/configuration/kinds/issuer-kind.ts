@@ -53,7 +53,7 @@ export const issuerKind: Kind = {
     },
     closed,
   ),
-  // As the server stores it.
+  // In the form in which the server stores it.
   complete: ({ jwks, maxExpiration, policies, ...spec }) => ({
     ...spec,
     ...(maxExpiration === undefined ? {} : { maxExpiration: maxExpiration || null }),
@@ -67,7 +67,7 @@ export const issuerKind: Kind = {
       ...(teamName ? [{ kind: 'Team' as const, name: teamName, path: ['policies', at, 'teamName'] }] : []),
       ...(userLogin ? [{ kind: 'Member' as const, name: userLogin, path: ['policies', at, 'userLogin'] }] : []),
     ]),
-  // Policies for a user decide about nobody else.
+  // Leaving out the policies of a user changes no decision about others.
   withoutMembers: ({ policies = [], ...spec }, logins) => ({
     ...spec,
     policies: (policies as WrittenPolicy[]).filter(({ userLogin }) => !logins.has(userLogin ?? '')),
@@ -96,7 +96,7 @@ export const issuerKind: Kind = {
     return id;
   },
   change: async (api, { fields, object, tags, to: { policies, url: _, ...spec } }) => {
-    // Both at once would be refused for the change of the other part.
+    // Only changed parts are sent: the other part would be refused if another user has changed it.
     if (fields.some((field) => field !== 'policies'))
       await api.patch(`oidc/issuers/${part(object)}`, spec, tags['issuer']);
     if (fields.includes('policies')) await api.patch(`auth/policies/${part(object)}`, { policies }, tags['policies']);

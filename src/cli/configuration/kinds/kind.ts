@@ -6,16 +6,16 @@ export type Spec = Readonly<Record<string, unknown>>;
 /** ETags of an object, by part. */
 export type Tags = Readonly<Record<string, string | null>>;
 
-/** An object of an organization, as the server has it. */
+/** An object of an organization on the server. */
 export interface PresentObject {
-  /** How paths of the API name it. */
+  /** The object's name in paths of the API. */
   readonly object: string;
   /** Its name in an exported configuration. */
   readonly name: string;
   readonly spec: Spec;
   /** Why it cannot be deleted. */
   readonly fixed?: string;
-  /** Another organization's; it is not exported. */
+  /** It belongs to another organization, and is not exported. */
   readonly isElsewhere?: true;
   /** A member who has not accepted the invitation. */
   readonly isInvited?: true;
@@ -40,7 +40,7 @@ export interface Edit {
 export interface Reference {
   readonly kind: KindName;
   readonly name: string;
-  /** Of the field in the spec. */
+  /** The position of the reference in the spec. */
   readonly path: readonly (string | number)[];
 }
 
@@ -59,53 +59,57 @@ export const kindNames = [
   'Webhook',
   'StackWebhook',
 ] as const;
-/** In the order in which they are created. */
+/** In the order of creation. */
 export type KindName = (typeof kindNames)[number];
 
-/** A kind of object in a configuration. Fields that a document omits are neither compared nor changed, except those that `complete` adds. */
+/**
+ * A kind of object in a configuration. Fields that a document omits are neither compared nor changed, except fields that `complete` adds.
+ */
 export interface Kind {
   readonly kind: KindName;
   readonly description: string;
   readonly spec: TObject;
-  /** The form of names, if not any. */
+  /** The format of names, if it is restricted. */
   readonly names?: { readonly pattern: string; readonly form: string };
   /** The schema of one document, if it depends on its fields. */
   schemaOf?(spec: Spec): TObject;
-  /** The spec as it is compared: sorted, and with the defaults of fields that say which object it is. */
+  /** The spec in the form in which it is compared: sorted, with defaults for fields that identify the object. */
   complete(spec: Spec): Spec;
   /** Identifies an object that no configuration has declared yet. */
   keyOf(name: string, spec: Spec): string;
   /** Fields that cannot be changed. */
   readonly fixedFields?: readonly string[];
-  /** The field with a reference to a secret. */
+  /** The field that refers to a secret. */
   readonly secretField?: string;
   /** Only site admins see and change it. */
   readonly ofOperators?: true;
   references?(spec: Spec): readonly Reference[];
-  /** What the server takes before these users are members; null: nothing. */
+  /** The part that the server accepts before these users are members; null: nothing. */
   withoutMembers?(spec: Spec, logins: ReadonlySet<string>): Spec | null;
   list(api: OrganizationApi): Promise<readonly PresentObject[]>;
-  /** As in the list, with ETags; null if there is none. */
+  /** The object as in the list, with ETags; null if it does not exist. */
   read(api: OrganizationApi, object: string): Promise<SeenObject | null>;
-  /** Returns how paths of the API name it. */
+  /** Returns the object's name in paths of the API. */
   create(api: OrganizationApi, name: string, spec: Spec): Promise<string>;
-  /** Returns how paths of the API name it from now on. */
+  /** Returns the object's name in paths of the API after the change. */
   change(api: OrganizationApi, edit: Edit): Promise<string>;
   remove(api: OrganizationApi, object: string, tags: Tags): Promise<void>;
-  /** Makes several changes in one call, all or none; only of a kind whose objects never change. Returns the same as each alone. */
+  /**
+   * Makes several changes in one call, all or none; only for a kind whose objects never change. Returns the same results as separate calls.
+   */
   changeTogether?(api: OrganizationApi, changes: readonly ObjectChange[]): Promise<readonly (string | null)[]>;
 }
 
-/** An object is created if `present` is missing, replaced if both are there, and deleted if `wanted` is missing. */
+/** The object is created if `present` is missing, deleted if `wanted` is missing, and otherwise replaced. */
 export interface ObjectChange {
   readonly wanted?: Spec;
   readonly present?: PresentObject;
 }
 
-/** How many changes one call makes: the server holds locks meanwhile. */
+/** Maximum number of changes in one call: the server holds locks meanwhile. */
 export const changesPerCall = 100;
 
-/** JSON text that is the same for all orders of members: the server stores them in its own. */
+/** JSON text that does not depend on the order of members, because the server stores them in its own order. */
 export function canonicalText(value: unknown): string {
   return JSON.stringify(value, (_name, each: unknown) =>
     typeof each === 'object' && each !== null && !Array.isArray(each)
@@ -114,7 +118,7 @@ export function canonicalText(value: unknown): string {
   );
 }
 
-/** A part of a path. */
+/** One encoded segment of a path. */
 export function part(name: string): string {
   return encodeURIComponent(name);
 }

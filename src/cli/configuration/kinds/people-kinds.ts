@@ -14,7 +14,7 @@ import { type Kind, type PresentObject, part, type Spec, sorted } from './kind.t
 const closed = { additionalProperties: false } as const;
 const permissions = [...allPermissions];
 
-/** Permissions with all that they need, as the server stores them. */
+/** Permissions with all permissions that they need, as the server stores them. */
 function withNeeded(names: readonly string[]): string[] {
   return sorted(namesOf(allowedBy(names as Grantable[])));
 }
@@ -78,7 +78,7 @@ async function createOrganization({ operator, organization }: OrganizationApi, n
   }
 }
 
-/** As the server stores it: a limit with all permissions of a member is none. */
+/** The policy as the server stores it: a limit with all permissions of a member is no limit. */
 function completePolicy(spec: Spec): Spec {
   const names = spec['defaultPermissions'] as Grantable[] | null | undefined;
   if (names === undefined) return spec;

@@ -59,7 +59,7 @@ function createRuleKind(
       settings,
       note,
     }),
-    // A freeze is added to the others: only an equal one is the same.
+    // A freeze is added to existing freezes, so only an equal one counts as the same.
     keyOf: (_name, { project, rule, settings, stack, tag }) => {
       const slot = slotOf(rule as RuleKindName, settings as object);
       return canonicalText([rule, project, stack, tag, slot ?? settings]);
@@ -80,7 +80,7 @@ function createRuleKind(
       return response && { spec: ruleSpec(response.json), tags: { rule: response.etag } };
     },
     create: async (api, name, spec) => {
-      // The call would replace a rule of this kind for the same stacks.
+      // The call would replace an existing rule of this kind for the same stacks.
       const key = self.keyOf(name, spec);
       if ((await self.list(api)).some((each) => self.keyOf(each.name, each.spec) === key))
         throw new ConfigurationError('There is one for these stacks since the plan was made');

@@ -82,7 +82,7 @@ export const teamKind: Kind = {
   remove: async (api, object, tags) => void (await api.delete(`teams/${part(object)}`, tags['team'])),
 };
 
-/** Members who are no admins, and admins. */
+/** Separates members who are not admins from admins. */
 function splitMembers(members: readonly string[] = [], admins: readonly string[] = []) {
   return { members: sorted(members.filter((login) => !admins.includes(login))), admins: sorted(admins) };
 }
@@ -108,7 +108,7 @@ async function setMembers(api: OrganizationApi, team: string, from: Spec, to: Sp
     if (role === 'admin') change(login, 'promote');
     else if (old === 'admin') change(login, 'demote');
   }
-  // A list that is omitted stays as it is.
+  // An omitted list is not changed.
   for (const [login, role] of before)
     if (!after.has(login) && to[role === 'admin' ? 'admins' : 'members'] !== undefined) change(login, 'remove');
   for (let at = 0; at < memberChanges.length; at += changesPerCall)
@@ -165,10 +165,10 @@ export const grantKind: Kind = {
     const grants: GrantResponse[] = await api.list('grants', 'grants');
     return grants.map((grant) => ({ object: grant.id, name: grantName(grant), spec: grantSpec(grant) }));
   },
-  // A grant never changes: a removed one is missing when it is removed again.
+  // A grant never changes: repeating the removal of a removed grant fails as not found.
   read: async () => ({ spec: {}, tags: {} }),
   create: async (api, _name, spec) => (await api.post('grants', await grantBody(api, spec))).json.id,
-  // The new grant comes first, so that nobody lacks what both allow, or has what both deny.
+  // The new grant comes first, so that there is no moment without the permissions that both allow, or without the denials of both.
   change: async (api, { name, object, to }) => {
     const id = await grantKind.create(api, name, to);
     await api.delete(`grants/${part(object)}`);

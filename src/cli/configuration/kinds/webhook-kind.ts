@@ -17,7 +17,7 @@ interface HookResponse {
   readonly hasSecret: boolean;
 }
 
-/** What both kinds are alike in. `locate`: the API of the owner, and the name of the webhook there. */
+/** The common parts of both kinds. `locate`: the API of the owner, and the name of the webhook there. */
 function hookKind(
   locate: (api: OrganizationApi, object: string) => readonly [api: OrganizationApi, name: string],
 ): Omit<Kind, 'kind' | 'description' | 'list'> {
@@ -59,7 +59,7 @@ function hookKind(
     },
     change: async (organization, { from, object, tags, to }) => {
       const [api, name] = locate(organization, object);
-      // The whole webhook, because a body with some of its fields drops the lists that it omits.
+      // Sends the whole webhook, because a body with only some fields drops the lists that it omits.
       const { secret: _, ...before } = from;
       await api.patch(`hooks/${part(name)}`, hookBody({ ...before, ...to }), tags['hook']);
       return object;
@@ -98,7 +98,7 @@ export const stackWebhookKind: Kind = {
   },
 };
 
-/** A secret is only said to exist. */
+/** The server shows only whether there is a secret. */
 function hookSpec({ active, displayName, filters, format, groups, hasSecret, payloadUrl }: HookResponse): Spec {
   return {
     ...{ displayName, url: payloadUrl, active, format },

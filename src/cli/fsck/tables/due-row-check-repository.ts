@@ -2,10 +2,10 @@ import { sql } from '../../../shared/platform/db/sql.ts';
 import { isReferenced } from '../../../shared/state/checkpoints/blob-repository.ts';
 import { idTypes, type TableCheck } from './table-check-repository.ts';
 
-/** No process claims or postpones anything for as long. */
+/** No process claims or postpones a row for this long. */
 const tooFar = sql.fragment`clock_timestamp() + interval '1 day'`;
 
-/** A task deletes those that wait, and the deletion of their event the others. */
+/** Deliveries without a webhook: a task deletes waiting ones; the deletion of their event deletes the others. */
 const webhookIsGone = sql.fragment`(d.next_at < clock_timestamp() - interval '1 hour'
   and not exists (select 1 from webhooks w where w.id = d.webhook_id))`;
 
@@ -13,7 +13,7 @@ const bundleIsPassed = sql.fragment`(b.stack_id = c.stack_id and b.changed_at = 
   and (b.stack_version is distinct from s.stack_version or b.tags is distinct from s.tags
     or b.checkpoint_id <> (select u.checkpoint_id from updates u where u.stack_id = s.id and u.stack_version = s.stack_version)))`;
 
-/** Rows that wait for something to be done: deletions, copies, deliveries, claims. */
+/** Rows that wait for work: deletions, copies, deliveries, claims. */
 export const dueRowChecks: readonly TableCheck[] = [
   {
     name: 'deletions of objects',

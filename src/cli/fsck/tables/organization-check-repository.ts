@@ -1,7 +1,7 @@
 import { type SqlFragment, sql } from '../../../shared/platform/db/sql.ts';
 import { idTypes, type TableCheck } from './table-check-repository.ts';
 
-/** Organizations, and the rights and keys in them. */
+/** Organizations, and their permissions and keys. */
 export const organizationChecks: readonly TableCheck[] = [
   {
     name: 'organizations',

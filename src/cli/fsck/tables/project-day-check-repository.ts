@@ -9,7 +9,7 @@ const sums = (longest: SqlFragment): SqlFragment => sql.fragment`
 const columns = sql.fragment`organization_id, day, project_name, runs, failed, cancelled, previews, failed_previews, waits, run_ms, waited_ms,
   longest_ms, left_ms`;
 
-/** By how much the kept sums of projects must change to be those of their stacks, with what is still to be added. As of one moment. */
+/** The differences between the kept sums of projects and the sums of their stacks, including pending additions. As of one moment. */
 const differences = (isMeant: SqlFragment): SqlFragment => sql.fragment`
   (
     select organization_id, day, project_name,
@@ -41,7 +41,7 @@ const isWrong = sql.fragment`f.is_longer or f.left_ms > 0
 
 const deliveryColumns = sql.fragment`organization_id, day, project_name, kind, seconds, count`;
 
-/** The same of deliveries; only what differs. */
+/** The differences for deliveries; only rows that differ. */
 const deliveryDifferences = (isMeant: SqlFragment): SqlFragment => sql.fragment`
   (
     select organization_id, day, project_name, kind, seconds, coalesce(c.count, 0) - coalesce(k.count, 0) as count
@@ -62,7 +62,7 @@ const deliveryDifferences = (isMeant: SqlFragment): SqlFragment => sql.fragment`
   )`;
 
 const summed = sql.fragment`stacks, state_bytes, journal_bytes, event_bytes`;
-/** By how much the sums of the organization `o` must change to be those of its stacks. */
+/** The differences between the sums of the organization `o` and the sums of its stacks. */
 const missing = sql.fragment`
   select coalesce(sum(stacks), 0) as stacks, coalesce(sum(state_bytes), 0) as state_bytes, coalesce(sum(journal_bytes), 0) as journal_bytes,
     coalesce(sum(event_bytes), 0) as event_bytes
@@ -75,7 +75,7 @@ const missing = sql.fragment`
 export const projectDayChecks: readonly TableCheck[] = [
   {
     name: 'projects with their sums',
-    // Only wrong ones, and so a single page: to read the stacks of one project is to read those of its organization.
+    // Only wrong rows, and so a single page: reading the stacks of one project means reading those of its organization.
     from: sql.fragment`(
       select f.organization_id, f.project_name from ${differences(sql.fragment`true`)} f where ${isWrong}
       union select organization_id, project_name from ${deliveryDifferences(sql.fragment`true`)} f) r
@@ -87,7 +87,7 @@ export const projectDayChecks: readonly TableCheck[] = [
       {
         kind: 'project-counter',
         when: sql.fragment`true`,
-        // A worker adds it, as it adds what ending updates note meanwhile.
+        // A worker adds the difference, as it adds the sums that ending updates note meanwhile.
         repair: (id) => {
           const [organizationId = '', project = ''] = id.split('/');
           const isMeant = sql.fragment`d.organization_id = ${organizationId}::uuid and d.project_name = ${project}`;

@@ -9,7 +9,7 @@ interface ForeignKey {
   readonly keys: readonly string[];
 }
 
-/** Larger gaps are closed by setting the sequence, which takes a right that servers lack. */
+/** Larger gaps are closed by setting the sequence, for which servers lack the privilege. */
 const maxSteps = 1_000_000n;
 
 interface SequenceGap {
@@ -20,8 +20,8 @@ interface SequenceGap {
 }
 
 /**
- * What the schema enforces, unless a restore or a person has switched that off. On a connection without a limit of the time that a
- * statement may take: each foreign key is one statement. Names in results are quoted where SQL needs it.
+ * Constraints of the schema that a restore or a person may have disabled. Needs a connection without a statement timeout, because each
+ * foreign key is one statement. Names in results are quoted if SQL needs it.
  */
 export function createSchemaCheckRepository(client: pg.Client) {
   const run = async <T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> =>
@@ -64,7 +64,7 @@ export function createSchemaCheckRepository(client: pg.Client) {
       return Number(row?.count ?? 0);
     },
 
-    /** Sequences that would give a number again. */
+    /** Sequences that would repeat a number. */
     listSequenceGaps: async (): Promise<SequenceGap[]> => {
       const owned = await run<{ sequence: string; table: string; column: string }>(`
         /* schemaChecks.listSequences */
@@ -77,7 +77,7 @@ export function createSchemaCheckRepository(client: pg.Client) {
         select 'audit_event_numbers', 'audit_events', 'number' order by 1`);
       const gaps: SequenceGap[] = [];
       for (const { column, sequence, table } of owned) {
-        // The rows first: the sequence is past all rows that are there by then.
+        // The rows are read first: by then, the sequence is past all of them.
         const [highest] = await run<{ value: string | null }>(`
           /* schemaChecks.readHighest */ select max(${column}) as value from ${table}`);
         const [last] = await run<{ value: string }>(`
@@ -88,7 +88,7 @@ export function createSchemaCheckRepository(client: pg.Client) {
       return gaps;
     },
 
-    /** Needs no right to set a sequence, unless the gap is large. */
+    /** Needs no privilege to set a sequence, unless the gap is large. */
     raiseSequence: async ({ highest, last, sequence }: SequenceGap): Promise<void> => {
       const gap = BigInt(highest) - BigInt(last);
       if (gap > maxSteps)

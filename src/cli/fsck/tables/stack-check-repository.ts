@@ -4,10 +4,10 @@ import { active, idTypes, lockStack, type TableCheck } from './table-check-repos
 
 const countedDays = 98;
 
-/** Since when counters are compared: older ones may be deleted at any moment. */
+/** The first day of compared counters: older counters may be deleted at any moment. */
 export const oldestDay = sql.fragment`((now() at time zone 'UTC')::date - ${countedDays}::integer)`;
 
-/** The counters of the days of a stack as its updates give them, beside those that are kept. Previews may be deleted, updates are not. */
+/** The daily counters of a stack computed from its updates, next to the kept counters. Previews may be deleted, updates are not. */
 const days = (stackId: SqlFragment, organizationId: SqlFragment): SqlFragment => sql.fragment`
   (
     select (u.ended_at at time zone 'UTC')::date as day, count(*) filter (where not k.preview)::integer as runs,

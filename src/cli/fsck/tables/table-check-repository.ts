@@ -2,23 +2,23 @@ import { type Queryable, type SqlFragment, sql } from '../../../shared/platform/
 import type { FindingKind } from '../finding.ts';
 import { CheckedRow, problems, type RowPage } from '../row-check-repository.ts';
 
-/** A condition that no row may meet. */
+/** A condition that no row may fulfil. */
 interface RowProblem {
   readonly kind: FindingKind;
   readonly when: SqlFragment;
-  /** The statements of a transaction that repair the row with this id, if it is still wrong then; none: it is left alone. */
+  /** The statements of a transaction that repair the row with this id, if it is still wrong then; without it, the row is left alone. */
   readonly repair?: (id: string) => readonly SqlFragment[];
 }
 
-/** What the schema does not enforce about the rows of a table. */
+/** Invariants of the rows of a table that the schema does not enforce. */
 export interface TableCheck {
-  /** As the report counts them. */
+  /** The name under which the report counts the rows. */
   readonly name: string;
   readonly from: SqlFragment;
-  /** With an index: rows are read in its order. */
+  /** Indexed: rows are read in its order. */
   readonly id: SqlFragment;
   readonly idType: SqlFragment;
-  /** What a finding calls the row. */
+  /** The name of the row in a finding. */
   readonly object: SqlFragment;
   readonly problems: readonly RowProblem[];
 }
@@ -31,11 +31,11 @@ export const idTypes = {
   text: sql.fragment`text`,
 } as const;
 
-/** Makes a repair wait for the transactions that change the stack. */
+/** Makes a repair wait for transactions that change the stack. */
 export const lockStack = (id: string): SqlFragment =>
   sql.fragment`select 1 from stacks where id = ${id}::uuid for update`;
 
-/** Runs the checks of tables. Each page is one statement, so it sees the rows as of one moment. */
+/** Runs the checks of tables. Each page is one statement, which sees the rows as of one moment. */
 export function createTableCheckRepository(db: Queryable) {
   return {
     page:

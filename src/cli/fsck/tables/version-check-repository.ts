@@ -1,7 +1,7 @@
 import { sql } from '../../../shared/platform/db/sql.ts';
 import { idTypes, type TableCheck } from './table-check-repository.ts';
 
-/** Older versions, and the chunks that they consist of. */
+/** Older versions, and their chunks. */
 export const versionChecks: readonly TableCheck[] = [
   {
     name: 'versions with their chunks',
@@ -27,7 +27,7 @@ export const versionChecks: readonly TableCheck[] = [
     idType: idTypes.bigint,
     object: sql.fragment`'chunk ' || p.id || ' of stack ' || p.stack_id`,
     problems: [
-      // After a repair of its base, a chunk is less deep than it says.
+      // After a repair of its base, a chunk is less deep than its row says.
       {
         kind: 'chunk-base',
         when: sql.fragment`p.base_id is not null and (b.stack_id <> p.stack_id or b.depth >= p.depth)`,

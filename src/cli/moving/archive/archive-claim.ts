@@ -5,13 +5,13 @@ import type { Folder } from '../../../shared/platform/blobs/folder.ts';
 import { writeJson } from './archive-files.ts';
 import { runFile } from './archive-layout.ts';
 
-/** Until the first beat; the time to the next one doubles, because buckets may keep every version of the file. */
+/** Time to the first beat, in ms. The time to the next beat doubles, because buckets may keep every version of the file. */
 const firstBeatMs = 2_500;
 const maxBeatMs = 15_000;
-/** A run that has not raised its counter for so many times of its beat has ended. */
+/** A run that has not raised its counter for this many of its beats has ended. */
 const staleBeats = 4;
 
-/** Lets one export at a time write to an archive: a file with its id and a counter, which it raises while it runs. */
+/** Lets one export at a time write to an archive: a file contains its id and a counter, which the export raises while it runs. */
 export class ArchiveClaim {
   readonly #folder: Folder;
   readonly #to: string;
@@ -59,7 +59,7 @@ export class ArchiveClaim {
       if (signal.aborted) return;
       const isHeld = await this.assertHeld().then(
         () => true,
-        // After an outage of the store, the next one counts.
+        // After an outage of the store, the next beat counts.
         (error: unknown) => !(error instanceof TransferError),
       );
       if (!isHeld) return;
@@ -81,7 +81,7 @@ export class ArchiveClaim {
   }
 }
 
-/** The time to the next beat, as the file of a run says. */
+/** The time to the next beat, according to the file of a run. */
 function beatOf(text: string | null): number {
   const nextMs = /"nextMs":\s*(\d+)/.exec(text ?? '')?.[1];
   return nextMs === undefined ? firstBeatMs : Math.min(Number(nextMs), maxBeatMs);

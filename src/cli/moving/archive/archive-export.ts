@@ -31,11 +31,11 @@ interface ArchiveExport {
   readonly to: string;
   readonly organization: { readonly id: string; readonly name: string };
   readonly stacks: readonly StackRow[];
-  /** Whether these are all stacks of the organization. */
+  /** Whether the stacks are all stacks of the organization. */
   readonly isWhole: boolean;
   readonly protection: ArchiveProtection;
   readonly parallel: number;
-  /** Updates of a stack in a page. */
+  /** Number of updates of a stack in a page. */
   readonly pageRows?: number;
 }
 
@@ -43,23 +43,25 @@ const defaultPageRows = 50;
 
 type ManifestHead = Omit<Manifest, 'sha256'>;
 
-/** What an export to an archive has done. */
+/** The result of an export to an archive. */
 interface ArchiveResult {
   readonly isComplete: boolean;
   readonly json: Printed<(typeof outputs)['export']>;
   readonly text: string;
 }
 
-/** Exports stacks to an archive, or what it lacks of them. Throws TransferError if the location has another archive. */
+/**
+ * Exports stacks to an archive; if it has parts of them, only the missing ones. Throws TransferError if the location has another archive.
+ */
 export async function exportArchive(call: ArchiveExport): Promise<ArchiveResult> {
   const rows = createArchivedStackRepository(call.context.db);
-  // Before the claim writes a file there.
+  // Read before the claim writes a file there.
   await readEarlier(call, await rows.findInstallation());
   const claim = await ArchiveClaim.take(call.folder, call.to);
   try {
     return await exportClaimed(call, claim);
   } finally {
-    // What stays of it delays the next export, no more.
+    // A leftover of the claim only delays the next export.
     await claim.release().catch(() => {});
   }
 }
@@ -81,7 +83,7 @@ async function exportClaimed(call: ArchiveExport, claim: ArchiveClaim): Promise<
     remainder: await rows.listRemainder(organization.id),
   };
   await claim.assertHeld();
-  // The key first: without it, what is written now could never be read.
+  // The key is written first: without it, the other files could never be read.
   await writeManifest(folder, head);
   const total = await rows.countVersions(stacks.map(({ id }) => id));
   const progress = new Progress();
@@ -110,14 +112,14 @@ async function exportClaimed(call: ArchiveExport, claim: ArchiveClaim): Promise<
   const attempted = new Set(stacks.map(nameOf));
   const missing = [
     ...results.flatMap(({ key, reason }) => (reason === null ? [] : [{ stack: nameOf(key), reason }])),
-    // This export did not try these again.
+    // This export did not try these stacks again.
     ...(call.isWhole ? [] : (before?.missing ?? []).filter(({ stack }) => !attempted.has(stack))),
   ];
-  // A stack that failed can have another index than before.
+  // A stack whose export failed can have another index than before.
   const latest = new Map(results.flatMap(({ entry }) => (entry === null ? [] : [[entry.id, entry] as const])));
   const kept: ManifestStack[] = [];
   for (const stack of keptOf(before?.stacks ?? [], written)) {
-    // So can one that a killed export was writing.
+    // The same applies to a stack that a killed export was writing.
     const index = before?.isComplete === false ? await describeStored(folder, stack.index.name) : null;
     kept.push(latest.get(stack.id) ?? { ...stack, index: index ?? stack.index });
   }
@@ -126,7 +128,7 @@ async function exportClaimed(call: ArchiveExport, claim: ArchiveClaim): Promise<
   return resultOf(call, { written, missing, kept, added: sumOf(results, ({ added }) => added) }, head.remainder);
 }
 
-/** The archive at the location. Throws TransferError if it is one of another organization. */
+/** The archive at the location. Throws TransferError if it belongs to another organization. */
 async function readEarlier(
   { folder, organization, to }: ArchiveExport,
   installation: string,
@@ -151,7 +153,7 @@ function entryOf(
   return { ...key, index, counts, notes: [...notes] };
 }
 
-/** Stacks of earlier exports that this one has not written, unless others have their names now. */
+/** Stacks of earlier exports that this export has not written, unless other stacks have their names now. */
 function keptOf(before: readonly ManifestStack[], written: readonly ManifestStack[]): ManifestStack[] {
   const ids = new Set(written.map(({ id }) => id));
   const names = new Set(written.map(nameOf));
@@ -188,7 +190,7 @@ function resultOf(
   return { isComplete: written.length === stacks.length, json, text: lines.filter((line) => line !== '').join('\n') };
 }
 
-/** What an archive does not have of an organization; empty if that is nothing. */
+/** The parts of an organization that an archive does not contain; empty if there are none. */
 export function describeRemainder(remainder: Remainder): string {
   const parts = Object.entries(remainder).map(([kind, names]) => `${kind} (${names.join(', ')})`);
   return parts.length === 0 ? '' : `Not in the archive: ${parts.join('; ')}.`;

@@ -8,20 +8,20 @@ import type { EncryptedKey } from './archive-layout.ts';
 
 const keyBytes = 32;
 
-/** What protects the keys of an archive. */
+/** The protection of an archive's keys. */
 export interface ArchiveProtection {
   readonly recipients: readonly string[];
   readonly passphrase: string | null;
 }
 
-/** What opens the keys of an archive. */
+/** The means to open an archive's keys. */
 export interface ArchiveAccess {
   /** The text of a file of age identities. */
   readonly identities: string | null;
   readonly passphrase: string | null;
 }
 
-/** Encrypts secrets of an archive. The context is the id of their stack in it, so that none can move to another one. */
+/** Encrypts secrets of an archive. The context is the id of their stack in the archive, so that no secret can be moved to another stack. */
 export class ArchiveKey {
   readonly id: string;
   readonly #bytes: Buffer;
@@ -35,15 +35,15 @@ export class ArchiveKey {
     return encryptWith(this.#bytes, plaintext, Buffer.from(stackId)).toString('base64');
   }
 
-  /** Null if it was encrypted with another key, or for another stack. */
+  /** Null if the secret was encrypted with another key, or for another stack. */
   decrypt(stackId: string, ciphertext: string): Buffer | null {
     return decryptWith(this.#bytes, Buffer.from(ciphertext, 'base64'), Buffer.from(stackId));
   }
 }
 
 /**
- * The key for an export: the one that the archive has, if the passphrase opens it, otherwise a new one. Throws TransferError without
- * protection, or if the archive has another one.
+ * The key for an export: the key of the archive if the passphrase opens it, otherwise a new one. Throws TransferError without protection,
+ * or if the archive has another protection.
  */
 export async function keyForExport(
   known: readonly EncryptedKey[],
@@ -51,7 +51,7 @@ export async function keyForExport(
 ): Promise<{ readonly key: ArchiveKey; readonly keys: readonly EncryptedKey[] }> {
   if (recipients.length === 0 && passphrase === null)
     throw new TransferError('The secrets need protection: name an age --recipient, or set PULUMI_CONFIG_PASSPHRASE');
-  // An import opens every key: one for others would close the archive to all.
+  // An import opens every key: a key for other recipients would close the archive to everybody.
   const wanted = new Set(recipients);
   const isForWanted = (key: EncryptedKey): boolean => new Set(key.recipients).symmetricDifference(wanted).size === 0;
   if (!known.every(isForWanted))

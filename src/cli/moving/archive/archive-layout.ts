@@ -1,24 +1,24 @@
 import { type Static, Type } from 'typebox';
 import { Nullable } from '../../../shared/platform/schema/standard-schema.ts';
 
-/** Says what is in an archive. Written last. */
+/** The table of contents of an archive. Written last. */
 export const manifestFile = 'holdfast-archive.json';
 
-/** There while an export writes to the archive. */
+/** Exists while an export writes to the archive. */
 export const runFile = 'holdfast-archive-run.json';
 
-/** Where everything of a stack is. */
+/** The folder with all files of stacks. */
 export const stacksFolder = 'stacks/';
 
 export const archiveFormat = 1;
 
-/** As the exporting server gives ids: nothing that leads out of the archive, and nothing that Postgres cannot store. */
+/** The format of ids of the exporting server: they cannot lead out of the archive, and Postgres can store them. */
 const uuid = '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 const Id = Type.String({ pattern: `^${uuid}$` });
 const Name = Type.String({ pattern: '^[^\\u0000]*$' });
 const Version = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 });
 
-/** A file as it is stored. */
+/** A stored file. */
 const ArchivedFile = Type.Object({
   name: Type.String({ pattern: `^${stacksFolder}${uuid}/[0-9a-z-]+(\\.[a-z]+)+$` }),
   sha256: Type.String(),
@@ -26,7 +26,7 @@ const ArchivedFile = Type.Object({
 });
 export type ArchivedFile = Static<typeof ArchivedFile>;
 
-/** A key that encrypts secrets of the archive, encrypted for age recipients, or for a passphrase if it has a salt. */
+/** A key that encrypts secrets of the archive. The key is encrypted for age recipients, or for a passphrase if it has a salt. */
 const EncryptedKey = Type.Object({
   id: Type.String(),
   recipients: Type.Array(Type.String()),
@@ -39,7 +39,7 @@ const Counts = Type.Object({
   versions: Type.Integer(),
   previews: Type.Integer(),
   events: Type.Integer(),
-  /** Of all files. */
+  /** Total size of the files. */
   bytes: Type.Integer(),
 });
 export type ArchiveCounts = Static<typeof Counts>;
@@ -54,7 +54,7 @@ export const ManifestStack = Type.Object({
 });
 export type ManifestStack = Static<typeof ManifestStack>;
 
-/** What an organization has besides its stacks, by name. None of it is in the archive. */
+/** The objects of an organization besides its stacks, by name. None of them is in the archive. */
 const Remainder = Type.Record(Type.String(), Type.Array(Type.String()));
 export type Remainder = Static<typeof Remainder>;
 
@@ -63,7 +63,7 @@ export const Manifest = Type.Object({
   /** False while an export writes to the archive. */
   isComplete: Type.Boolean(),
   release: Type.String(),
-  /** The installation that it was made by. */
+  /** The installation that made the archive. */
   installation: Type.String(),
   organization: Type.String(),
   exportedAt: Type.String(),
@@ -80,7 +80,7 @@ export type Manifest = Static<typeof Manifest>;
 const Page = Type.Object({ ...ArchivedFile.properties, ...Counts.properties });
 export type ArchivePage = Static<typeof Page>;
 
-/** All that an archive has of a stack. */
+/** All parts of a stack in an archive. */
 export const StackIndex = Type.Object({
   id: Id,
   project: Type.String(),
@@ -88,7 +88,7 @@ export const StackIndex = Type.Object({
   /** JSON text, as the stack has it. */
   tags: Type.String(),
   formerNames: Type.Array(Type.Object({ project: Type.String(), stack: Type.String() })),
-  /** Whether an update ran when the stack was exported. */
+  /** Whether an update was running when the stack was exported. */
   isBusy: Type.Boolean(),
   /** The state of a stack without versions. */
   initialState: Nullable(ArchivedFile),
@@ -117,28 +117,28 @@ const ArchivedUpdate = Type.Object({
   startedAt: Type.String(),
   endedAt: Type.String(),
   state: Nullable(ArchivedFile),
-  /** Why there is no state. */
+  /** Why the state is missing. */
   stateFault: Nullable(Type.String()),
-  /** Which journal entries the state lacks. */
+  /** The journal entries that the state lacks. */
   stateWarning: Type.Optional(Type.String()),
   events: Nullable(ArchivedFile),
-  /** Why there are no events, although the update had some. */
+  /** Why the events are missing, although the update had some. */
   eventsFault: Type.Optional(Type.String()),
 });
 export type ArchivedUpdate = Static<typeof ArchivedUpdate>;
 
 export const PageContent = Type.Object({
   updates: Type.Array(ArchivedUpdate),
-  /** Id of the key of their secrets. */
+  /** Id of the key that encrypts the secrets. */
   key: Type.Optional(Type.String()),
 });
 
-/** Where a stack is described. */
+/** The index file of a stack. */
 export function indexFile(stackId: string): string {
   return `${stacksFolder}${stackId}/stack.json`;
 }
 
-/** Where updates are, from this one on. */
+/** The file of a page of updates that begins with this one. */
 export function pageFile(stackId: string, of: 'versions' | 'previews', at: number): string {
   return `${stacksFolder}${stackId}/${of}-${String(at).padStart(6, '0')}.json.zst`;
 }

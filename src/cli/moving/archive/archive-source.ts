@@ -71,7 +71,7 @@ export class ArchiveSource implements MovingSource {
     return this.#folder.close();
   }
 
-  /** Files of stacks that the manifest does not have. */
+  /** Files of stacks that are not in the manifest. */
   async #listStrays({ stacks }: Manifest): Promise<string[]> {
     const ids = new Set(stacks.map(({ id }) => id));
     const found = new Set<string>();
@@ -114,7 +114,7 @@ interface WithFiles {
 }
 type ArchivedEntry = SourceEntry & WithFiles & { readonly number: number; readonly warning: string | undefined };
 
-/** Versions that have their state, oldest first, and why others have none. Throws ArchiveDamagedError. */
+/** Versions with their states, oldest first, and why others have no state. Throws ArchiveDamagedError. */
 async function readHistory(
   folder: Folder,
   index: StackIndex,
@@ -167,7 +167,7 @@ async function readPreviews(
     });
 }
 
-/** Pages of updates, of which the last one is kept: the settings of all may be large. */
+/** Pages of updates; only the last one is kept, because the settings of all updates may be large. */
 class Pages {
   readonly #folder: Folder;
   #last: { readonly name: string; readonly updates: Promise<readonly ArchivedUpdate[]> } | null = null;
@@ -205,7 +205,7 @@ function stateOf(folder: Folder, file: ArchivedFile | null, name: string): Sourc
   return { name: file.name, bytes: file.bytes, document: () => readArchived(folder, file) };
 }
 
-/** Reads all files of the entries, so that nothing of a damaged stack is imported. */
+/** Reads all files of the entries, so that no part of a damaged stack is imported. */
 async function faultOf(folder: Folder, index: StackIndex, entries: readonly object[]): Promise<string | null> {
   const own = `${stacksFolder}${index.id}/`;
   const initial = index.initialState === null ? [] : [index.initialState];

@@ -6,10 +6,10 @@ import type { ArchivedFile } from './archive-layout.ts';
 
 const page = { events: 500, bytes: 1024 * 1024 };
 const lineFeed = 10;
-/** Far more than a page: a short file can decompress to a line that fits in no memory. */
+/** Far more than a page. Limited, because a short file can decompress to a line that exceeds the memory. */
 const maxLineBytes = 64 * 1024 * 1024;
 
-/** The engine events of an ended update: lines of `{"events":[…]}`. */
+/** The engine events of an ended update, as lines of `{"events":[…]}`. */
 export function archivedEvents(
   reader: EventReader,
   updateId: string,

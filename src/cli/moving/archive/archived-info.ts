@@ -4,13 +4,13 @@ import { changeCounts } from '../../../shared/updates/change-counts.ts';
 import type { ArchivedUpdate } from './archive-layout.ts';
 
 /**
- * An update of an archive as other sources have theirs. Who requested it becomes a member of the environment. Throws TransferError and
+ * An update of an archive in the form of other sources. Its requester becomes part of the environment. Throws TransferError and
  * SyntaxError.
  */
 export function infoOf(update: ArchivedUpdate): HistoryInfo {
   const { config, endedAt, environment, kind, message, requestedBy, resourceChanges, startedAt, status, version } =
     update;
-  // What is not JSON would fail only when its stack is committed.
+  // Invalid JSON would otherwise fail only when the stack is committed.
   JSON.parse(environment);
   return {
     ...{

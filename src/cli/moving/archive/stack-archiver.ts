@@ -33,24 +33,24 @@ interface ArchiverParts {
   readonly context: AppContext;
   readonly folder: Folder;
   readonly key: ArchiveKey;
-  /** Of all keys of the archive. */
+  /** Ids of all keys of the archive. */
   readonly keyIds: ReadonlySet<string>;
   readonly claim: ArchiveClaim;
-  /** Who exports, for the audit log. */
+  /** The exporting user, for the audit log. */
   readonly source: AuditSource;
   /** The location, for the audit log. */
   readonly to: string;
   readonly onVersion: (count: number) => void;
-  /** Updates in a page. */
+  /** Number of updates in a page. */
   readonly pageRows: number;
 }
 
-/** What the archive has of a stack now. */
+/** The current content of the archive for a stack. */
 export interface ArchivedStack {
   readonly index: ArchivedFile;
   readonly counts: ArchiveCounts;
   readonly notes: readonly string[];
-  /** Versions that this export has added. */
+  /** Number of versions that this export has added. */
   readonly added: number;
 }
 
@@ -63,14 +63,14 @@ interface WrittenState {
 const without = (fault: string | null): WrittenState => ({ file: null, fault, warning: null });
 
 /**
- * Writes all of a stack that the archive does not have. Pages are added, and the index that lists them is replaced after each one, so an
- * interrupted export goes on where it was.
+ * Writes all missing parts of a stack to the archive. Pages are added, and the index that lists them is replaced after each page, so an
+ * interrupted export continues where it was.
  */
 export class StackArchiver {
   readonly #parts: ArchiverParts;
   readonly #stack: StackRow;
   readonly #notes: string[] = [];
-  /** Whether the decryption is in the audit log. */
+  /** Whether the decryption was recorded in the audit log. */
   #isAudited = false;
   #had = 0;
   #latest: ArchivedStack | null = null;
@@ -80,7 +80,7 @@ export class StackArchiver {
     this.#stack = stack;
   }
 
-  /** What the archive has since the last index that was written; null if none was. */
+  /** The content of the archive according to the last written index; null if none was written. */
   get latest(): ArchivedStack | null {
     return this.#latest;
   }
@@ -108,7 +108,7 @@ export class StackArchiver {
       if (page.length < pageRows) break;
       after = (page.at(-1) as ArchivedUpdateRow).number;
     }
-    // Without an own state, an empty stack would come without the one that it was created with.
+    // Without its own state, an empty stack would lack the state that it was created with.
     const initial = written.versions.length === 0 ? await this.#writeInitialState() : null;
     return this.#writeIndex(written, initial);
   }

@@ -5,7 +5,7 @@ import { StateDeletedError } from '../../../shared/state/retention/deleted-error
 import type { ArchivedUpdate } from './archive-layout.ts';
 import { archivedEvents } from './archived-events.ts';
 
-/** Why a state that retention has deleted is not there: it never comes. */
+/** The reason why a state is missing forever: retention has deleted it. */
 export const deletedFault = 'retention has deleted it';
 
 /** The note about a version without its state. */
@@ -21,7 +21,7 @@ export function withoutEvents(
   return `without the events of ${version === null ? `preview ${id}` : `version ${version}`}: ${fault}`;
 }
 
-/** Notes about what updates of an archive lack; null if some of it can be read now, or if a state lacks something else now. */
+/** Notes about missing parts of an archive's updates; null if a missing part can be read now, or if a state lacks other entries now. */
 export async function findLacks(
   context: Pick<AppContext, 'eventReader' | 'states'>,
   stackId: string,

@@ -5,7 +5,7 @@ import { type ArchivePage, indexFile, PageContent, StackIndex } from './archive-
 import { createArchivedStackRepository } from './archived-stack-repository.ts';
 import { findLacks } from './unreadable-parts.ts';
 
-/** What an archive has of a stack, to which an export adds. */
+/** The content of an archive for a stack, to which an export adds. */
 export interface Written {
   readonly versions: ArchivePage[];
   readonly previews: ArchivePage[];
@@ -16,11 +16,11 @@ export interface Written {
 interface WrittenParts {
   readonly context: AppContext;
   readonly folder: Folder;
-  /** Of the keys of the archive. */
+  /** Ids of the keys of the archive. */
   readonly keyIds: ReadonlySet<string>;
 }
 
-/** What an earlier export has left of a stack, if all of it is there, and notes about what that lacks. */
+/** The content that an earlier export has written for a stack, if it is complete, and notes about missing parts. */
 export async function readWritten(parts: WrittenParts, stackId: string, notes: string[]): Promise<Written> {
   try {
     const found = await readPages(parts, stackId);
@@ -47,7 +47,7 @@ async function readPages({ context, folder, keyIds }: WrittenParts, stackId: str
       if (key !== undefined && !keyIds.has(key))
         throw new ArchiveDamagedError(`the archive lacks the key of ${page.name}`);
       const lacks = await findLacks(context, stackId, updates);
-      // What could not be read once is tried again, with all that follows.
+      // A part that could not be read before is tried again, with all later ones.
       if (lacks === null) break;
       notes.push(...lacks);
       written[kind].push(page);
@@ -59,7 +59,7 @@ async function readPages({ context, folder, keyIds }: WrittenParts, stackId: str
         else [written.lastVersion, lastId] = [version, id];
       }
     }
-  // After a restore of an older database, the server gives the same number to another update.
+  // After a restore of an older database, the server may give the same number to another update.
   const rows = createArchivedStackRepository(context.db);
   if (lastId !== null && (await rows.findVersion(stackId, written.lastVersion)) !== lastId)
     throw new ArchiveDamagedError(`version ${written.lastVersion} of the archive is not here`);

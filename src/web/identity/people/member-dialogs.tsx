@@ -118,7 +118,7 @@ export function WithdrawInvitationDialog({
   );
 }
 
-/** The login may be part of others. */
+/** Other logins may contain the login. */
 const maxFound = 200;
 
 interface MemberDialogProps extends DialogProps {

@@ -198,7 +198,7 @@ export function RotateTokenDialog({ onClose, owner, token }: DialogProps & { rea
   const [overlap, setOverlap] = useState('86400');
   const [made, setMade] = useState<{ readonly value: string; readonly previousUntil: string | null } | null>(null);
   const options = {
-    // As for a new token.
+    // The response contains the value of the token: no cache may keep it.
     gcTime: 0,
     onSuccess: (rotated: { readonly value: string; readonly previousUntil: string | null }) => {
       setMade(rotated);

@@ -12,12 +12,12 @@ const lives = [
 ] as const;
 const defaultDays = 90;
 
-/** The lifetimes to choose from: the ones that the organization permits with its maximum at the end, or also no expiry. */
+/** The lifetimes to choose from: if the organization has a maximum, the shorter ones and the maximum; otherwise all, and no expiry. */
 export function lifetimesWithin(maxSeconds: number | null): readonly (readonly [string, string])[] {
   if (maxSeconds === null) return [...lives, ['0', lifetimeTexts.never]];
   const most = Math.floor(maxSeconds / daySeconds);
   const shorter = lives.filter(([days]) => Number(days) < most);
-  // The server ends it then, to the second.
+  // The server limits the longest lifetime to the maximum, to the second.
   return [...shorter, ['0', most >= 1 ? lifetimeTexts.longest(most) : lifetimeTexts.longestAllowed]];
 }
 

@@ -13,7 +13,7 @@ export function TokensPage() {
   const { organization } = route.useParams();
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  // The shown tokens depend on it: replacing the list would close its open dialog.
+  // The shown tokens depend on the user: replacing the list would close its open dialog.
   const isKnown = useMe() !== undefined;
   const mayManage = useMayManage(organization);
   const isMine = !mayManage || search.of === 'me';

@@ -23,8 +23,8 @@ const kinds = [
 const deniedKinds = [['any', policyDialogTexts.anyToken], ...kinds] as const;
 
 /**
- * Adds a policy at the end, or edits one in place. If another user has changed or removed it meanwhile, it counts as a different policy, and the
- * draft is added as a new one.
+ * Adds a policy at the end, or edits one in place. If another user has changed or removed it meanwhile, it counts as a different policy,
+ * and the draft is added as a new one.
  */
 export function PolicyDialog({
   details,

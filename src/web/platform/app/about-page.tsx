@@ -8,7 +8,7 @@ import { Skeleton } from '../ui/skeleton.tsx';
 import { useMe } from './me.ts';
 import { aboutTexts } from './texts.tsx';
 
-/** What this server is, and how programs reach it. */
+/** The version of this server, and how programs reach it. */
 export function AboutPage() {
   const me = useMe();
   useEffect(() => {

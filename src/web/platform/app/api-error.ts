@@ -1,7 +1,7 @@
 import { TRPCClientError } from '@trpc/client';
 import { proxyTexts } from '../texts.tsx';
 
-/** Throttled reads are retried after the time that the server says, in seconds, up to this maximum. */
+/** A throttled read is retried after the time that the server requests, in seconds, up to this maximum. */
 const maxWaitSeconds = 10;
 const maxAttempts = 3;
 /** Reads that still fail are retried automatically at this interval. */
@@ -21,7 +21,10 @@ function dataOf(error: unknown): ErrorData | null {
   return typeof data === 'object' ? data : null;
 }
 
-/** Whether an error came from a procedure, and its code. Null: the server was not reached. A server of another release lacks only the procedure. */
+/**
+ * Whether an error came from a procedure, and its code. Null: the server was not reached. A server of another release lacks only the
+ * procedure.
+ */
 export function errorCode(error: unknown): string | null {
   const data = dataOf(error);
   return data?.kind === 'other-release' ? 'SERVICE_UNAVAILABLE' : (data?.code ?? null);
@@ -32,7 +35,7 @@ export function isUnreached(error: unknown): boolean {
   return error instanceof TRPCClientError && errorCode(error) === null;
 }
 
-/** A proxy has answered in place of the server, such as with an HTML page. */
+/** A proxy has answered in place of the server, for example with an HTML page. */
 export class ProxyAnswerError extends Error {
   override readonly name = 'ProxyAnswerError';
   constructor(status: number) {
@@ -40,7 +43,7 @@ export class ProxyAnswerError extends Error {
   }
 }
 
-/** What a proxy answered in place of the server; null if none did. */
+/** The answer of a proxy in place of the server; null if the server answered. */
 export function proxyAnswer(error: unknown): string | null {
   return error instanceof TRPCClientError && error.cause instanceof ProxyAnswerError ? error.cause.message : null;
 }
@@ -50,7 +53,7 @@ export function isEditConflict(error: unknown): boolean {
   return dataOf(error)?.kind === 'edit-conflict';
 }
 
-/** Whether a rule about retention has deleted the data of something that still exists. */
+/** Whether a rule about retention has deleted the data of an existing item. */
 export function isDeletedByRule(error: unknown): boolean {
   return ['state-deleted', 'events-deleted'].includes(dataOf(error)?.kind ?? '');
 }
@@ -66,7 +69,7 @@ export function errorSpan(error: unknown): { readonly start: number; readonly en
   return dataOf(error)?.span ?? null;
 }
 
-/** Whether a failed read is retried. Retries do not change refusals, unless they are temporary. */
+/** Whether a failed read is retried. Retries do not help against refusals, unless they are temporary. */
 export function mayRetry(failures: number, error: unknown): boolean {
   if (failures >= maxAttempts) return false;
   const code = errorCode(error);
@@ -74,7 +77,7 @@ export function mayRetry(failures: number, error: unknown): boolean {
   return code === null || code === 'INTERNAL_SERVER_ERROR' || code === 'SERVICE_UNAVAILABLE';
 }
 
-/** Milliseconds before the next attempt: as the server says, at least 1, 2 and 4 s. */
+/** Milliseconds before the next attempt: the time that the server requests, but at least 1, 2 and 4 s. */
 export function retryDelay(failures: number, error: unknown): number {
   const seconds = Math.min(dataOf(error)?.retryAfterSeconds ?? 0, maxWaitSeconds);
   return Math.max(1_000 * 2 ** failures, 1_000 * seconds);

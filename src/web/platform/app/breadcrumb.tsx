@@ -5,13 +5,13 @@ import { CutName } from '../ui/cut-name.tsx';
 import styles from './breadcrumb.module.css';
 import { useMe } from './me.ts';
 
-/** Otherwise each part of the page's path would be the current page. */
+/** Without it, each part of the page's path would count as the current page. */
 const exact = { activeOptions: { exact: true } } as const;
 
 /** The parts of the page's path, each a link. The page's own title repeats the last part. */
 export function Breadcrumb() {
   const { organization, project, run, stack, team, updateId, version, webhook } = useParams({ strict: false });
-  // An address of no page, such as "/acme/~/nowhere", looks like one of a stack.
+  // A path without a page, such as "/acme/~/nowhere", looks like the path of a stack.
   const isPage = organization === '~' || project === '~';
   const matches = useMatches();
   const crumb = matches.findLast(({ staticData }) => staticData.crumb !== undefined)?.staticData.crumb;
@@ -44,10 +44,10 @@ export function Breadcrumb() {
       </Link>,
     );
     if (version !== undefined) parts.push(<span key="update">{breadcrumbTexts.update(version)}</span>);
-    // By its id: a preview, or an update.
+    // The page is identified by an id: a preview or an update.
     if (updateId !== undefined) parts.push(<span key="run">{breadcrumbTexts.run}</span>);
   }
-  // The list that it is of.
+  // The list that the item belongs to.
   const list = team !== undefined ? 'teams' : webhook !== undefined ? 'webhooks' : run !== undefined ? 'imports' : null;
   if (organization !== undefined && list !== null)
     parts.push(

@@ -5,12 +5,13 @@ type BatchOptions = Parameters<typeof httpBatchLink<AppRouter>>[0];
 
 /** Proxies refuse longer URLs. */
 const maxUrlLength = 4_000;
-/** The rest of the URL is for the path. */
+/** The rest of the URL is left for the path. */
 const maxInputLength = 3_500;
 
 /**
- * Queries that read a whole state, as they share requests. Not with others: the other answers would wait for them, and the server would not
- * stop when nobody waits for them any more. Not each alone: the server reads few states at a time for a user, and one for a request.
+ * Queries that read a whole state share a request with each other. Not with other queries, whose answers would wait for them; and the
+ * server could not stop when nobody waits for the state any more. Not one request each: the server reads only a few states at a time for a
+ * user, and one for a request.
  */
 const sharedReads = [
   ['stacks.get', 'stacks.pending'],
@@ -25,7 +26,7 @@ const loneReads = [
 ] as const;
 export const stateReads: ReadonlySet<string> = new Set([...sharedReads.flat(), ...loneReads]);
 
-/** Sends calls of the same moment as one request, except slow calls and calls whose input is too long for a URL. */
+/** Sends simultaneous calls as one request, except slow calls and calls whose input is too long for a URL. */
 export function callLink(fetch: NonNullable<BatchOptions['fetch']>): TRPCLink<AppRouter> {
   const options = { url: '/trpc', fetch, maxURLLength: maxUrlLength };
   return (runtime) => {

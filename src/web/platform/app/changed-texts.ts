@@ -1,9 +1,9 @@
-/** Longer texts are shown without what both sides have in common. */
+/** In longer texts, the parts that both sides have in common are cut. */
 export const maxCharacters = 600;
-/** Shown before and after a change, in characters. */
+/** Context shown before and after a change, in characters. */
 const around = 60;
 
-/** What to show of two sides of a text: if one is long, it begins shortly before the first difference and ends shortly after the last one. */
+/** The shown parts of two sides of a text. A long text begins shortly before the first difference and ends shortly after the last one. */
 export function changedTexts(before: string, after: string): readonly [string, string] {
   if (before.length <= maxCharacters && after.length <= maxCharacters) return [before, after];
   const shorter = Math.min(before.length, after.length);
@@ -19,13 +19,13 @@ export function changedTexts(before: string, after: string): readonly [string, s
   return [partOf(before, from, before.length - left), partOf(after, from, after.length - left)];
 }
 
-/** `…` stands for what is left out. */
+/** `…` stands for the omitted text. */
 export function partOf(text: string, from: number, to: number): string {
   const [start, end] = [isWithinCharacter(text, from) ? from - 1 : from, isWithinCharacter(text, to) ? to + 1 : to];
   return `${start > 0 ? '…' : ''}${text.slice(start, end)}${end < text.length ? '…' : ''}`;
 }
 
-/** Whether the position is between the two halves of a character. */
+/** Whether the position is between the two halves of a surrogate pair. */
 function isWithinCharacter(text: string, at: number): boolean {
   return at > 0 && at < text.length && /^[\uDC00-\uDFFF]/.test(text.charAt(at));
 }

@@ -11,15 +11,15 @@ import { noteReached } from './reachability.ts';
 const retryMs = 3_000;
 const answerMs = 5_000;
 
-/** Some browsers keep that a file could not be loaded, and do not ask for it again before the page is loaded anew. */
+/** Some browsers remember that a file could not be loaded, and do not request it again until the page is reloaded. */
 const maxRetries = 3;
 
-/** What the server says about its build of the web UI. */
+/** The server's answer about its build of the web UI. */
 type Server = 'away' | 'same-build' | 'other-build';
-/** `stuck`: the server has the part, and retries do not get it. */
+/** `stuck`: the server has the part, but retries do not load it. */
 type Cause = Server | 'stuck';
 
-/** Says that a page or a part of it could not be loaded. What is shown stays, and is never loaded anew without need. */
+/** Says that a page or a part of it could not be loaded. The shown content stays, and is never reloaded without need. */
 export function ChunkNotice({ router }: { readonly router: AnyRouter }) {
   const missing = useMissingChunks();
   const isNavigating = useRouterState({ router, select: ({ status }) => status === 'pending' });
@@ -54,11 +54,11 @@ function Missing({ awaited, isFirst }: { readonly awaited: readonly MissingChunk
       if (server === 'away') noteReached(false);
       retries = server === 'same-build' ? retries + 1 : -1;
       if (retries < 0) for (const chunk of awaited) chunk.forgive();
-      // A large part that is on its way over a slow line has not failed.
+      // A large part that is still being loaded over a slow line has not failed.
       const isStuck = retries >= maxRetries && awaited.some(({ failures }) => failures() > maxRetries);
       const found: Cause = isStuck ? 'stuck' : server;
-      // After a release, the parts of this page have other names. The address is already that of the new page; a page that was
-      // just loaded gains nothing from being loaded again, and a part is not worth what has been typed.
+      // After a release, the parts of this page have other names. The address is already that of the new page. A page that was just loaded
+      // gains nothing from a reload, and a part is not worth the loss of typed text.
       if ((found === 'other-build' || found === 'stuck') && isPage && !isFirst) {
         stop();
         location.reload();

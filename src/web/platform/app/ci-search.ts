@@ -7,7 +7,7 @@ export interface CiSearch {
   readonly sort?: ProjectOrder | undefined;
 }
 
-/** The first one is the default. */
+/** The views; the first one is the default. */
 export const ciViews = ['queue', 'runs', 'refusals', 'drift', 'delivery'] as const;
 export type CiView = (typeof ciViews)[number];
 export const ciPeriods = [7, 30, 90] as const;

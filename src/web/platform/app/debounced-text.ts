@@ -2,8 +2,8 @@ import { type RefObject, useEffect, useRef, useState } from 'react';
 import { hasPopup, isTyping } from './is-typing.ts';
 
 /**
- * Text of a field that is applied once the user pauses, in milliseconds. `value`: the trimmed text in the URL. The field
- * follows when the URL changes by other means, such as "back". `read`: what of the field is applied.
+ * Text of a field that is applied once the user pauses for `ms` milliseconds. `value`: the trimmed text in the URL. The field follows if
+ * the URL changes by other means, such as "back". `read`: returns the part of the field's text to apply.
  */
 export function useDebouncedText(
   value: string,
@@ -18,12 +18,12 @@ export function useDebouncedText(
   if (value !== seen) {
     setSeen(value);
     setApplied(null);
-    // Somebody who types on meanwhile keeps what was typed.
+    // A user who continues to type keeps the typed text.
     if (value !== typed && value !== applied) setDraft(value);
   }
   const newest = useRef(onPause);
   newest.current = onPause;
-  // A page that is drawn often, such as that of a running update, does not put it off.
+  // Frequent rendering of the page, for example during an update, does not delay it.
   useEffect(() => {
     if (typed === value) return undefined;
     const timer = setTimeout(() => {

@@ -5,7 +5,7 @@ export function isTyping(target: EventTarget | null): boolean {
   );
 }
 
-/** Whether a dialog or a menu is open: then keys do not act on the page behind it. */
+/** Whether a dialog or a menu is open, so that keys must not act on the page behind it. */
 export function hasPopup(): boolean {
   return document.querySelector('[role=dialog],[role=menu]') !== null;
 }

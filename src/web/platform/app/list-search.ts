@@ -67,7 +67,7 @@ export function parseAuditSearch(search: Search): AuditSearch {
   };
 }
 
-/** The filters as the server takes them. Days are in the `zone` in which times are shown: `until` includes its day. */
+/** The filters in the form that the server takes. Days are in the `zone` in which times are shown: `until` includes its day. */
 export function toAuditQuery({ from, until, ...rest }: AuditSearch, zone: 'UTC' | undefined) {
   const mark = zone === undefined ? '' : 'Z';
   const query = {
@@ -75,7 +75,7 @@ export function toAuditQuery({ from, until, ...rest }: AuditSearch, zone: 'UTC' 
     from: from === undefined ? undefined : new Date(`${from}T00:00:00${mark}`).toISOString(),
     until: until === undefined ? undefined : new Date(`${until}T23:59:59.999${mark}`).toISOString(),
   };
-  // To the cache, undefined properties differ from missing ones.
+  // The cache distinguishes undefined properties from missing ones.
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as {
     [Name in keyof typeof query]?: Exclude<(typeof query)[Name], undefined>;
   };

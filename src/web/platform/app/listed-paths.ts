@@ -13,7 +13,7 @@ export interface ListedPath {
 const maxInText = 50;
 
 /**
- * The relevant part of the differing properties: JSON documents in strings are compared inside, providers have their short names, and
+ * The relevant parts of the differing properties: JSON documents in strings are compared inside, providers have their short names, and
  * outputs that only repeat the change of their input are shown with it.
  */
 export function listPaths(paths: readonly ListedPath[]): ListedPath[] {
@@ -35,7 +35,7 @@ function insideOf({ after, before, path }: ListedPath): ListedPath[] {
   const [old, next] = [documentIn(before), documentIn(after)];
   if (old === null || next === null) return [{ path, before, after }];
   const { changes, isCut } = diffJson(old, next, maxInText);
-  // Texts that differ only in whitespace, or in too many places.
+  // The texts differ only in whitespace, or in too many places.
   if (changes.length === 0 || isCut) return [{ path, before, after }];
   return changes.map((change) => ({
     path: joinInside(path, change.path),
@@ -44,7 +44,7 @@ function insideOf({ after, before, path }: ListedPath): ListedPath[] {
   }));
 }
 
-/** `a` and `[0].b` are `a[0].b`, as the CLI shows documents in strings. */
+/** Joins a path and a path inside a document: `a` and `[0].b` become `a[0].b`, as the CLI shows documents in strings. */
 function joinInside(path: string, inside: string): string {
   return inside === '' || inside.startsWith('[') ? `${path}${inside}` : `${path}.${inside}`;
 }
@@ -59,7 +59,7 @@ function documentIn(value: unknown): object | null {
   }
 }
 
-/** Of `urn::id`: a provider's name says its package and version. */
+/** The name of a provider from `urn::id`: it contains the package and version. */
 function providerName(value: unknown): unknown {
   if (typeof value !== 'string' || !value.startsWith('urn:')) return value;
   const parts = value.split('::');

@@ -1,4 +1,4 @@
-/** A notification to a page: something has changed, and the page reads its data again. */
+/** A notification to a page: something has changed, and the page reloads its data. */
 export interface LiveMessage {
   readonly topic: string | null;
   readonly kind: string;
@@ -7,29 +7,29 @@ export interface LiveMessage {
 
 /** The server accepts at most this many topics. */
 const maxTopics = 10;
-/** On navigation, topics come and go together: one new stream covers both changes. */
+/** On navigation, topics are removed and added together: one new stream covers both changes. */
 const settleMs = 50;
-/** A stream ends when the viewer's rights change, and may be refused for good: then it is asked for more and more rarely. */
+/** A stream ends when the viewer's permissions change, and may be refused permanently: retries then become less and less frequent. */
 const retryMs = 5_000;
 const maxRetryMs = 300_000;
-/** A tab that is hidden for longer has no stream: over HTTP/1.1, six streams would take all connections of a browser to the server. */
+/** A tab that is hidden for longer has no stream: over HTTP/1.1, six streams would use up all connections of a browser to the server. */
 const hiddenMs = 10_000;
 /** The longest wait for a stream to begin. */
 const patienceMs = 2_000;
 
 interface Follower {
   readonly onMessage: (message: LiveMessage) => void;
-  /** Whether the stream works, and has the topic. */
+  /** Whether the stream works, and covers the topic. */
   readonly onState: (isLive: boolean) => void;
 }
 
 interface Listener {
   readonly onMessage: (message: LiveMessage) => void;
-  /** The connection is made again. */
+  /** The connection is established again. */
   readonly onConnected: () => void;
-  /** The connection was cut: the browser tries to connect again. */
+  /** The connection was cut: the browser tries to reconnect. */
   readonly onCut: () => void;
-  /** The stream has ended. `afterMs`: when the server allows another one; false: it refuses it. */
+  /** The stream has ended. `afterMs`: when the server allows another one; false: the server refuses it. */
   readonly onEnd: (afterMs: number | false) => void;
 }
 
@@ -42,7 +42,7 @@ export class LiveFollowers {
   readonly #followers = new Map<string, Set<Follower>>();
   #stream: { readonly topics: readonly string[]; hasBegun: boolean; isLive: boolean; stop: () => void } | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** What was refused without a message, and how often in a row. */
+  /** Topics that were refused without a message, and the number of refusals in a row. */
   #refused = { topics: '', count: 0 };
   #isNeeded = true;
   /** Called when the stream begins. */
@@ -52,7 +52,7 @@ export class LiveFollowers {
     this.#open = open;
   }
 
-  /** Returns a function that ends it. */
+  /** Follows a topic. Returns a function that ends this. */
   follow(topic: string, follower: Follower): () => void {
     const others = this.#followers.get(topic) ?? new Set();
     this.#followers.set(topic, others.add(follower));
@@ -64,14 +64,14 @@ export class LiveFollowers {
     };
   }
 
-  /** Whether somebody sees the tab, or is notified by it. Streams begin anew with what was missed: `ready` makes pages read. */
+  /** Whether a user sees the tab, or is notified by it. A new stream covers missed changes: `ready` makes pages reload. */
   setNeeded(isNeeded: boolean): void {
     if (isNeeded === this.#isNeeded) return;
     this.#isNeeded = isNeeded;
     this.#restart(isNeeded || this.#stream === null ? 0 : hiddenMs);
   }
 
-  /** Calls `act` once the stream that is about to begin has told pages to read; at once if there is none. */
+  /** Calls `act` once the stream that is about to begin has made pages reload; immediately if there is none. */
   afterStart(act: () => void): void {
     if (this.#stream?.hasBegun === true || this.#followers.size === 0) {
       act();
@@ -110,7 +110,7 @@ export class LiveFollowers {
     stream.stop = this.#open(topics, {
       onMessage: (message) => {
         if (!isCurrent() || message.kind === 'position') return;
-        // After a cut, the server sends what was missed, or `refetch`.
+        // After a cut, the server sends the missed messages, or `refetch`.
         if (message.kind === 'ready' && stream.hasBegun) return become(true);
         stream.hasBegun = true;
         become(true);
@@ -143,7 +143,7 @@ export class LiveFollowers {
     }
   }
 
-  /** A topic that the stream has no room for is never live. */
+  /** A topic beyond the maximum of the stream is never live. */
   #publish(): void {
     const live = this.#stream?.isLive ? this.#stream.topics : [];
     for (const [topic, group] of this.#followers) for (const { onState } of group) onState(live.includes(topic));

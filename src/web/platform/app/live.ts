@@ -12,7 +12,7 @@ const followers = new LiveFollowers((topics, { onConnected, onCut, onEnd, onMess
       onData: ({ data }) => onMessage(data),
       onError: (error) => onEnd(repeatAfter(error)),
       onComplete: () => onEnd(0),
-      // The browser connects again by itself. Nothing else may ask the server for a long time.
+      // The browser reconnects by itself. There may be no other request to the server for a long time.
       onConnectionStateChange: ({ error, state }) => {
         if (state === 'pending') onConnected();
         if (state !== 'connecting' || error === null) return;
@@ -33,14 +33,14 @@ function checkNeeded(): void {
 document.addEventListener('visibilitychange', checkNeeded);
 checkNeeded();
 
-// When the tab is shown, the new stream makes pages read. All else is read after that, so that nothing is read twice.
+// When the tab is shown, the new stream makes pages reload. All other data is read after that, so that nothing is read twice.
 focusManager.setEventListener((onFocus) => {
   const onChange = (): void => followers.afterStart(onFocus);
   addEventListener('visibilitychange', onChange);
   return () => removeEventListener('visibilitychange', onChange);
 });
 
-/** Keeps the stream while the tab is hidden, in one tab of the browser: that one notifies for all. Returns a function that ends it. */
+/** Keeps the stream while the tab is hidden, in one tab of the browser, which notifies for all. Returns a function that ends this. */
 export function keepNotified(): () => void {
   const left = new AbortController();
   const hold = async (): Promise<void> => {
@@ -56,8 +56,8 @@ export function keepNotified(): () => void {
 }
 
 /**
- * Calls `onMessage` when a topic changes: `stack:acme/web/prod`, `update:<id>`, `organization:acme`. Returns whether the
- * stream works; without a stream, pages poll.
+ * Calls `onMessage` when a topic changes: `stack:acme/web/prod`, `update:<id>`, `organization:acme`. Returns whether the stream works;
+ * otherwise, pages poll.
  */
 export function useLive(topic: string | null, onMessage: (message: LiveMessage) => void): boolean {
   const [isLive, setIsLive] = useState(false);

@@ -11,17 +11,20 @@ import type { Declaration } from './procedure-types.ts';
 import { managedTexts } from './texts.tsx';
 import { trpc } from './trpc.ts';
 
-/** An object that a configuration may declare, as its record has it. */
+/** An object that a configuration may declare, as its record names it. */
 export interface ManagedObject {
   readonly organization: string;
   readonly kind: ManagedKind;
   /** Null: a new object, which replaces none. */
   readonly object: string | null;
-  /** Known to be declared: users who are not admins are not told where. */
+  /** The object is known to be declared: users who are not admins do not learn the place of the declaration. */
   readonly isManaged?: boolean;
 }
 
-/** A dialog that changes an object. If a configuration declares the object, or may do so, it says so, and goes on after a confirmation only. */
+/**
+ * A dialog that changes an object. If a configuration declares the object, or may declare it, the dialog says so, and continues only after
+ * a confirmation.
+ */
 export function ManagedDialog({
   children,
   isReady = true,
@@ -29,7 +32,7 @@ export function ManagedDialog({
   ...dialog
 }: ActionDialogProps & { readonly managed: ManagedObject }) {
   const { isManaged = false, kind, object, organization } = managed;
-  // Of one object: a form for a new rule may replace another one after each change.
+  // The confirmation is for one object: a form for a new rule may replace another rule after each change.
   const [confirmed, setConfirmed] = useState<string | null>(null);
   const isConfirmed = confirmed !== null && confirmed === object;
   const isAsked = useMayManage(organization) && object !== null;

@@ -19,7 +19,10 @@ type MarkedKind =
 /** Lists of rules say which rules are managed. */
 export type ManagedKind = MarkedKind | 'UpdateRule' | 'RetentionRule';
 
-/** Marks an object that a configuration declares, for admins, who could change it. `kind`, `object`: as the configuration's record has them. */
+/**
+ * Marks an object that a configuration declares, for admins, who could change the object. `kind`, `object`: as in the record of the
+ * configuration.
+ */
 export function ManagedMark({
   kind,
   object,
@@ -32,7 +35,7 @@ export function ManagedMark({
   return useIsManaged({ organization, kind, object }) ? <ManagedBadge /> : null;
 }
 
-/** Whether a configuration declares an object; undefined: it is not known, or not to this user. */
+/** Whether a configuration declares an object; undefined: unknown, or hidden from this user. */
 function useIsManaged({
   kind,
   object,

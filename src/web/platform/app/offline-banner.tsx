@@ -9,12 +9,12 @@ import { useIsReached } from './reachability.ts';
 import { queryClient } from './trpc.ts';
 import { watchServer } from './watch-server.ts';
 
-/** Appears above a page whose data may be old because it cannot be refreshed. A page without data says so itself. */
+/** A banner above a page whose data may be old because it cannot be refreshed. A page without data shows the problem itself. */
 export function OfflineBanner() {
   const isAway = !useIsReached();
   const error = useSyncExternalStore(subscribe, findError);
   useEffect(watchServer, []);
-  // The element is always there: most screen readers announce only what changes in it.
+  // The element is always present: most screen readers announce only changes inside it.
   return <div role="status">{isAway || error !== null ? <Away isAway={isAway} error={error} /> : null}</div>;
 }
 
@@ -48,7 +48,7 @@ function findError(): Error | null {
   for (const query of queryClient.getQueryCache().findAll({ type: 'active' })) {
     const { data, error } = query.state;
     if (error === null || data === undefined || isGone(error) || isUnreached(error)) continue;
-    // An open form says so; without a form, the browser leaves the page.
+    // An open form shows this problem; without a form, the browser leaves the page.
     if (errorCode(error) !== 'UNAUTHORIZED') return error;
   }
   return null;

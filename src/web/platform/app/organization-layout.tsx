@@ -14,7 +14,7 @@ export function OrganizationLayout() {
   usePageTitle(page === undefined ? organization : pageTexts.pageOf(page, organization));
   const isKnown = useMe() !== undefined;
   const isAdmin = useMayManage(organization);
-  // Until it is known, the links take up space but are invisible.
+  // Until the role is known, the links take up space but are invisible.
   const links = organizationPages(isAdmin || !isKnown).map(({ group = '', link, name }) => ({
     name,
     group,

@@ -27,7 +27,7 @@ function NotFound() {
   );
 }
 
-/** Something threw: in a query, or in the page itself. */
+/** A query, or the page itself, has thrown an error. */
 export function ErrorPage({ error, reset }: ErrorComponentProps) {
   return <Problem error={error} onRetry={reset} />;
 }
@@ -39,8 +39,8 @@ export interface ProblemProps {
 }
 
 /**
- * An error in place of content, which may be a part of a page: it keeps its title. Something the user may not see looks like
- * something that does not exist.
+ * An error in place of content, which may be a part of a page: the page keeps its title. A hidden item looks like an item that does not
+ * exist.
  */
 export function Problem({ error, onRetry }: ProblemProps) {
   const [isTrying, retry] = useRetry(onRetry);
@@ -70,7 +70,7 @@ export function Problem({ error, onRetry }: ProblemProps) {
   );
 }
 
-/** The same in a line, for a part of a page. */
+/** The same problem in one line, for a part of a page. */
 export function PartProblem({ error, onRetry }: ProblemProps) {
   const [isTrying, retry] = useRetry(onRetry);
   if (isDeletedByRule(error)) return <p>{messageOf(error)}.</p>;
@@ -131,8 +131,8 @@ export interface ReadQuery {
 }
 
 /**
- * The problem to show in place of the data; null if there is none. Data that cannot be refreshed stays on the page, unless it
- * is gone: `OfflineBanner` says that it may be old. A problem stays until there is data, also during retries.
+ * The problem to show in place of the data; null if there is none. Data that cannot be refreshed stays on the page, unless it is gone:
+ * `OfflineBanner` says that it may be old. A problem stays until there is data, even during retries.
  */
 export function useProblem(...queries: readonly ReadQuery[]): ProblemProps | null {
   const last = useRef<unknown>(null);
@@ -144,7 +144,7 @@ export function useProblem(...queries: readonly ReadQuery[]): ProblemProps | nul
   return { error: last.current, onRetry };
 }
 
-/** Rows of the previous filter do not count for this one. */
+/** Rows of the previous filter do not count as data of this one. */
 function hasData({ data, errorUpdateCount, isPlaceholderData }: ReadQuery): boolean {
   return data !== undefined && !(isPlaceholderData && errorUpdateCount > 0);
 }

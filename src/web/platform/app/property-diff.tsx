@@ -6,7 +6,7 @@ import { type ListedPath, listPaths } from './listed-paths.ts';
 import styles from './property-diff.module.css';
 import { propertyDiffTexts } from './texts.tsx';
 
-/** Properties that differ, each with its two sides. `sides`: what they are called. */
+/** Properties that differ, each with its two sides. `sides`: the names of the sides. */
 export function PropertyDiff({
   className = '',
   paths,
@@ -46,7 +46,7 @@ export function PropertyDiff({
   );
 }
 
-/** What is shown of each side. */
+/** The shown parts of both sides. */
 function partsOf(before: unknown, after: unknown): readonly [string, string] {
   const isChange = before !== null && after !== null && !isRedacted(before) && !isRedacted(after);
   return isChange ? changedTexts(textOf(before), textOf(after)) : [textOf(before), textOf(after)];

@@ -1,7 +1,7 @@
-/** A list of more pages is not read again on each return to the page: each of its pages waits for the one before it. */
+/** A list with more pages is not reloaded on each return to the page, because each of its pages waits for the previous one. */
 const maxRefreshedPages = 5;
 
-/** The pages of a list that are loaded; 1 for other data. */
+/** The number of loaded pages of a list; 1 for other data. */
 export function loadedPages(data: unknown): number {
   const pages = (data as { readonly pages?: unknown } | null | undefined)?.pages;
   return Array.isArray(pages) ? Math.max(1, pages.length) : 1;

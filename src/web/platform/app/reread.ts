@@ -1,18 +1,18 @@
 import type { QueryClient, QueryFilters, QueryKey } from '@tanstack/react-query';
 import { isLong, loadedPages } from './refreshes.ts';
 
-/** Whether what is being read must be read once more. */
+/** For each running read: whether it must be repeated. */
 const running = new Map<string, boolean>();
 
-/** Long lists that are read again later. */
+/** Long lists that will be reloaded later. */
 const due = new Set<string>();
-/** A list is read again at most this often for each of its pages, in ms. */
+/** A list is reloaded at most this often for each of its pages, in ms. */
 const msPerPage = 500;
 
 /**
- * Reads shown data again. A read in progress goes on, and is followed by one more: during many changes, each answer comes to the
- * page, and the server never does work for an answer that nobody takes. Long lists are read once for the changes of a while: they
- * are hundreds of requests, mostly for rows that are out of view.
+ * Reloads shown data. A running read continues, and is followed by one more: during many changes, each answer reaches the page, and the
+ * server never works for an answer that nobody takes. A long list is reloaded only once for the changes of a while: it needs hundreds of
+ * requests, mostly for rows that are out of view.
  */
 export async function reread(client: QueryClient, queryKey: QueryKey): Promise<void> {
   for (const { queryHash, queryKey: key, state } of client.getQueryCache().findAll({ queryKey, predicate: isLong })) {

@@ -1,4 +1,4 @@
-/** The parts of a URN. Anything may be in a name, `::` too. */
+/** The parts of a URN. A name may contain any text, even `::`. */
 export interface ResourceName {
   stack: string;
   project: string;
@@ -8,7 +8,7 @@ export interface ResourceName {
   name: string;
 }
 
-/** Reads a URN. Returns null for a text that is none. */
+/** Reads a URN. Returns null for a text that is no URN. */
 export function parseUrn(urn: string): ResourceName | null {
   const match = /^urn:pulumi:([^:]*(?::(?!:)[^:]*)*)::(.*?)::(.*?)::([\s\S]*)$/.exec(urn);
   if (match === null) return null;

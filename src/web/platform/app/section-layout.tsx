@@ -4,7 +4,7 @@ import styles from './section-layout.module.css';
 
 export interface SectionLink {
   readonly name: string;
-  /** Links of a group follow each other, below its name. */
+  /** Links of a group are consecutive, below its name. */
   readonly group?: string;
   readonly link: Pick<LinkProps, 'to' | 'params'>;
 }

@@ -16,12 +16,12 @@ export interface StackPageSearch {
   readonly tab?: StackTab | undefined;
   /** Also lists previews. */
   readonly previews?: '1' | undefined;
-  /** Filters of resources, how they are shown, and the one that is open. */
+  /** Filters of resources, their display, and the open one. */
   readonly text?: string | undefined;
   readonly type?: string | undefined;
   readonly shape?: 'tree' | 'graph' | undefined;
   readonly urn?: string | undefined;
-  /** Versions that are compared. */
+  /** The compared versions. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;
   /** The view of versions: their differences by default. */
@@ -33,7 +33,7 @@ export interface StackPageSearch {
   readonly secrets?: '1' | undefined;
   /** Shows which version set each property of the open resource. */
   readonly blame?: '1' | undefined;
-  /** The webhook and the delivery that are open. */
+  /** The open webhook and delivery. */
   readonly webhook?: string | undefined;
   readonly delivery?: string | undefined;
 }

@@ -35,7 +35,7 @@ interface Props extends Omit<ComponentProps<typeof SuggestField>, 'suggestions' 
 /** The suggestions for the text of the field, shortly after it was typed. */
 const options = { placeholderData: keepPreviousData, retry: false, staleTime: 30_000 } as const;
 
-/** A member of the organization. Other users are not suggested, even where they can be named. */
+/** A member of the organization. Other users are not suggested, even if they can be named. */
 export function LoginField({ organization, ...field }: Props) {
   const text = useDeferredValue(field.value.trim());
   const found = useQuery(trpc.members.list.queryOptions({ organization, text, limit }, options)).data?.items ?? [];
@@ -78,14 +78,14 @@ function useStacks(organization: string, text: string) {
   return useQuery(trpc.stacks.list.queryOptions({ organization, text, limit }, options)).data?.items ?? [];
 }
 
-/** The name of a tag that some stack has. */
+/** The name of a tag of any stack. */
 export function TagNameField({ organization, ...field }: Props) {
   return (
     <SuggestField {...field} suggestions={useTags(organization, { text: useDeferredValue(field.value.trim()) })} />
   );
 }
 
-/** A value that some stack has for the tag. */
+/** A value of the tag on any stack. */
 export function TagValueField({ organization, tag, ...field }: Props & { readonly tag: string }) {
   const text = useDeferredValue(field.value.trim());
   return <SuggestField {...field} suggestions={useTags(organization, { name: tag, text })} />;

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { numberLocale } from '../ui/locale.ts';
 
-// Of parts that are loaded on demand.
+// Texts of parts that are loaded on demand.
 
 export const paletteTexts = {
   actions: 'Actions',
@@ -50,7 +50,7 @@ export const managedTexts = {
   declaredAs: (of: {
     readonly kind: string;
     readonly name: ReactNode;
-    /** Null: the configuration has none. */
+    /** Null: the configuration has no labels. */
     readonly labels: ReactNode;
     readonly by: string;
     readonly at: ReactNode;

@@ -2,12 +2,12 @@ import type { QueryKey } from '@tanstack/react-query';
 import { isLong } from './refreshes.ts';
 import { queryClient } from './trpc.ts';
 
-/** Nobody waits longer for shown data, such as a large state: a dialog stays open meanwhile. */
+/** The longest wait for shown data, such as a large state: a dialog stays open meanwhile. */
 const patienceMs = 5_000;
 
 /**
- * Options of a mutation that reads all shown data again, and then calls `onDone`, also once the user has left the page. What
- * navigates is an option of `mutate`, which is left out then.
+ * Options of a mutation that reloads all shown data, and then calls `onDone`, even if the user has left the page. Navigation belongs into
+ * an option of `mutate`, which is not called then.
  */
 export function thenRefresh(onDone?: () => void) {
   return {
@@ -18,7 +18,7 @@ export function thenRefresh(onDone?: () => void) {
   };
 }
 
-/** Reads shown data again. Nobody waits for long lists. */
+/** Reloads shown data. Does not wait for long lists. */
 export async function refresh(queryKey: QueryKey = []): Promise<void> {
   void queryClient.invalidateQueries({ queryKey, predicate: isLong });
   const read = queryClient.invalidateQueries({ queryKey, predicate: (query) => !isLong(query) });

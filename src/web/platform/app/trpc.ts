@@ -20,7 +20,7 @@ import { isJson, noteAway, rereadBy } from './watch-server.ts';
 
 export const queryClient = new QueryClient({
   defaultOptions: {
-    // Also without a network: a failed call shows an error, a paused call shows nothing.
+    // Even without a network: a failed call shows an error, but a paused call shows nothing.
     queries: {
       retry: mayRetry,
       retryDelay,
@@ -38,8 +38,8 @@ export const queryClient = new QueryClient({
 rereadBy(() => queryClient.refetchQueries({ type: 'active' }));
 
 /**
- * When a query is read again: after `ms` for each page of a list, or after a temporary failure when a retry is allowed. Null: only
- * then.
+ * When a query is reloaded: after `ms` for each page of a list, or after a temporary failure if a retry is allowed. Null: only after a
+ * failure.
  */
 export function every(ms: number | null) {
   return ({ state }: { readonly state: { readonly data?: unknown; readonly error: unknown } }): number | false =>
@@ -55,7 +55,7 @@ function onError(error: unknown): void {
   if (errorCode(error) === 'UNAUTHORIZED') signIn();
 }
 
-/** A proxy that gave up does not stop the server: what is shown is read again as soon as it answers. */
+/** A proxy that gave up does not stop the server: shown data is reloaded as soon as the server answers. */
 function onChangeError(error: Error): void {
   onError(error);
   if (proxyAnswer(error) === null) return;
@@ -66,7 +66,10 @@ function onChangeError(error: Error): void {
 /** For calls whose results must not be cached. */
 export const apiClient = createTRPCClient<AppRouter>({ links: [callLink(noticingFetch)] });
 
-/** The first call that nothing answers says so on the page; its retries take longer. A proxy that answers in place of the server is named. */
+/**
+ * The first call without an answer is reported on the page at once, because its retries take longer. A proxy that answers in place of the
+ * server is named.
+ */
 async function noticingFetch(input: RequestInfo | URL, init?: object): Promise<Response> {
   const options = init as RequestInit | undefined;
   let answer: Response;
@@ -86,5 +89,5 @@ export const stopsUnread = { trpc: { abortOnUnmount: true } } as const;
 /** The procedures of the server as options of queries: `useQuery(trpc.me.get.queryOptions())`. */
 export const trpc = createTRPCOptionsProxy<AppRouter>({ client: apiClient, queryClient });
 
-/** For the one stream of this tab: the browser connects again by itself. */
+/** For the one stream of this tab: the browser reconnects by itself. */
 export const liveClient = createTRPCClient<AppRouter>({ links: [httpSubscriptionLink({ url: '/trpc' })] });

@@ -12,8 +12,8 @@ interface Sent {
 }
 
 /**
- * The draft of a form for an item that others may edit meanwhile: `item`, null for a new one. `read` loads the current version
- * without losing the draft.
+ * The draft of a form for an item that others may edit meanwhile. `item`: null for a new one. `read` loads the current version without
+ * losing the draft.
  */
 export function useEdit<Item, Draft extends object>({
   draftOf,
@@ -23,7 +23,7 @@ export function useEdit<Item, Draft extends object>({
 }: {
   readonly item: Item;
   readonly draftOf: (item: Item) => Draft;
-  /** The message of the form after that. */
+  /** The message of the form after loading the current version. */
   readonly loaded?: string;
   readonly read: () => Promise<Item>;
 }) {
@@ -43,7 +43,7 @@ export function useEdit<Item, Draft extends object>({
   return {
     draft,
     change: (part: Partial<Draft>) => setDraft((typed) => ({ ...typed, ...part })),
-    /** The version that was read last: the request changes this version. */
+    /** The version that was last read: the request changes this version. */
     base: base.item,
     /** For the dialog. */
     dialog: ({ error, isPending, reset }: Sent) => ({
@@ -55,7 +55,7 @@ export function useEdit<Item, Draft extends object>({
   };
 }
 
-/** The same for a dialog that confirms a removal. `item`: the shown version, which is removed if nobody has edited it since. */
+/** Like `useEdit`, for a dialog that confirms a removal. `item`: the shown version, which is removed if nobody has edited it since. */
 export function useRemoval<Item>({ item, read }: { readonly item: Item; readonly read: () => Promise<Item> }) {
   const loaded = editTexts.loadedBeforeRemoval;
   const { base, dialog } = useEdit({ item, draftOf: () => ({}), loaded, read });

@@ -1,25 +1,25 @@
 import { noteReached } from './reachability.ts';
 
 const probeMs = 2_000;
-/** Asks so often whether the server answers, with the cheapest call: most pages ask for their data much more rarely. */
+/** Interval of checks whether the server answers, with the cheapest call: most pages request their data much less often. */
 const beatMs = 2_000;
 const probePath = '/trpc/me.get';
 let beatPath = '/healthz';
 /** A busy server is not away. */
 const patienceMs = 10_000;
-/** A stream may be cut every few seconds, such as by a proxy: what is shown is not read again each time. */
+/** A stream may be cut every few seconds, for example by a proxy: shown data is not reloaded each time. */
 const rereadMs = 30_000;
 let rereadAt = Number.NEGATIVE_INFINITY;
 let isAway = false;
 let probe: ReturnType<typeof setTimeout> | undefined;
 let reread = (): Promise<unknown> => Promise.resolve();
 
-/** What reads again what is shown, once the server answers again. */
+/** Sets the function that reloads shown data once the server answers again. */
 export function rereadBy(work: typeof reread): void {
   reread = work;
 }
 
-/** The server does not answer: the page says so, and goes on as soon as it answers again. */
+/** The server does not answer: the page says so, and continues as soon as it answers again. */
 export function noteAway(): void {
   isAway = true;
   noteReached(false);
@@ -27,7 +27,7 @@ export function noteAway(): void {
   probe = setTimeout(() => void checkReached(), probeMs);
 }
 
-/** Watches whether the server answers, as long as somebody looks at the page. Returns a function that ends it. */
+/** Watches whether the server answers, as long as a user looks at the page. Returns a function that ends this. */
 export function watchServer(): () => void {
   let isAsking = false;
   const beat = async (): Promise<void> => {
@@ -36,7 +36,7 @@ export function watchServer(): () => void {
     const answer = await ask(beatPath).catch(() => null);
     if (answer === null || !isJson(answer)) {
       if (beatPath === probePath || !(await isThere(probePath))) noteAway();
-      // A proxy may answer or refuse the one path itself. A fault, such as of a replica that restarts, passes.
+      // A proxy may answer or refuse this one path itself. A fault, for example of a restarting replica, passes.
       else if (answer !== null && answer.status < 500) beatPath = probePath;
     }
     isAsking = false;
@@ -53,7 +53,7 @@ function ask(path: string): Promise<Response> {
   return fetch(path, { cache: 'no-store', signal: AbortSignal.timeout(patienceMs) });
 }
 
-/** Asks whether the server answers. Called when the stream of notifications is cut, which may have other reasons. */
+/** Checks whether the server answers. Called when the stream of notifications is cut, which may have other reasons. */
 export async function checkReached(): Promise<void> {
   clearTimeout(probe);
   probe = undefined;
@@ -70,7 +70,7 @@ export async function checkReached(): Promise<void> {
   }
 }
 
-/** A proxy answers for a server that is away, with a page. */
+/** Whether the answer is JSON: while the server is away, a proxy answers with a page. */
 export function isJson(answer: Response): boolean {
   return (answer.headers.get('content-type') ?? '').includes('json');
 }

@@ -20,7 +20,7 @@ export function AccordionList<Item>({
   );
 }
 
-/** An item of the list. `children`: called when it is open. */
+/** An item of the list. `children` is called only if the item is open. */
 export function AccordionRow({
   children,
   fact,
@@ -33,9 +33,9 @@ export function AccordionRow({
   readonly name: string;
   readonly type: string;
   readonly urn: string;
-  /** Before the name. */
+  /** Shown before the name. */
   readonly sign?: ReactNode;
-  /** At the right. */
+  /** Shown at the right. */
   readonly fact: ReactNode;
   readonly isOpen?: boolean;
   readonly children: () => ReactNode;

@@ -14,9 +14,9 @@ export interface ActionDialogProps {
   /** The text of the button that cancels. */
   readonly stay?: string;
   readonly isDanger?: boolean;
-  /** The call has been sent: the dialog cannot be closed until its result is known, which may be a value that is shown only once. */
+  /** The call has been sent: the dialog cannot be closed until the result is known, because it may be a value that is shown only once. */
   readonly isPending?: boolean;
-  /** Whether the fields can be sent. */
+  /** Whether the fields are complete. */
   readonly isReady?: boolean;
   readonly typed?: string;
   readonly error: { readonly message: string } | null;
@@ -29,9 +29,9 @@ export interface ActionDialogProps {
 }
 
 /**
- * Confirms a change, with the fields that it needs. The dialog stays open until the change has succeeded, and the caller closes
- * it then. `typed`: a name that must be typed first, for changes that cannot be undone. `onReload`: the current version must be loaded first, because
- * another user has changed it.
+ * Confirms a change, with the fields that it needs. The dialog stays open until the change has succeeded; then the caller closes it.
+ * `typed`: a name that must be typed first, for changes that cannot be undone. `onReload`: the current version must be loaded first,
+ * because another user has changed it.
  */
 export function ActionDialog({
   action,

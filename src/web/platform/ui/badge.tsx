@@ -13,7 +13,7 @@ export function Badge({
 }: {
   readonly children: ReactNode;
   readonly icon?: ReactNode;
-  /** With a background; without one beside other text. */
+  /** Whether it has a background; badges beside other text have none. */
   readonly isSoft?: boolean;
   readonly title?: string | undefined;
   readonly tone?: Tone;

@@ -1,7 +1,7 @@
 import type { ComponentProps } from 'react';
 import styles from './button.module.css';
 
-/** `main` at most once on a page; `danger` for actions that cannot be undone; `quiet` beside content. */
+/** `main`: at most once on a page; `danger`: for actions that cannot be undone; `quiet`: beside content. */
 type ButtonKind = 'main' | 'plain' | 'quiet' | 'danger';
 
 interface ButtonProps extends ComponentProps<'button'> {

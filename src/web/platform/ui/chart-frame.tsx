@@ -1,7 +1,10 @@
 import type { ReactNode } from 'react';
 import styles from './chart-frame.module.css';
 
-/** The frame of a chart: its title, the largest value, and what the left and the right end are. Its values must also be on the page as text. */
+/**
+ * The frame of a chart: its title, the largest value, and the labels of its left and right ends. The page must also show the values as
+ * text.
+ */
 export function ChartFrame({
   children,
   ends,

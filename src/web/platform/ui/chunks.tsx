@@ -1,24 +1,25 @@
 import { type ComponentType, createElement, type ReactNode, useEffect, useSyncExternalStore } from 'react';
 
-// Parts of the web UI are loaded when they are needed. A part that cannot be loaded, because the server restarts or a proxy refuses
-// it, must not destroy what is on the page: it is missing until a retry succeeds. React's and the router's own means keep the error.
+// Parts of the web UI are loaded when they are needed. If a part cannot be loaded, because the server restarts or a proxy refuses it, the
+// rest of the page must survive: the part is missing until a retry succeeds. The mechanisms of React and of the router would keep the
+// error.
 
-/** A part that could not be loaded, and that the page waits for. */
+/** A part that the page waits for, after a failed attempt to load it. */
 export interface MissingChunk {
-  /** A page waits for it only while the router goes there; a part is waited for as long as it is on the page. */
+  /** A page is awaited only while the router navigates to it; a part is awaited as long as it is on the page. */
   readonly isPage: boolean;
   readonly retry: () => void;
-  /** How many attempts have failed since `forgive` was called. */
+  /** Number of failed attempts since `forgive` was called. */
   readonly failures: () => number;
   readonly forgive: () => void;
 }
 
 interface Chunk<Content> extends MissingChunk {
   readonly read: () => Content | null;
-  /** Resolves once the content is there: also after later attempts, so it never rejects. */
+  /** Resolves once the content is loaded, after any number of attempts, so it never rejects. */
   readonly load: () => Promise<void>;
   readonly subscribe: (listener: () => void) => () => void;
-  /** Loads it for a part that is on the page, until the returned function is called. */
+  /** Loads the content for a part that is on the page, until the returned function is called. */
   readonly want: () => () => void;
 }
 
@@ -41,7 +42,7 @@ export function useMissingChunks(): readonly MissingChunk[] {
   return useSyncExternalStore(watchMissing, () => missing);
 }
 
-/** Forgets pages that could not be loaded when a pointer was over their link, and that nobody has opened. */
+/** Forgets pages that could not be preloaded when the pointer was over their link, and that were never opened. */
 export function forgetMissingPages(): void {
   for (const chunk of missing) {
     if (!chunk.isPage) continue;
@@ -103,7 +104,7 @@ function createChunk<Content>(importer: () => Promise<Content>, isPage: boolean)
   return chunk;
 }
 
-/** A component that is loaded when it is first rendered, or when `preload` is called. Until then, `fallback` is in its place. */
+/** A component that is loaded when it is first rendered, or when `preload` is called. Until then, `fallback` takes its place. */
 export function lazyPart<Props extends object>(
   importer: () => Promise<ComponentType<Props>>,
   fallback: ReactNode = null,
@@ -130,7 +131,7 @@ function createLazy<Props extends object>(chunk: Chunk<ComponentType<Props>>, fa
   };
 }
 
-/** Style sheets that the browser did not get. Vite asks for each one once only. */
+/** Style sheets that the browser failed to load. Vite requests each only once. */
 const brokenStyles = new Set<HTMLLinkElement>();
 addEventListener(
   'error',
@@ -142,7 +143,7 @@ addEventListener(
 
 let reloading: Promise<unknown> | null = null;
 
-/** Loads these style sheets again. Rejects if one cannot be loaded: a page never appears without its styles. */
+/** Reloads these style sheets. Rejects if one cannot be loaded: a page never appears without its styles. */
 function reloadStyles(): Promise<unknown> {
   reloading ??= Promise.all([...brokenStyles].map(reload)).finally(() => {
     reloading = null;

@@ -3,7 +3,7 @@ import { Button } from './button.tsx';
 import styles from './clamped.module.css';
 import { clampedTexts } from './texts.tsx';
 
-/** User text of any length: its first lines, and a button for the rest. `of`: its kind, such as "message". */
+/** User text of any length: its first lines, and a button for the rest. `of`: the kind of text, such as "message". */
 export function Clamped({
   children,
   lines,
@@ -35,7 +35,7 @@ export function Clamped({
         ref={text}
         className={isOpen ? undefined : styles['text']}
         style={{ '--lines': isCut ? lines : lines + 1 } as CSSProperties}
-        // A link in the hidden part: keyboard users who reach it must see it.
+        // A keyboard user who reaches a link in the hidden part must see it.
         onFocus={() => (isCut ? setIsOpen(true) : undefined)}
       >
         {children}

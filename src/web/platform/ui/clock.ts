@@ -4,7 +4,7 @@ let timer: ReturnType<typeof setInterval> | undefined;
 
 /** One clock for the whole page, so that all times change together. Returns a function that ends it. */
 export function followClock(listener: () => void): () => void {
-  // While nobody followed, it stood still.
+  // The clock stood still without listeners.
   if (listeners.size === 0) now = new Date();
   listeners.add(listener);
   timer ??= setInterval(() => {

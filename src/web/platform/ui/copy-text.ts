@@ -2,7 +2,7 @@ import { useState } from 'react';
 
 const copiedMs = 1_500;
 
-/** For a button that copies: whether it has, for a moment; false: the browser does not permit it. */
+/** For a copy button: true for a moment after copying; false: the browser does not permit it. */
 export function useCopied(): [boolean | null, (text: string, button: HTMLElement) => Promise<void>] {
   const [isCopied, setIsCopied] = useState<boolean | null>(null);
   const copy = async (text: string, button: HTMLElement): Promise<void> => {
@@ -23,7 +23,10 @@ async function copyText(text: string, button: HTMLElement): Promise<boolean> {
   }
 }
 
-/** Without TLS, browsers have no clipboard, but copy what is selected. The field is beside the button: a dialog keeps the focus. */
+/**
+ * Without TLS, browsers have no clipboard, but can copy the selection. The field is beside the button, because a dialog keeps the focus
+ * inside.
+ */
 function copySelection(text: string, button: HTMLElement): boolean {
   const field = document.createElement('textarea');
   field.value = text;

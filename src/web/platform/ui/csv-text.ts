@@ -3,7 +3,7 @@ export function csvText(lines: readonly (readonly (string | number)[])[]): strin
   return lines.map((cells) => `${cells.map((cell) => csvCell(String(cell))).join(',')}\r\n`).join('');
 }
 
-/** Quoted where needed. Spreadsheets would run a value that begins like a formula; the quote in front prevents that. */
+/** Quoted if needed. A spreadsheet would run a value that begins like a formula; the leading quote prevents that. */
 function csvCell(text: string): string {
   const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

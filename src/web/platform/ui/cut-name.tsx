@@ -3,14 +3,14 @@ import styles from './cut-name.module.css';
 
 /** Number of final characters that stay visible: generated names often differ only there. */
 const endChars = 8;
-/** Shorter names are only cut at their end. */
+/** Shorter names are cut only at their end. */
 const minChars = 20;
-/** Letters of other scripts are joined, and some scripts run the other way. */
+/** Other scripts are not cut, because their letters may be joined or run from right to left. */
 const mayBeCut = /^[\x20-\x7e]+$/;
 
 /**
- * A name on one line, in a row. If it does not fit, its beginning and its end stay visible, and the whole name while its link has the
- * focus. `className` is for the whole element.
+ * A name on one line, in a row. If it does not fit, its beginning and its end stay visible; while its link has the focus, the whole name is
+ * visible. `className` is for the whole element.
  */
 export function CutName({ className = '', text }: { readonly text: string; readonly className?: string | undefined }) {
   const length = { '--chars': text.length } as CSSProperties;

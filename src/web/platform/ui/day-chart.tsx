@@ -8,13 +8,13 @@ import { dayChartTexts } from './texts.tsx';
 export interface DaySeries {
   readonly name: string;
   readonly tone: 'accent' | 'failure' | 'neutral' | 'warning';
-  /** One for each day. */
+  /** One value for each day. */
   readonly values: readonly number[];
 }
 
 const dayText = new Intl.DateTimeFormat(dateLocale, { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
-/** Daily statistics as stacked bars, with an equivalent table. `days`: such as 2026-01-31. */
+/** Daily statistics as stacked bars, with an equivalent table. `days`: in the form 2026-01-31. */
 export function DayChart({
   days,
   format,

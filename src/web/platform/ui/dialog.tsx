@@ -5,29 +5,32 @@ import { buttonClass } from './button.tsx';
 import styles from './dialog.module.css';
 import { dialogTexts } from './texts.tsx';
 
-/** What had the focus before each dialog opened: the newest first. */
+/** The elements that had the focus before each dialog opened, the newest first. */
 const openers = new WeakMap<Element, readonly Element[]>();
 
-/** What has the focus, and what had it before the dialog or the menu in which that is: they may be gone before the new dialog. */
+/**
+ * The focused element, and the elements that had the focus before the dialogs or menus around it: the inner ones may be gone before the new
+ * dialog.
+ */
 function findOpeners(): readonly Element[] {
   const { activeElement, body } = document;
   const focused = activeElement === null || activeElement === body ? [] : [activeElement];
-  // A button that is disabled while its call is sent has lost the focus.
+  // A button that is disabled during its call has lost the focus.
   const popup = focused[0]?.closest('[role=dialog], [role=menu]') ?? document.querySelector('[role=dialog]');
   const trigger = document.querySelector('[aria-haspopup=menu][aria-expanded=true]');
   const before = popup?.getAttribute('role') === 'menu' ? [trigger ?? popup] : popup ? openers.get(popup) : undefined;
   return [...focused, ...(before ?? [])];
 }
 
-/** Then the keyboard goes on from the content. */
+/** Lets the keyboard continue from the content. */
 function focusContent(): void {
   if (document.activeElement === document.body) document.getElementById('content')?.focus({ preventScroll: true });
 }
 
-/** Lists are read anew around the end of a dialog. */
+/** Lists are reloaded around the end of a dialog. */
 const patienceMs = 30_000;
 
-/** A row that was deleted takes its button along, which has the focus. */
+/** A deleted row also removes its focused button. */
 function watch(opener: HTMLElement): void {
   const observer = new MutationObserver(() => {
     if (opener.isConnected) return;
@@ -39,8 +42,8 @@ function watch(opener: HTMLElement): void {
 }
 
 /**
- * A window above the page. `position`: in the middle, near the top (for search), or along the left side. `isKept`: only its buttons
- * close it, because what it shows is not shown again.
+ * A window above the page. `position`: in the middle, near the top (for search), or along the left side. `isKept`: only its buttons close
+ * the window, because its content is not shown again.
  */
 export function Dialog({
   children,
@@ -60,9 +63,9 @@ export function Dialog({
   readonly position?: 'middle' | 'top' | 'side';
 }) {
   const popup = useRef<HTMLDivElement>(null);
-  // Remembered before a field in it takes the focus: it returns there.
+  // Remembered before a field in the dialog takes the focus, which returns there later.
   const before = useMemo(() => (isOpen ? findOpeners() : []), [isOpen]);
-  // Not in an effect: the popup is rendered later than the dialog.
+  // Not in an effect, because the popup is rendered later than the dialog.
   const keepPopup = useCallback(
     (element: HTMLDivElement | null) => {
       popup.current = element;
@@ -76,11 +79,11 @@ export function Dialog({
       watch(opener);
       return opener;
     }
-    // Once the dialog is gone.
+    // Runs once the dialog is gone.
     queueMicrotask(focusContent);
     return false;
   };
-  // The first field, not the button that closes; on a touch screen, that would open the keyboard above the text.
+  // The first field, not the close button; but not on a touch screen, where that would open the keyboard over the text.
   const focusField = (by: string) =>
     by === 'touch' || (popup.current?.querySelector<HTMLElement>('input, select, textarea') ?? true);
   return (

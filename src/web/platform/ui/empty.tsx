@@ -12,7 +12,7 @@ export function Empty({
   readonly title: string;
   readonly children?: ReactNode;
   readonly icon?: ReactNode;
-  /** There is nothing else on the page, so this is its title. */
+  /** The page has no other content, so this is its title. */
   readonly isPage?: boolean;
   /** Announced by screen readers. */
   readonly isProblem?: boolean;

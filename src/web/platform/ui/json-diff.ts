@@ -2,7 +2,7 @@ import { childrenOf, isRedacted, joinPath, kindOf } from './json-tree.ts';
 
 /** One difference between two values. */
 export interface JsonChange {
-  /** In Pulumi's notation. */
+  /** The path in Pulumi's notation. */
   path: string;
   kind: 'added' | 'removed' | 'changed';
   before: unknown;
@@ -16,9 +16,8 @@ export interface JsonDiff {
 }
 
 /**
- * Compares two JSON values property by property. What arrays have in common at their beginning and end is not a
- * change, so an item that is added in the middle is one change. Redacted secrets are equal to each other: only the
- * server knows whether they changed.
+ * Compares two JSON values property by property. The common beginning and end of arrays do not count as changes, so an item that is added
+ * in the middle is one change. Redacted secrets are equal to each other: only the server knows whether they changed.
  */
 export function diffJson(before: unknown, after: unknown, limit = 1000): JsonDiff {
   const changes: JsonChange[] = [];
@@ -63,7 +62,7 @@ function compare({ path, before, after }: Pair, changes: JsonChange[]): Pair[] {
   return [];
 }
 
-/** Stands for a missing property: null is a value. */
+/** Represents a missing property, because null is a value. */
 const absent = Symbol('absent');
 
 function pairProperties(path: string, before: object, after: object): Pair[] {
@@ -96,7 +95,7 @@ function pairItems(path: string, before: unknown[], after: unknown[]): Pair[] {
   }));
 }
 
-/** Whether two JSON values are the same, in whatever order their properties are. */
+/** Whether two JSON values are equal, regardless of the order of their properties. */
 export function isEqual(one: unknown, other: unknown): boolean {
   const stack: [unknown, unknown][] = [[one, other]];
   for (let pair = stack.pop(); pair !== undefined; pair = stack.pop()) {

@@ -1,18 +1,18 @@
 /** The placeholder in a state for a redacted value. */
 const secretMark = '[secret]';
-/** Pulumi's own mark of special values in states, and its value for secrets. */
+/** Pulumi's signature of special values in states, and its value for secrets. */
 const signatureKey = '4dabf18193072939515e22adb298388d';
 const secretSignature = '1b47061264138c4ac30d75fd1eb44270';
 
 export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'boolean' | 'null' | 'secret';
 
-/** A line of a JSON value that is shown as a tree. */
+/** A line of a JSON value in a tree view. */
 export interface JsonRow {
   /** Path in Pulumi's notation; the empty text is the value itself. */
   path: string;
   /** Name of the property or index in its array; null for the value itself. */
   key: string | null;
-  /** The same as names and indexes. */
+  /** The path as names and indexes. */
   parts: readonly (string | number)[];
   depth: number;
   kind: JsonKind;
@@ -22,7 +22,7 @@ export interface JsonRow {
   isOpen: boolean;
 }
 
-/** Whether a value stands for a secret. Such values are leaves, whatever else they contain. */
+/** Whether a value represents a secret. Such a value is a leaf, whatever else it contains. */
 export function isRedacted(value: unknown): boolean {
   if (value === secretMark) return true;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
@@ -41,7 +41,7 @@ export function kindOf(value: unknown): JsonKind {
 /** The path of a property: `tags.Name`, `ports[0]`, `tags["a.b"]`. */
 export function joinPath(path: string, key: string | number): string {
   if (typeof key === 'number') return `${path}[${key}]`;
-  // As the server writes paths (src/shared/search/property-leaves.ts).
+  // In the format of the server (src/shared/search/property-leaves.ts).
   if (!/^[\p{L}\p{N}_$/:@-]+$/u.test(key)) return `${path}[${JSON.stringify(key)}]`;
   return path === '' ? key : `${path}.${key}`;
 }
@@ -58,8 +58,8 @@ export function childrenOf(value: unknown, path: string): { key: string; path: s
 }
 
 /**
- * The lines of a value. `isOpen` says whether an object or array is expanded; collapsed ones are not
- * walked, so the cost is proportional to the lines. At most `maxRows`.
+ * The lines of a value. `isOpen` returns whether an object or array is expanded; collapsed ones are not traversed, so the cost is
+ * proportional to the number of lines. At most `maxRows`.
  */
 export function listJsonRows(
   value: unknown,
@@ -104,7 +104,7 @@ export function listJsonRows(
   return rows;
 }
 
-/** A leaf as text: strings without quotes, numbers as JSON has them. */
+/** A leaf as text: strings without quotes, numbers as in JSON. */
 export function leafText(value: unknown, kind: JsonKind): string {
   if (kind === 'secret') return secretMark;
   if (kind === 'string') return String(value);

@@ -20,7 +20,7 @@ export function JsonView({
   readonly value: unknown;
   readonly label: string;
   readonly annotate?: ((path: string) => ReactNode) | undefined;
-  /** How a secret at a path is shown. */
+  /** Renders the secret at a path. */
   readonly renderSecret?: (row: JsonRow) => ReactNode;
 }) {
   const [toggled, toggle] = useToggles<string>();
@@ -86,7 +86,7 @@ function Leaf({ renderSecret, row }: { readonly row: JsonRow; readonly renderSec
   );
 }
 
-/** In place of a value that only the CLI shows. */
+/** Takes the place of a value that only the CLI shows. */
 export function Redacted() {
   return (
     <span className={styles['redacted']}>

@@ -2,20 +2,20 @@
 const plain = 'en';
 
 /**
- * The locale of numbers, such as `1.234,5` for `de-DE`: numbers have no words, so it is the language that the reader prefers, with Latin digits. The
- * languages are those of the reader, the first one first.
+ * The locale of numbers, such as `1.234,5` for `de-DE`: the language that the reader prefers, with Latin digits, because numbers contain no
+ * words. The argument: the languages of the reader, the preferred one first.
  */
 export function numberLocaleOf([language]: readonly string[]): string {
   return tagOf(language, (reader) => new Intl.Locale(reader, { numberingSystem: 'latn' }).toString());
 }
 
-/** The locale of dates: English, as the texts are, with the conventions of the reader's region, such as `29 Nov 2026` for `de-DE`. */
+/** The locale of dates: English, like the texts, with the conventions of the reader's region, for example `29 Nov 2026` for `de-DE`. */
 export function dateLocaleOf([language]: readonly string[]): string {
   return tagOf(language, (reader) => {
     const { region } = reader.maximize();
     if (region === undefined) return plain;
     const tag = `en-${region}`;
-    // English is not known for most regions, and would mean the United States, whose conventions the others do not share.
+    // For most regions, there is no English locale; it would fall back to the conventions of the United States.
     return new Intl.DateTimeFormat(tag).resolvedOptions().locale === tag ? tag : 'en-GB';
   });
 }

@@ -40,7 +40,7 @@ export function MenuItem({
   readonly children: ReactNode;
   readonly onSelect: () => void;
   readonly icon?: ReactNode;
-  /** With a mark, where one of several is chosen. */
+  /** Shows a mark, if one of several actions is chosen. */
   readonly isChosen?: boolean;
 }) {
   return (

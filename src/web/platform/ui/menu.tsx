@@ -1,7 +1,7 @@
 import { cloneElement, type ReactElement, type ReactNode, type RefObject, useRef, useState } from 'react';
 import { lazyPart } from './chunks.tsx';
 
-// The popup is a large part of a page's code, and is only needed once the user opens a menu.
+// The popup is a large part of a page's code, and is needed only once the user opens a menu.
 const load = () => import('./menu-popup.tsx');
 const MenuPopup = lazyPart(async () => (await load()).MenuPopup);
 

@@ -20,7 +20,7 @@ export function pagedList<Item>(query: PagedQuery<Item>) {
   };
 }
 
-/** Reads the next page, unless there is none, it is already being read, or reading has failed. */
+/** Reads the next page, unless there is none, the page is already being read, or reading has failed. */
 export function fetchMore(query: NextPageQuery): void {
   if (query.hasNextPage && !query.isFetchingNextPage && !query.isError) void query.fetchNextPage();
 }

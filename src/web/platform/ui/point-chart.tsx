@@ -4,7 +4,7 @@ import styles from './point-chart.module.css';
 
 export interface ChartPoint {
   readonly key: string;
-  /** From 0, the left end, to 1. */
+  /** From 0, the left end, to 1, the right end. */
   readonly at: number;
   readonly value: number;
   /** Shown on hover. */
@@ -12,7 +12,7 @@ export interface ChartPoint {
   readonly tone: 'accent' | 'failure' | 'neutral' | 'warning';
 }
 
-/** Values over time as points. The page has the same values as a table. `ends`: what the left and the right end are. */
+/** Values over time as points. The page has the same values as a table. `ends`: the labels of the left and right ends. */
 export function PointChart({
   ends,
   format,

@@ -1,6 +1,6 @@
 import { timeTexts } from './texts.tsx';
 
-/** Units, and from which number on they are used: one day may be anything up to two. */
+/** Units, and the number from which each is used: one day means up to two. */
 const steps = [
   ['year', 365 * 24 * 3600, 2],
   ['month', 30 * 24 * 3600, 2],

@@ -21,7 +21,7 @@ export function repositoryLink(repository: string | null, commit: string | null 
   return /^[0-9a-f]{7,64}$/.test(commit) ? `${base.replace(/\/$/, '')}/commit/${commit}` : null;
 }
 
-/** The same, from the parts that the CLI sends of it: its host and its name, such as `acme/web`. */
+/** Like `repositoryLink`, from the parts that the CLI sends: the host and the name, such as `acme/web`. */
 export function forgeLink(
   host: string | null | undefined,
   name: string | null | undefined,

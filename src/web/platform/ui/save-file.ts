@@ -1,4 +1,4 @@
-/** Saves a file of the browser's. */
+/** Saves a file that the browser has generated. */
 export function saveFile(file: Blob, name: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(file);

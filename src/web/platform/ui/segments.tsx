@@ -12,7 +12,7 @@ export function Segments<Value extends string | undefined>({
   readonly options: readonly {
     readonly value: Value;
     readonly label: string;
-    /** Why it cannot be chosen. */
+    /** Why the view cannot be chosen. */
     readonly why?: string | undefined;
   }[];
   readonly onChange: (value: Value) => void;

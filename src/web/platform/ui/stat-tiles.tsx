@@ -7,7 +7,7 @@ export interface StatTile {
   /** Undefined while it is loading. */
   readonly value: ReactNode;
   readonly note?: ReactNode;
-  /** Needs attention. */
+  /** Set if the value needs attention. */
   readonly tone?: 'failure' | 'warning' | undefined;
 }
 

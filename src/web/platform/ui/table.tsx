@@ -9,7 +9,7 @@ export interface Column<Item> {
   readonly cell: (item: Item) => ReactNode;
   /** Numbers and times are right-aligned. */
   readonly align?: 'right';
-  /** The title of the row: on phones it has no name before it. */
+  /** The title of the row: on phones, it has no column name before it. */
   readonly isTitle?: boolean;
   /** Buttons of a row. The name is for screen readers only. */
   readonly isActions?: boolean;
@@ -18,8 +18,8 @@ export interface Column<Item> {
 const skeletonRows = [38, 52, 44, 60, 41];
 
 /**
- * Rows of a list that is loaded page by page; on phones each row becomes a block of names and values. For lists of thousands
- * of items that users scroll through, use a virtual list. `items`: undefined while the first page is loading. `empty`: shown if there are none.
+ * Rows of a list that is loaded page by page; on phones, each row becomes a block of names and values. For lists of thousands of items that
+ * users scroll through, use a virtual list. `items`: undefined while the first page is loading. `empty`: shown if there are no items.
  */
 export function Table<Item>({
   columns,
@@ -40,7 +40,7 @@ export function Table<Item>({
   readonly hasMore?: boolean;
   readonly isBusy?: boolean;
   readonly onMore?: () => void;
-  /** What is shown below a row, if anything. */
+  /** The content below a row, if any. */
   readonly details?: (item: Item) => ReactNode;
 }) {
   if (items?.length === 0) return empty;

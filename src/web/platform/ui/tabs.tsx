@@ -23,7 +23,7 @@ export function Tab({
     if (isChosen && tab.current) showInBar(tab.current);
   }, [isChosen]);
   return (
-    // Without `exact`, the link without a search would be the current one on every tab.
+    // Without `exact`, the link without a search would be current on every tab.
     <Link
       {...link}
       ref={tab}

@@ -22,7 +22,9 @@ export function Time({ at }: { readonly at: string }) {
 
 const isoTime = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
 
-/** A text of the server, with its times as the user wants to see them. They are never relative: the text around them fits no other. */
+/**
+ * A text of the server, with its times in the format of the user. The times are never relative, because the surrounding text would not fit.
+ */
 export function TextWithTimes({ text }: { readonly text: string }) {
   const display = useTimeDisplay();
   const now = useNow();

@@ -15,9 +15,9 @@ const overscan = 12;
 export const maxPrintedRows = 1_000;
 
 /**
- * Rows of a long list that scrolls with the page: only rows in view are rendered. The list has `data-window-rows`, so that
- * rows follow each other on paper. `items` and `keyOf` must stay identical
- * between calls while nothing has changed: otherwise all items are measured again at each step of scrolling.
+ * Rows of a long list that scrolls with the page: only rows in view are rendered. The list has `data-window-rows`, so that its rows are
+ * consecutive on paper. `items` and `keyOf` must stay identical while nothing has changed: otherwise, all items are measured again at each
+ * step of scrolling.
  */
 export function useVirtualRows<Item>({
   items,
@@ -27,7 +27,7 @@ export function useVirtualRows<Item>({
 }: {
   readonly items: readonly Item[];
   readonly keyOf: (item: Item) => string | number;
-  /** The element that the rows are in. */
+  /** The element that contains the rows. */
   readonly list: RefObject<HTMLElement | null>;
   readonly rowPx: number;
 }) {

@@ -21,7 +21,7 @@ const FlowGraph = lazyPart(
   <Skeleton width="60%" />,
 );
 
-/** More stacks are shown by project. */
+/** If there are more stacks, they are shown by project. */
 const maxAlone = 40;
 
 type References = Pick<ReferenceGraph, 'nodes' | 'edges'>;
@@ -133,7 +133,7 @@ function nameOf({ organization, project, stack }: ReferenceNode): string {
   return `${organization}/${project}/${stack}`;
 }
 
-/** Few stacks stand alone; the stacks of larger graphs belong to their projects. */
+/** A few stacks are shown individually; the stacks of larger graphs belong to their projects. */
 function readStacks({ edges, nodes }: References, organization: string): GraphData {
   const indexes = new Map(nodes.map((node, at) => [nameOf(node), at]));
   const names = nodes.map(({ project, stack }) => `${project}/${stack}`);

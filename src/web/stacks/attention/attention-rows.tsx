@@ -9,11 +9,11 @@ import type { StackSearch } from '../stack-filter.ts';
 import styles from './attention-page.module.css';
 import { attentionTexts } from './texts.tsx';
 
-/** Something that needs attention, as a row of a table. */
+/** An item that needs attention, as a row of a table. */
 export interface AttentionRow {
   readonly key: string;
   readonly organization: string;
-  /** Null: of several stacks, found by `search`. */
+  /** Null: several stacks, found by `search`. */
   readonly stack: { readonly project: string; readonly stack: string } | null;
   readonly search?: StackSearch;
   /** The link's text if there is no single stack. */
@@ -30,7 +30,7 @@ export function troubleRow(item: Trouble): AttentionRow {
   const { by, ciUrl, commit, kind, organization, project, since, stack, trouble, updateId, version } = item;
 
   const update = `${viewKind({ kind })}${version === null ? '' : ` ${version}`}`;
-  // A newer server may have others.
+  // A newer server may have other troubles.
   const name = attentionTexts.trouble[trouble]?.(update) ?? `${update}: ${trouble}`;
   const [message] = item.message.split('\n');
   return {
@@ -60,7 +60,7 @@ export function troubleRow(item: Trouble): AttentionRow {
   };
 }
 
-/** A request that waits for the reader's approval, with the changes that it is about. */
+/** A request that waits for the reader's approval, with the changes to approve. */
 export function approvalRow(item: Attention['approvals']['items'][number]): AttentionRow {
   const { askedAt, askedBy, ciUrl, commit, id, kind, organization, project, request, stack } = item;
   return {
@@ -100,7 +100,7 @@ export function freezeRow(item: Attention['frozen']['items'][number]): Attention
   };
 }
 
-/** A run that waits in a queue for long. */
+/** A run that has waited in a queue for long. */
 export function waitRow(item: Attention['queued']['items'][number]): AttentionRow {
   const { by, ciUrl, commit, kind, organization, placeId, position, project, since, stack } = item;
   return {
@@ -127,7 +127,7 @@ function Origin({ ciUrl, commit }: { readonly ciUrl: string | null; readonly com
   );
 }
 
-/** The server counts to 101. */
+/** The server counts only up to 101. */
 export const maxCounted = 100;
 
 function freezesText(stacks: number): string {

@@ -7,7 +7,7 @@ const kinds: Readonly<Record<string, string>> = {
   rollback: importTexts.rollback,
 };
 
-/** What the run did. A newer server may have other kinds. */
+/** The kind of the run. A newer server may have other kinds. */
 export function kindOf({ kind }: Pick<ImportRun, 'kind'>): string {
   return kinds[kind] ?? kind;
 }
@@ -25,13 +25,13 @@ const titles: Readonly<Record<string, (source: string) => string>> = {
   rollback: importTexts.rollbackFrom,
 };
 
-/** What the run did with what: `Import from a Pulumi-compatible service`. */
+/** The kind and source of the run: `Import from a Pulumi-compatible service`. */
 export function titleOf({ kind, sourceKind }: Pick<ImportRun, 'kind' | 'sourceKind'>): string {
   const source = sourceKinds[sourceKind] ?? sourceKind;
   return titles[kind]?.(source) ?? `${kind}: ${source}`;
 }
 
-/** `2 stacks, 5 versions, 1 preview`. */
+/** Counts like `2 stacks, 5 versions, 1 preview`. */
 export function countsOf({ previews, stacks, versions }: Pick<ImportRun, 'previews' | 'stacks' | 'versions'>): string {
   return [
     importTexts.stacks(stacks),

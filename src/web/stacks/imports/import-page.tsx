@@ -23,7 +23,7 @@ import { importPageTexts, importTexts } from './texts.ts';
 const pollMs = 15_000;
 const route = getRouteApi('/$organization/~/imports/$run');
 
-/** A run of `holdfast import`, with what it did with each stack. */
+/** A run of `holdfast import`, with its result for each stack. */
 export function ImportPage() {
   const { organization, run: id } = route.useParams();
   const query = useQuery(
@@ -139,7 +139,7 @@ function columnsOf(organization: string, { kind }: ImportRun): Column<ImportedSt
   ];
 }
 
-/** Who decrypts the secrets of the stack. */
+/** Where the secrets of the stack are decrypted. */
 function secretsOf({ secretsProvider }: ImportedStack): string {
   if (secretsProvider === null) return importPageTexts.noSecrets;
   return secretsProvider === 'service'

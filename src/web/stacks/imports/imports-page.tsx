@@ -18,7 +18,7 @@ import { importsTexts } from './texts.ts';
 const route = getRouteApi('/$organization/~/imports');
 const pollMs = 15_000;
 
-/** What operators have imported, for admins of the organization. */
+/** The imports of operators, for admins of the organization. */
 export function ImportsPage() {
   const { organization } = route.useParams();
   const query = useInfiniteQuery(

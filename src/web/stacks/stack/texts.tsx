@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { numberLocale } from '../../platform/ui/locale.ts';
 
-// Of the page of one stack, which is loaded on demand.
+// Texts of the page of one stack, which is loaded on demand.
 
 export const failureTexts = {
   andMore: (resources: number) => `and ${resources} more`,
@@ -111,7 +111,7 @@ export const pendingTexts = {
     readonly update: ReactNode;
     readonly by: string | null;
     readonly status: string;
-    /** Null: it is not known. */
+    /** Null: unknown. */
     readonly at: ReactNode;
     readonly reason: string | null;
   }) => (

@@ -10,7 +10,7 @@ export function blameOf(properties: readonly BlamedPath[], path: string): Blamed
   let newest: BlamedPath | null = null;
   for (const each of properties) {
     const isWithin = each.path === path || (each.path.startsWith(path) && /^[.[]/.test(each.path.slice(path.length)));
-    // Deep properties are only known as parts of their containers.
+    // Deep properties are known only as parts of their containers.
     const contains = path.startsWith(each.path) && /^[.[]/.test(path.slice(each.path.length));
     if (!isWithin && !contains) continue;
     if (newest === null || (each.version ?? -1) > (newest.version ?? -1)) newest = each;

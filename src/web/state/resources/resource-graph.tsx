@@ -8,7 +8,7 @@ import { FlowGraph } from '../../platform/ui/graph/flow-graph.tsx';
 import type { GraphData } from '../../platform/ui/graph/graph-data.ts';
 import { resourceGraphTexts } from '../texts.tsx';
 
-/** The data of a large stack is some megabytes. */
+/** Kept only briefly, because the data of a large stack has some megabytes. */
 const keptMs = 30_000;
 
 /** The dependencies of a stack's resources, collapsed by component and type. */
@@ -49,7 +49,7 @@ export default function ResourceGraph({
   );
 }
 
-/** Kinds are types: a URN's head has also the types of the parents. */
+/** Kinds are types: the head of a URN also contains the types of the parents. */
 function readResources({ headOf, heads, names, needs, parents }: StackResources): GraphData {
   const kinds = new Map<string, number>();
   const kindOfHead = heads.map((head) => {

@@ -36,7 +36,7 @@ interface ResourceListProps {
   readonly search: StackPageSearch;
 }
 
-/** The resources of the newest state: as list, tree or graph, with the open one beside it. */
+/** The resources of the newest state, as list, tree or graph, with the open resource beside it. */
 export function ResourceList({ search, stack }: ResourceListProps) {
   const navigate = useNavigate();
   const change = (changes: Partial<StackPageSearch>): void =>
@@ -96,7 +96,7 @@ export function ResourceList({ search, stack }: ResourceListProps) {
             key={search.urn}
             stack={stack}
             urn={search.urn}
-            // In a graph, the keys move on from the resource.
+            // In a graph, the keys continue from the resource.
             takesFocus={isOpened && search.shape !== 'graph'}
             onOpen={open}
             isBlaming={search.blame !== undefined}
@@ -153,7 +153,7 @@ function keyOf({ key }: { readonly key: string }): string {
   return key;
 }
 
-/** Says of which version the list is, if that is not the newest one that has ended. */
+/** Names the version of the list, if it is not the newest ended version. */
 function IndexNotification({ page }: { readonly page: ResourcePage | undefined }) {
   if (page === undefined) return null;
   const { headVersion, indexedVersion, newestVersion } = page;

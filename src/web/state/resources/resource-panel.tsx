@@ -31,7 +31,9 @@ interface ResourcePanelProps {
   readonly onBlame: (isBlaming: boolean) => void;
   readonly onOpen: (urn: string) => void;
   readonly onClose: () => void;
-  /** The user has opened it, and goes on in it: with the keyboard, it would be behind all rows of the list. */
+  /**
+   * Whether the user has opened the resource, and continues in it: the keyboard would otherwise reach it only after all rows of the list.
+   */
   readonly takesFocus: boolean;
 }
 
@@ -39,7 +41,7 @@ interface ResourcePanelProps {
 export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, takesFocus, urn }: ResourcePanelProps) {
   const query = useQuery(trpc.resources.get.queryOptions({ ...stack, urn }, stopsUnread));
   const panel = useRef<HTMLElement>(null);
-  // Below the list on a phone. Newer browsers return a promise, which is no function that ends the effect.
+  // On a phone, it is below the list. Newer browsers return a promise, which is not a cleanup function of the effect.
   useEffect(() => {
     panel.current?.scrollIntoView({ block: 'nearest' });
   }, []);
@@ -66,7 +68,7 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, take
         </Button>
       </header>
       {problem ? <PartProblem {...problem} /> : query.isPending ? <Skeleton width="70%" /> : null}
-      {/* What was read before it was deleted stays in the query. */}
+      {/* Data that was read before the deletion stays in the query. */}
       {resource === undefined || problem ? null : (
         <>
           <FactList>
@@ -148,7 +150,7 @@ function Properties({
   readonly title: string;
   readonly part: 'inputs' | 'outputs';
   readonly value: unknown;
-  /** Identifies `value`: secrets are at places in it. */
+  /** Identifies `value`, because secrets are identified by their places in it. */
   readonly digest: string | null;
   readonly annotate: ((path: string) => ReactNode) | undefined;
   readonly stack: StackRef;

@@ -17,7 +17,7 @@ import styles from './stack-compare.module.css';
 const pageSize = 50;
 const maxFound = 8;
 
-/** This stack beside another one: resources of the same type and name, and how they differ. */
+/** This stack compared with another one: resources of the same type and name, and their differences. */
 export function StackCompare({ search, stack }: { readonly stack: StackRef; readonly search: StackPageSearch }) {
   const navigate = useNavigate();
   const change = (changes: Partial<StackPageSearch>): void =>
@@ -59,7 +59,7 @@ function Picker({ onPick, stack }: { readonly stack: StackRef; readonly onPick: 
   const found = (query.data?.items ?? []).filter((each) => fullName(each) !== fullName(stack)).slice(0, maxFound);
   const [first] = found;
   const firstName = first === undefined ? null : fullName(first);
-  // Former results may be of other words: a choice waits for the answer to what was typed.
+  // The previous results may belong to other words: a choice waits for the answer to the typed text.
   const [isChosen, setIsChosen] = useState(false);
   const isAnswered = text === typed.trim() && query.data !== undefined && !query.isPlaceholderData;
   useEffect(() => {
@@ -138,8 +138,8 @@ function Comparison({
       {
         ...stopsUnread,
         getNextPageParam: (page) => page.next,
-        // With secrets, the audit log records each read: refreshing the page does not repeat it, returning to it reads the
-        // newest versions.
+        // With secrets, the audit log records each read: a refresh of the page does not repeat it, a return to the page reads the newest
+        // versions.
         ...(search.secrets === undefined ? {} : { staleTime: 'static', gcTime: 0 }),
       },
     ),

@@ -18,7 +18,7 @@ export function VersionDiff({
   stack,
   to,
 }: {
-  /** What tells a version from another one of the same number. */
+  /** Distinguishes a version from another one with the same number. */
   readonly idOf: (version: number) => string;
   readonly stack: StackRef;
   readonly from: number;

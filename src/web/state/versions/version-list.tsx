@@ -48,7 +48,7 @@ export function VersionList({ details, search, stack }: VersionListProps) {
       { getNextPageParam: (page) => page.next },
     ),
   );
-  // Without a choice, the one that was the newest when the page was opened: a later one must not replace it under the pointer.
+  // By default, the version that was the newest when the page was opened: a later one must not replace it under the pointer.
   const [first, setFirst] = useState<number | undefined>();
   const newest = query.data?.pages[0]?.items[0]?.version;
   if (first === undefined && newest !== undefined && !query.isFetching) setFirst(newest);
@@ -69,7 +69,7 @@ export function VersionList({ details, search, stack }: VersionListProps) {
     void navigate({ to: '.', search: (before) => ({ ...before, ...chosen }), replace: true, resetScroll: false });
   const choose = (chosen: { readonly from: number; readonly to: number }): void => change(chosen);
   const find = (number: number) => versions.find(({ version }) => version === number);
-  // Those that are not listed yet: they are told from versions of a former stack of this name.
+  // Unlisted versions are distinguished from versions of a former stack with this name.
   const idOf = (number: number): string => find(number)?.updateId ?? details.createdAt;
   const chosen = find(to);
   const mayRestore =
@@ -230,7 +230,7 @@ function VersionRow({
   );
 }
 
-/** Pins a version, whose state retention then keeps, or unpins it. */
+/** Pins a version, so that retention keeps its state, or unpins it. */
 function PinButton({ stack, version }: { readonly stack: StackRef; readonly version: VersionItem }) {
   const { organization, project, stack: name } = stack;
   const refresh = thenRefresh();

@@ -26,19 +26,19 @@ import { type ActivityKind, type ActivitySearch, parseActivitySearch, toActivity
 import { noteSeen, readLastSeen } from './last-seen.ts';
 
 const route = getRouteApi('/$organization/~/activity');
-/** With the stream and without it. */
+/** Intervals with and without the stream. */
 const refreshMs = { live: 60_000, alone: 15_000 } as const;
-/** Many runs may start and end at once: the list is refreshed at this interval. */
+/** Many runs may start and end at once, so the list is refreshed at this interval. */
 const settleMs = 1_000;
-/** Longer lists are read again only when the user returns to them. */
+/** Longer lists are reloaded only when the user returns to them. */
 const maxRefreshedPages = 2;
 
-/** What happened to the stacks of an organization. */
+/** The history of an organization's stacks. */
 export function ActivityPage() {
   const { organization } = route.useParams();
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  // As it was when the page was opened.
+  // As of the opening of the page.
   const login = useMe()?.login;
   const seen = useMemo(() => (login === undefined ? null : readLastSeen(login, organization)), [login, organization]);
   const options = trpc.activity.list.infiniteQueryOptions(
@@ -62,7 +62,7 @@ export function ActivityPage() {
       }),
   });
   const isFiltered = Object.values(search).some((value) => value !== undefined);
-  // A filtered list does not show all that is new, nor does that of the organization before.
+  // A filtered list does not show all new events, and neither does the list of the previous organization.
   const newest = isFiltered || query.isPlaceholderData ? undefined : query.data?.pages[0]?.items[0]?.at;
   useEffect(() => {
     document.title = activityTexts.documentTitle(organization);
@@ -202,7 +202,7 @@ function columnsOf(organization: string, seen: string | null): Column<ActivityIt
   ];
 }
 
-/** An update with its status of now; otherwise the action. */
+/** An update with its current status; for other events, the action. */
 function What({ item, organization }: { readonly item: ActivityItem; readonly organization: string }) {
   const { action, description, stack, update } = item;
   if (update === null || stack === null) return <>{description}</>;

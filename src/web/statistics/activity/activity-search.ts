@@ -1,7 +1,7 @@
 export const activityKinds = ['updates', 'previews', 'approvals', 'freezes', 'stacks'] as const;
 export type ActivityKind = (typeof activityKinds)[number];
 
-/** Filters of the activity, as they are in the URL. `stack`: a project, or `project/stack`. */
+/** Filters of the activity in the URL. `stack`: a project, or `project/stack`. */
 export interface ActivitySearch {
   readonly kind?: ActivityKind | undefined;
   readonly who?: string | undefined;
@@ -17,7 +17,7 @@ export function parseActivitySearch(search: Readonly<Record<string, unknown>>): 
   return { kind: activityKinds.find((each) => each === search['kind']), who: text('who'), stack: text('stack') };
 }
 
-/** The filters as the server takes them. */
+/** The filters in the form that the server takes. */
 export function toActivityQuery({ kind, stack = '', who }: ActivitySearch) {
   const [project = '', name = ''] = stack.split('/', 2).map((part) => part.trim().slice(0, 200));
   return {

@@ -7,7 +7,7 @@ export function readLastSeen(login: string, organization: string): string | null
   return readStored(keyOf(login, organization));
 }
 
-/** Keeps it. Without storage, nothing is marked as new. */
+/** Stores the time. Without storage, no event is marked as new. */
 export function noteSeen(login: string, organization: string, at: string): void {
   writeStored(keyOf(login, organization), at);
 }

@@ -20,9 +20,9 @@ import { describeRun, RunActions, StopDialog, type Way } from './run-actions.tsx
 import { queueTexts } from './texts.tsx';
 
 const pageSize = 200;
-/** With the stream and without it. */
+/** Intervals with and without the stream. */
 const refreshMs = { live: 20_000, alone: 4_000 } as const;
-/** Many runs may start and end at once: the list is refreshed at this interval, for each of its pages. */
+/** Many runs may start and end at once, so the list is refreshed at this interval, for each of its pages. */
 const settleMs = 400;
 
 const causes = {
@@ -36,7 +36,7 @@ type Asked = (run: QueueItem, way: Way) => void;
 
 /** The lock holder and the queue of each busy stack. Updates automatically. */
 export function QueueView({ organization }: { readonly organization: string }) {
-  // Its dialog stays when the run goes on, or ends.
+  // The dialog stays when the run continues or ends.
   const [asked, setAsked] = useState<{ readonly run: QueueItem; readonly way: Way } | null>(null);
   return (
     <>
@@ -146,7 +146,7 @@ function Run({ onAsk, run }: { readonly run: QueueItem; readonly onAsk: (way: Wa
       </span>
       <span className={styles['why']}>
         {run.cause === null || run.cause === 'lock' ? null : (
-          // A newer server may have others.
+          // A newer server may have other causes.
           <Badge tone={causes[run.cause]?.tone ?? 'neutral'} title={run.why}>
             {causes[run.cause]?.text ?? run.cause}
           </Badge>

@@ -35,12 +35,12 @@ export function RunActions({ onAsk, run }: { readonly run: QueueItem; readonly o
   );
 }
 
-/** What a run is, and whose. */
+/** The kind and the owner of a run. */
 export function describeRun({ by, kind }: Pick<QueueItem, 'by' | 'kind'>): string {
   return queueTexts.runBy(kind === null ? queueTexts.run : viewKind({ kind }), by);
 }
 
-/** The question before a run is stopped. It names the run: rows move between aim and click. */
+/** The question before a run is stopped. It names the run, because rows may move before the click. */
 export function askAbout(run: Pick<QueueItem, 'by' | 'kind' | 'position' | 'project' | 'stack'>, way: Way) {
   const { description, title, ...text } = texts[way];
   return {

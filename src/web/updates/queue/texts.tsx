@@ -4,7 +4,7 @@ import { numberLocale } from '../../platform/ui/locale.ts';
 const waiting = (count: number): string => `${count.toLocaleString(numberLocale)} ${count === 1 ? 'waits' : 'wait'}`;
 
 export const queueTexts = {
-  /** `hasMore`: the list goes on. */
+  /** `hasMore`: the list continues. */
   sum: (running: number, waits: number, hasMore: boolean) => {
     const runs = `${running.toLocaleString(numberLocale)} ${running === 1 ? 'run holds a lock' : 'runs hold locks'}`;
     const rest = waits > 0 ? `, ${waiting(waits)}` : hasMore ? '' : ', none waiting';

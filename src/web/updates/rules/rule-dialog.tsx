@@ -18,7 +18,7 @@ const pauseMs = 400;
 
 type EditedRule = Omit<Rule, 'freeze' | 'isManaged'>;
 
-/** Sets a rule of one of the `kinds`, or edits `rule`. `stack`: the stack the rule is for. */
+/** Sets a rule of one of the `kinds`, or edits `rule`. `stack`: the stack of the rule. */
 export function RuleDialog({
   first,
   kinds,
@@ -51,7 +51,7 @@ export function RuleDialog({
   };
   const isFreeze = draft.kind === 'freeze';
   const preview = useRulePreview(organization, rule);
-  // Freezes replace none. Any other rule is added once it is known which one it replaces.
+  // Freezes replace no rule. Any other rule can be added once the rule that it replaces is known.
   const isLookedUp = !isNew || isFreeze || preview.isLookedUp;
   const replaces = isNew && !isFreeze ? preview.replaces : null;
   const name = ruleKinds[draft.kind].name;
@@ -147,7 +147,7 @@ function ScopeFields({
   );
 }
 
-/** What the rule would apply to and replace, from the server. `isLookedUp`: `replaces` is known for its kind and stacks. */
+/** The stacks and the replaced rule of the rule, from the server. `isLookedUp`: `replaces` is known for its kind and stacks. */
 function useRulePreview(organization: string, rule: WrittenRule | null) {
   const written = rule === null ? null : JSON.stringify(rule);
   const settled = useSettled(written);
@@ -194,7 +194,7 @@ function Preview({ isAsked, query }: ReturnType<typeof useRulePreview>) {
   );
 }
 
-/** What a rule about retention would delete now, from the server. */
+/** The data that a rule about retention would delete now, from the server. */
 function Estimate({
   organization,
   rule,
@@ -202,7 +202,7 @@ function Estimate({
 }: {
   readonly organization: string;
   readonly rule: WrittenRule | null;
-  /** The rule that is edited. */
+  /** The edited rule. */
   readonly ruleId: string | undefined;
 }) {
   const settled = useSettled(rule === null ? null : JSON.stringify(rule));

@@ -10,7 +10,7 @@ export interface DraftWindow {
   readonly hours: string;
 }
 
-/** A rule as its form represents it: the texts of the fields. */
+/** A rule in the form of its fields' texts. */
 export interface RuleDraft {
   readonly kind: RuleKind;
   readonly scope: ScopeKind;
@@ -19,9 +19,9 @@ export interface RuleDraft {
   readonly tagName: string;
   readonly tagValue: string;
   readonly note: string;
-  /** Of a freeze: local time as of `datetime-local`. */
+  /** For a freeze: local time in the format of `datetime-local`. */
   readonly until: string;
-  /** The saved time: the local one lacks its milliseconds, and is ambiguous in the hour that a change of the clocks repeats. */
+  /** The saved time: the local time lacks its milliseconds, and is ambiguous in the hour that a clock change repeats. */
   readonly savedUntil: string;
   readonly windows: readonly DraftWindow[];
   readonly mode: string;
@@ -31,12 +31,12 @@ export interface RuleDraft {
   readonly by: string;
   readonly changes: string;
   readonly percent: string;
-  /** One a line. */
+  /** One type per line. */
   readonly types: string;
   readonly ownPreview: string;
   readonly withoutJournal: string;
   readonly approvers: string;
-  /** Of what is kept. */
+  /** Number of the newest states to keep. */
   readonly newest: string;
   readonly days: string;
   readonly daily: string;
@@ -71,7 +71,7 @@ export function emptyDraft(kind: RuleKind): RuleDraft {
   };
 }
 
-/** What the form of a rule about retention begins with. */
+/** The initial values of the form for a rule about retention. */
 export function keptByDefault(kind: RuleKind): Pick<RuleDraft, 'daily' | 'days' | 'monthly' | 'newest'> {
   return kind === 'keep-versions'
     ? { newest: '10', days: '30', daily: '90', monthly: '24' }
@@ -100,7 +100,7 @@ export function draftOf({ kind, note, project, settings, stack, tag }: Omit<Rule
     windows: ((settings['windows'] ?? []) as readonly FreezeWindow[]).map(({ cron, minutes, timeZone }) => ({
       cron,
       timeZone,
-      // Written back as whole minutes, however many digits an hour's part has.
+      // Written back as whole minutes, regardless of the number of decimals.
       hours: String(Number((minutes / 60).toFixed(4))),
     })),
   };

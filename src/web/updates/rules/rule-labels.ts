@@ -80,7 +80,7 @@ export function isOfRetention(kind: RuleKind): boolean {
   return (retentionKinds as readonly RuleKind[]).includes(kind);
 }
 
-/** The kind under which a configuration declares such a rule. */
+/** The kind under which a configuration declares the rule. */
 export function declaredKind(kind: string): 'UpdateRule' | 'RetentionRule' {
   return (retentionKinds as readonly string[]).includes(kind) ? 'RetentionRule' : 'UpdateRule';
 }

@@ -35,7 +35,7 @@ const route = getRouteApi('/$organization/~/rules');
 const pollMs = 30_000;
 
 interface Edited {
-  /** Null: a new one. */
+  /** Null: a new rule. */
   readonly rule: Rule | null;
   readonly kinds: readonly RuleKind[];
 }

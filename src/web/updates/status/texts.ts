@@ -1,4 +1,4 @@
-/** A file of its own: the first page shows the status of updates, and nothing else about them. */
+/** A separate file: the first page shows the status of updates, and nothing else about them. */
 export const updateStatusTexts = {
   statuses: {
     'not started': 'Waiting',

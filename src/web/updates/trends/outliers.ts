@@ -1,19 +1,19 @@
-/** Fewer updates have no usual duration. */
+/** With fewer updates, there is no usual duration. */
 const minUpdates = 8;
 /** Differences below this are noise, in seconds. */
 const minSeconds = 10;
 
 export interface Durations<Item> {
   readonly median: number;
-  /** The middle half of all. */
+  /** The range of the middle half of all durations. */
   readonly usual: readonly [number, number];
-  /** The longest first. */
+  /** The longest ones first. */
   readonly outliers: readonly Item[];
 }
 
 /**
- * What takes unusually long: more than the third quartile and one and a half times the distance between the quartiles (Tukey). Null if there are too
- * few to tell.
+ * Items that take unusually long: longer than the third quartile plus one and a half times the distance between the quartiles (Tukey). Null
+ * if there are too few items.
  */
 export function findOutliers<Item extends { readonly seconds: number }>(
   items: readonly Item[],

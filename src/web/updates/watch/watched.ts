@@ -4,23 +4,23 @@ import { createStoredList } from '../../platform/ui/stored-value.ts';
 
 export const maxWatched = 20;
 
-/** A stack, or one update of it, whose end is shown by a notification. */
+/** A stack, or one of its updates, whose end is shown by a notification. */
 export interface Watched extends StackRef {
-  /** Who watches it: others may use the same browser. */
+  /** The user who watches it: others may use the same browser. */
   readonly login: string;
   /** Null: all updates of the stack. */
   readonly updateId: string | null;
-  /** The end of the last update that is known to have ended, by the server's clock; null: none is known yet. */
+  /** The latest known end of an update, by the server's clock; null: none is known yet. */
   readonly endedAt: string | null;
 }
 
-/** Kept in this browser. */
+/** Stored in this browser. */
 const watched = createStoredList('holdfast.watched', parseWatched);
 
 export const listWatched = watched.read;
 export const useWatched = watched.use;
 
-/** What is stored, without anything that cannot be understood. */
+/** The valid part of the stored list. */
 export function parseWatched(stored: unknown): readonly Watched[] {
   return Array.isArray(stored) ? stored.filter(isWatched).slice(-maxWatched) : [];
 }
@@ -42,17 +42,19 @@ export function isSameWatch(one: Omit<Watched, 'endedAt'>, other: Omit<Watched, 
   );
 }
 
-/** Watches a stack or an update, or notes which update has ended last. The oldest one gives way if there are too many. */
+/** Watches a stack or an update, or records the last ended update. If there are too many, the oldest one is dropped. */
 export function watch(one: Watched): void {
   watched.set([...watched.read().filter((each) => !isSameWatch(each, one)), one].slice(-maxWatched));
 }
 
-/** Notes an end if the stack is still watched: another tab may have ended that. */
+/** Records an end if the stack is still watched: another tab may have stopped that. */
 export function noteEnd(one: Watched, endedAt: string): void {
   watched.set(watched.read().map((each) => (isSameWatch(each, one) ? { ...each, endedAt } : each)));
 }
 
-/** A watch goes with a renamed stack, and ends with a deleted one. If nobody can say which it is, `find` rejects, and the watch stays. */
+/**
+ * A watch follows a renamed stack, and ends with a deleted one. If it is unknown which is the case, `find` rejects, and the watch stays.
+ */
 export async function followRename(
   one: Watched,
   find: () => Promise<Pick<StackRef, 'project' | 'stack'> | null>,

@@ -8,14 +8,14 @@ import { apiClient } from '../../platform/app/trpc.ts';
 import { viewKind, viewStatus } from '../update-status.ts';
 import { followRename, listWatched, noteEnd, unwatch, useWatched, type Watched } from './watched.ts';
 
-/** Without the stream. */
+/** Polling interval without the stream. */
 const pollMs = 60_000;
-/** In a busy organization, updates end all the time: all that is watched is read once in this time. */
+/** In a busy organization, updates end all the time: all watched items are read once in this time. */
 const settleMs = 3_000;
-/** Updates of a stack that may end between two looks at it. */
+/** Maximum number of a stack's updates that end between two checks. */
 const maxEnds = 5;
 
-/** Shows notifications for what is watched in this browser. */
+/** Shows notifications for the items that this browser watches. */
 export default function Watcher() {
   const me = useMe();
   const login = me?.login;
@@ -45,7 +45,7 @@ export default function Watcher() {
   return followed.map((name) => <Follower key={name} organization={name} onChange={checkSoon} />);
 }
 
-/** All together, so that they are one request. */
+/** Checks all items together, so that they share one request. */
 function check(login: string | undefined): void {
   void Promise.all(
     listWatched()
@@ -54,7 +54,7 @@ function check(login: string | undefined): void {
   );
 }
 
-/** The topic of the organization: a stack that has gone would end the stream of the whole page. */
+/** The topic is the organization, because the topic of a deleted stack would end the stream of the whole page. */
 function Follower({ onChange, organization }: { readonly organization: string; readonly onChange: () => void }) {
   useLive(`organization:${organization}`, onChange);
   return null;
@@ -74,7 +74,7 @@ async function look(watched: Watched): Promise<void> {
     const { items } = await apiClient.updates.list.query({ ...ref, limit: maxEnds });
     const ended = items.filter((update) => update.endedAt !== null);
     const last = ended.reduce((max, { endedAt }) => ((endedAt ?? '') > max ? (endedAt ?? '') : max), '');
-    // What ended before it was watched is no news.
+    // An end from before the watch is no news.
     if (watched.endedAt !== null)
       for (const update of ended) if ((update.endedAt ?? '') > watched.endedAt) notify(watched, update);
     if (last !== watched.endedAt) noteEnd(watched, last || new Date(0).toISOString());
@@ -92,7 +92,7 @@ function notify(
   const name = `${viewKind(update)}${version === null ? '' : ` ${version}`}`;
   const path = [organization, project, stack, 'previews', updateId].map(encodeURIComponent).join('/');
   try {
-    // Of several tabs, the last one replaces what the others have shown.
+    // Of several tabs, the last one replaces the notifications of the others.
     const shown = new Notification(`${project}/${stack}: ${name} ${viewStatus(status).word.toLowerCase()}`, {
       body: message,
       tag: `holdfast ${updateId}`,

@@ -11,7 +11,7 @@ export interface AccountView {
   readonly session: Session;
   readonly sessions: readonly ListedSessionRow[];
   readonly hasPassword: boolean;
-  /** Null where browsers have none for this server. */
+  /** Null if browsers cannot have passkeys for this server. */
   readonly passkeys: readonly ListedPasskeyRow[] | null;
   readonly invitations: readonly Pick<InvitationRow, 'organization' | 'role' | 'invitedBy' | 'expiresAt'>[];
   readonly memberships: readonly Membership[];
@@ -21,7 +21,7 @@ export interface AccountView {
 interface Membership {
   readonly organization: string;
   readonly role: string;
-  /** Null unless groups of the provider have given it. */
+  /** Null unless groups of the provider have given the role. */
   readonly mappedRole: string | null;
 }
 
@@ -53,7 +53,7 @@ ${hasPassword ? renderPasswordForm() : null}`,
   );
 }
 
-/** For a person who has signed in with a link, and would need another one the next time. */
+/** For a person who has signed in with a link, and would otherwise need another link the next time. */
 function renderFirstPassword(passkeys: AccountView['passkeys']): Markup {
   if (passkeys !== null && passkeys.length > 0) return html``;
   return html`<h2>Choose how to sign in from now on</h2>

@@ -1,10 +1,10 @@
 import { html } from '../../../platform/pages/html.ts';
 import { renderPage, renderProblem } from '../../../platform/pages/page.ts';
 
-/** Screen readers say the problem with the field in which to try again. */
+/** Screen readers say the problem together with the field to correct. */
 const described = html` aria-describedby="problem" autofocus`;
 
-/** The sign-in page. `next`: where to go afterwards. */
+/** The sign-in page. `next`: the path after the sign-in. */
 export function renderSignInPage({
   login = '',
   next,

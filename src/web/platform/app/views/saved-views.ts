@@ -9,9 +9,9 @@ const staleMs = 60_000;
 /** The server's limit. */
 export const maxNameChars = 60;
 
-/** Options of a mutation that reads the views again. */
+/** Options of a mutation that reloads the views. */
 export const thenReadViews = {
-  // Also after a refusal: another user may have deleted the view.
+  // After a refusal, too: another user may have deleted the view.
   onSettled: () => queryClient.invalidateQueries({ queryKey: trpc.views.pathKey() }),
 } as const;
 
@@ -22,7 +22,7 @@ export function useViewOwners(): readonly string[] {
   return organization === undefined ? names : names.filter((name) => name === organization);
 }
 
-/** The user's own views in these organizations, and those that members share. */
+/** The user's own views in these organizations, and the shared views. */
 export function useSavedViews(owners: readonly string[]) {
   const [organization = ''] = owners;
   const ofOne = useQuery(

@@ -12,7 +12,7 @@ export const viewTexts = {
     readonly author: string;
     readonly isOwn: boolean;
     readonly isShared: boolean;
-    /** Null: all views are of one organization. */
+    /** Null: all views belong to one organization. */
     readonly organization: string | null;
     readonly page: string;
   }) =>

@@ -12,8 +12,8 @@ import { isSameView } from './viewed-page.ts';
 import styles from './views-dialog.module.css';
 
 /**
- * What the user may do with a view. Its author renames and shares it, and replaces its filters by `viewed`, the ones of this page; admins may delete
- * shared ones.
+ * The actions of the user on a view. Its author renames and shares it, and replaces its filters by `viewed`, the filters of this page.
+ * Admins may delete shared views.
  */
 export function ViewActions({ view, viewed }: { readonly view: OwnedView; readonly viewed: ViewedPage }) {
   const { id, isOwn, isPinned, isShared, name, organization, page } = view;
@@ -31,7 +31,7 @@ export function ViewActions({ view, viewed }: { readonly view: OwnedView; readon
     setOpen(next);
   };
   const close = (): void => show(null);
-  /** Ignores clicks meanwhile: a disabled button would lose the focus. */
+  /** Ignores clicks while a call is pending: a disabled button would lose the focus. */
   const unlessPending = (act: () => void) => (): void => {
     if (isPending) return;
     forget();

@@ -15,7 +15,7 @@ export function ViewsButton({
   search,
 }: {
   readonly page: SavedView['page'];
-  /** What the page knows of its URL: other parameters are not saved. */
+  /** The known parameters of the page's URL: others are not saved. */
   readonly search: object;
 }) {
   const owners = useViewOwners();

@@ -21,11 +21,11 @@ type RoutedEdge = Edge<{ readonly path: string } & Record<string, unknown>, 'rou
 
 const nodeTypes = { box: BoxOfGraph };
 const edgeTypes = { routed: RoutedLine };
-/** More boxes are drawn only where they are in view. */
+/** Beyond this number, boxes are drawn only in view. */
 const maxAlwaysDrawn = 100;
 /** Fewer boxes need no map. */
 const minForMap = 15;
-/** A hand is not still: a press that moves less is a click. */
+/** A hand is never still: a press that moves less counts as a click. */
 const clickPx = 6;
 const mapSize = { width: 160, height: 110 };
 const nearOrAll = [
@@ -40,11 +40,11 @@ interface FlowGraphProps {
   readonly data: GraphData | undefined;
   readonly chosen: number | null;
   readonly onOpen: (thing: number) => void;
-  /** What the search does with a thing; without it, the graph shows its neighborhood. */
+  /** The action of the search on a thing; without it, the graph shows the thing's neighborhood. */
   readonly onPick?: (thing: number) => void;
 }
 
-/** A dependency graph: collapsed by what things belong to and by kind, with search, a map, and an outline in words. */
+/** A dependency graph: collapsed by parent and by kind, with search, a map, and an outline in words. */
 export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: FlowGraphProps) {
   const [picked, setPicked] = useState<number | null>(null);
   const focus = chosen ?? picked;
@@ -63,12 +63,12 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
       setChoice({ ...moved, focus: chosen ?? moved.focus, isNear: choice.isNear && (chosen ?? moved.focus) !== null });
     }
   }
-  // Another thing is another picture.
+  // Another thing needs another picture.
   else if (choice.focus !== focus) setChoice({ ...choice, focus, isRevealed: true, isNear: focus !== null });
   const figure = useRef<HTMLElement>(null);
   const { drawn, hasFailed, retry } = useDrawing(data, choice, figure);
   const drawing = drawn?.drawing ?? null;
-  // The picture may still be that of former data: then a box is looked for in the new data.
+  // The picture may still show former data: a clicked box is then looked up in the new data.
   const moves =
     drawn === null || data === undefined || drawn.data === data ? null : () => movesBetween(drawn.data, data);
   const current = (): Drawn | null => (moves === null || drawn === null ? drawn : movedDrawing(drawn, moves()));
@@ -146,14 +146,14 @@ export function FlowGraph({ caption, chosen, data, label, onOpen, onPick }: Flow
   );
 }
 
-/** A picture of former data, as one of newer data. */
+/** A picture of former data, with the ids of newer data. */
 function movedDrawing(drawn: Drawn, moves: GraphMoves): Drawn {
   const boxes = drawn.drawing.view.boxes.flatMap((box) => moves.box(box) ?? []);
   const drawing = { ...drawn.drawing, view: { ...drawn.drawing.view, boxes } };
   return { ...drawn, drawing, choice: moves.choice(drawn.choice) };
 }
 
-/** If the box that had the focus is gone, the chosen one gets it, or the first one. */
+/** If the focused box is gone, the chosen box gets the focus, otherwise the first one. */
 function useKeptFocus(
   figure: { readonly current: HTMLElement | null },
   drawing: GraphDrawing | null,
@@ -238,7 +238,7 @@ function Picture({ center, drawing, held, subject }: PictureProps) {
   );
 }
 
-/** A picture that is in view as a whole needs no map, which would cover boxes. */
+/** A picture that is entirely in view needs no map, which would cover boxes. */
 function MapOfGraph({ layout }: { readonly layout: GraphLayout }) {
   const width = useStore((state) => state.width);
   const height = useStore((state) => state.height);

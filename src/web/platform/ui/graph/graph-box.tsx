@@ -5,7 +5,7 @@ import styles from './flow-graph.module.css';
 import type { GraphBox } from './graph-data.ts';
 import { graphBoxTexts } from './texts.ts';
 
-/** What can be done with a box. */
+/** The actions on a box. */
 export interface BoxActions {
   readonly chosen: number | null;
   /** Opens a thing, expands a group, or shows more of a list. */

@@ -9,8 +9,8 @@ export const readableZoom = 0.92;
 const margin = 24;
 
 /**
- * Shows a new drawing readably: all of it if it fits, or else from its left edge or around `center`, a box. A box that stays in place
- * (`held`) keeps its position on the screen, so that a click moves nothing from under the pointer.
+ * Shows a new drawing readably: all of it if it fits, otherwise from its left edge or around the box `center`. A box that stays (`held`)
+ * keeps its position on the screen, so that a click moves nothing away from the pointer.
  */
 export function GraphCamera({
   center,
@@ -41,14 +41,14 @@ export function GraphCamera({
     if (before !== null && before.subject === subject && before.width === width && now && then) {
       const { x, y, zoom } = flow.getViewport();
       const moved = { zoom, x: x + (then.x - now.x) * zoom, y: y + (then.y - now.y) * zoom };
-      // By the outline, a box can be expanded that is not in view.
+      // The outline can expand a box that is not in view.
       if (isInView(now, moved, { width, height })) void flow.setViewport(moved);
       else centerOn(flow, now);
       return;
     }
     const zoom = Math.min(1, Math.max(readableZoom, zoomToFit(layout, { width, height })));
     const box = boxIn(drawing, center);
-    // The first column of a picture that does not fit is in view, unless `center` would be out of it.
+    // If a picture does not fit, its first column is in view, unless `center` would be out of view.
     const isFar = box !== undefined && (box.x + boxSize.width) * zoom > width - 2 * margin;
     const start = (space: number, size: number, at: number): number =>
       size * zoom <= space - 2 * margin
@@ -59,10 +59,10 @@ export function GraphCamera({
       y: start(height, layout.height, ((box ?? leftmost(drawing))?.y ?? 0) + boxSize.height / 2),
     });
   }, [center, drawing, flow, height, held, subject, width]);
-  // A box that the keyboard reaches comes into view. Browsers scroll to it, which the picture undoes.
+  // Brings a box that the keyboard reaches into view. Browsers scroll to it, but the picture undoes that.
   useEffect(() => {
     const onFocus = ({ target }: FocusEvent): void => {
-      // A click must not lose its box before the button is released.
+      // A clicked box must not move before the button is released.
       if (!(target as HTMLElement).matches(':focus-visible')) return;
       const id = (target as HTMLElement).closest<HTMLElement>('[data-box]')?.dataset['box'];
       const box = drawing.layout.boxes.find((each) => each.id === id);
@@ -74,12 +74,12 @@ export function GraphCamera({
   return null;
 }
 
-/** The zoom at which all of a picture is in view. */
+/** The zoom at which the whole picture is in view. */
 export function zoomToFit(layout: GraphLayout, { height, width }: { width: number; height: number }): number {
   return Math.min((width - 2 * margin) / layout.width, (height - 2 * margin) / layout.height);
 }
 
-/** Whether all of a box is in view. */
+/** Whether the whole box is in view. */
 function isInView(
   { x, y }: Position,
   viewport: Viewport,

@@ -1,36 +1,39 @@
 /** Size of a box in pixels. */
 export const boxSize = { width: 228, height: 54 };
 
-/** Things of a graph by their positions in these lists, which have the same length. Lists: a worker gets a copy, of 50,000 things too. */
+/**
+ * Things of a graph by their positions in these lists, which have the same length. Lists are used because a worker gets a copy, even of
+ * 50,000 things.
+ */
 export interface GraphData {
   readonly names: readonly string[];
-  /** Second lines. Things with the same parent and the same kind are grouped. */
+  /** Second lines. Things with the same parent and kind are grouped. */
   readonly kinds: readonly string[];
   /** By thing: its position in `kinds`. */
   readonly kindOf: readonly number[];
-  /** By thing: the thing that it belongs to, or -1. */
+  /** By thing: its parent, or -1. */
   readonly parents: readonly number[];
-  /** By thing: what it depends on. */
+  /** By thing: its dependencies. */
   readonly needs: readonly (readonly number[])[];
-  /** By thing: whether it only holds others: a click expands it. */
+  /** By thing: whether it only contains others: a click expands it. */
   readonly holders?: readonly boolean[];
   /** By thing: whether it cannot be opened. */
   readonly faint?: readonly boolean[];
 }
 
-/** What is expanded, and how many members of a box are shown. */
+/** The expanded boxes, and the number of shown members of each box. */
 export interface GraphChoice {
-  /** Null: as much as fits. */
+  /** Null: as many as fit. */
   readonly expanded: readonly string[] | null;
-  /** Expanded besides. */
+  /** Boxes that are expanded in addition. */
   readonly added: readonly string[];
-  /** By box: members that are shown beyond the first ones. */
+  /** By box: number of members shown beyond the first ones. */
   readonly more: Readonly<Record<string, number>>;
-  /** A thing that is chosen. */
+  /** The chosen thing. */
   readonly focus: number | null;
-  /** Expands the boxes that it is in. */
+  /** Whether the boxes that contain the chosen thing are expanded. */
   readonly isRevealed: boolean;
-  /** Only this thing and what it is connected with, or all. */
+  /** Whether only the chosen thing and its connections are shown, or all things. */
   readonly isNear: boolean;
 }
 
@@ -38,29 +41,29 @@ export interface GraphChoice {
 export interface GraphBox {
   readonly id: string;
   readonly shape: 'thing' | 'group' | 'more';
-  /** Of a thing. */
+  /** The thing; null for other boxes. */
   readonly thing: number | null;
   readonly name: string;
   readonly detail: string;
-  /** The box that it belongs to. */
+  /** The parent box. */
   readonly parent: string | null;
-  /** Null: there is nothing to expand. */
+  /** Null: the box cannot be expanded. */
   readonly isExpanded: boolean | null;
   readonly isFaint: boolean;
 }
 
-/** `from` needs `to`: it depends on it, or belongs to it. */
+/** `from` depends on `to`, or belongs to it. */
 export interface GraphEdge {
   readonly from: string;
   readonly to: string;
   readonly isParent: boolean;
 }
 
-/** What is drawn. */
+/** The content of a drawing. */
 export interface GraphView {
   readonly boxes: readonly GraphBox[];
   readonly edges: readonly GraphEdge[];
-  /** Boxes and dependencies that were left out. */
+  /** Numbers of omitted boxes and dependencies. */
   readonly omittedBoxes: number;
   readonly omittedEdges: number;
 }

@@ -1,20 +1,20 @@
 import type { GraphBox, GraphChoice, GraphData } from './graph-data.ts';
 
-/** Finds in newer data what former data had. Null: it is gone. */
+/** Finds elements of former data in newer data. Null: the element is gone. */
 export interface GraphMoves {
-  /** Of a box, or of a list of boxes. */
+  /** Maps the id of a box, or of a list of boxes. */
   readonly id: (id: string) => string | null;
   readonly box: (box: GraphBox) => GraphBox | null;
-  /** What is gone is left out. */
+  /** Elements that are gone are left out. */
   readonly choice: (choice: GraphChoice) => GraphChoice;
 }
 
-/** Things are positions in lists, which change when another thing comes or goes. */
+/** Things are positions in lists, which change when another thing is added or removed. */
 export function movesBetween(former: GraphData, latest: GraphData): GraphMoves {
   const before = keysOf(former);
   const after = new Map(keysOf(latest).map((key, at) => [key, at]));
   const thing = (at: number): number | null => after.get(before[at] ?? '') ?? null;
-  /** Ids contain positions of things and kinds: `t7`, `g7 2`, `m t7`, `t7 needs`; others have none. */
+  /** Ids contain positions of things and kinds: `t7`, `g7 2`, `m t7`, `t7 needs`; other ids contain none. */
   const id = (from: string): string | null => {
     let isGone = false;
     const moved = (at: string): number => {
@@ -54,7 +54,7 @@ export function movesBetween(former: GraphData, latest: GraphData): GraphMoves {
   };
 }
 
-/** A name for each thing that it keeps: its kind, its name, and those of what it belongs to; the first of equal ones counts. */
+/** A stable key of each thing: its kind, its name, and those of its parents; the first of equal ones counts. */
 function keysOf({ kindOf, kinds, names, parents }: GraphData): string[] {
   const own = names.map((name, at) => `${kinds[kindOf[at] as number]}\n${name}`);
   const counts = new Map<string, number>();

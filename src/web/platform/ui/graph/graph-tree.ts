@@ -4,15 +4,15 @@ import type { GraphData } from './graph-data.ts';
 export interface GraphTree {
   readonly data: GraphData;
   readonly roots: readonly number[];
-  /** By thing: what belongs to it. */
+  /** By thing: its children. */
   readonly children: readonly (readonly number[])[];
-  /** By thing: how many are below it. */
+  /** By thing: number of its descendants. */
   readonly below: readonly number[];
   /** Every parent before its children. */
   readonly order: readonly number[];
-  /** By thing: its parent, or -1; also for circles, which a damaged state may have. */
+  /** By thing: its parent, or -1; safe for cycles, which a damaged state may contain. */
   readonly parents: readonly number[];
-  /** By thing: what depends on it. */
+  /** By thing: its dependents. */
   readonly neededBy: readonly (readonly number[])[];
 }
 
@@ -46,7 +46,7 @@ export function growTree(data: GraphData): GraphTree {
   for (const root of roots) visit(root);
   for (let at = 0; at < count; at++) {
     if (isVisited[at]) continue;
-    // A circle of parents: it begins here.
+    // Breaks a cycle of parents here.
     const circle = children[parents[at] as number] ?? [];
     circle.splice(circle.indexOf(at), 1);
     parents[at] = -1;

@@ -2,14 +2,14 @@ import type { GraphBox, GraphChoice, GraphEdge, GraphView } from './graph-data.t
 import type { GraphTree } from './graph-tree.ts';
 import { graphBoxTexts } from './texts.ts';
 
-/** Members of a box that are shown at first, and that each click adds. */
+/** Number of a box's members that are shown at first, and that each click adds. */
 export const membersShown = 25;
 /** A graph opens with at most this many boxes. */
 const maxBoxesAtFirst = 40;
-/** More boxes are not readable, and their layout takes seconds. */
+/** With more boxes, a graph is not readable, and its layout takes seconds. */
 const maxBoxes = 400;
 const maxEdges = 400;
-/** With more children, those of one kind are grouped, if there are enough of them. */
+/** With more children, children of one kind are grouped, if there are enough of them. */
 const maxUngrouped = 12;
 const minGroup = 4;
 
@@ -26,7 +26,7 @@ export function viewTree(tree: GraphTree, choice: GraphChoice): GraphView {
   const expanded = new Set([...(choice.expanded ?? expandToFit(tree)), ...choice.added]);
   if (choice.focus !== null && choice.isRevealed) for (const id of pathTo(tree, choice.focus)) expanded.add(id);
   const boxes: GraphBox[] = [];
-  /** By thing: the box that stands for it. */
+  /** By thing: the visible box that represents it. */
   const standIn = new Array<string | undefined>(tree.data.names.length);
   const edges = new Map<string, GraphEdge>();
   let omittedBoxes = 0;
@@ -81,7 +81,7 @@ export function viewTree(tree: GraphTree, choice: GraphChoice): GraphView {
   };
 }
 
-/** A thing with its parent, its children, its dependencies and what depends on it. */
+/** A thing with its parent, its children, its dependencies and its dependents. */
 export function viewNeighborhood(tree: GraphTree, choice: GraphChoice, focus: number): GraphView {
   const boxes = new Map<string, GraphBox>();
   const edges = new Map<string, GraphEdge>();
@@ -114,7 +114,7 @@ export function viewNeighborhood(tree: GraphTree, choice: GraphChoice, focus: nu
   return { boxes: [...boxes.values()], edges: [...edges.values()], omittedBoxes: 0, omittedEdges: 0 };
 }
 
-/** The box that a box of the rest of a list belongs to. */
+/** The box to which the box for the rest of a list belongs. */
 export function listOfMore(id: string): string {
   return id.slice(2);
 }
@@ -141,16 +141,16 @@ function membersOf(tree: GraphTree, parent: number): Member[] {
   );
 }
 
-/** Null: there is nothing inside. */
+/** Null: the member contains nothing. */
 function contentOf(tree: GraphTree, { thing, things }: Member): Member[] | null {
   if (thing === null) return things.map(memberOf);
   return (tree.children[thing]?.length ?? 0) === 0 ? null : membersOf(tree, thing);
 }
 
-/** The members that are shown: the first ones, and the one that the focus is in. */
+/** The shown members: the first ones, and the member that contains the focus. */
 function pageOf(tree: GraphTree, members: readonly Member[], { focus, more }: GraphChoice, list: string) {
   const count = membersShown + (more[list] ?? 0);
-  // A box for one more would take its place.
+  // A box for the rest would take the place of a single member.
   if (members.length <= count + 1) return { shown: members, hidden: [] };
   const path = new Set(focus === null ? [] : pathTo(tree, focus, true));
   const isShown = ({ id }: Member, at: number): boolean => at < count || path.has(id);
@@ -187,7 +187,7 @@ function boxOf(
   };
 }
 
-/** The boxes that must be expanded so that a thing is shown. `isWithItself`: and its own. */
+/** The boxes that must be expanded to show a thing. `isWithItself`: including its own box. */
 function pathTo(tree: GraphTree, focus: number, isWithItself = false): string[] {
   const ids = isWithItself ? [`t${focus}`] : [];
   for (let thing = focus; ; ) {

@@ -3,14 +3,14 @@ import { type GraphLayout, layOutGraph } from './graph-layout.ts';
 import { type GraphTree, growTree } from './graph-tree.ts';
 import { viewNeighborhood, viewTree } from './graph-view.ts';
 
-/** What the page asks for. `data` comes with the first question about it. */
+/** A request of the page. `data` is sent with the first request about it. */
 export interface GraphQuestion {
   readonly number: number;
   readonly data: GraphData | null;
   readonly choice: GraphChoice;
 }
 
-/** The answer to a question. */
+/** The answer to a request. */
 export interface GraphDrawing {
   readonly number: number;
   readonly view: GraphView;
@@ -19,7 +19,7 @@ export interface GraphDrawing {
 
 let tree: GraphTree | null = null;
 
-// The page waits for the newest answer only.
+// The page waits only for the newest answer.
 addEventListener('message', ({ data: question }: MessageEvent<GraphQuestion>) => {
   const { choice, data, number } = question;
   if (data !== null) tree = growTree(data);

@@ -1,5 +1,5 @@
 import { numberLocale } from '../locale.ts';
-// Without React: the worker that draws uses some of them.
+// This file does not import React, because the drawing worker uses some of the texts.
 
 export const graphTexts = {
   all: 'All',

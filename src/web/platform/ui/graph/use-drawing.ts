@@ -4,15 +4,15 @@ import type { GraphDrawing, GraphQuestion } from './graph-worker.ts';
 
 export interface Drawn {
   readonly drawing: GraphDrawing;
-  /** The data that it shows: things are positions in it. */
+  /** The shown data: things are positions in it. */
   readonly data: GraphData;
-  /** What it shows. The page may have asked for something else since. */
+  /** The shown choice. The page may have requested another one since. */
   readonly choice: GraphChoice;
 }
 
 /**
- * What a worker has laid out: the layout of a large graph would block the page. `drawn`: the last one, until the next is there. While a
- * button is pressed in `figure`, the picture stays: a box that moved away would lose the click.
+ * The layout from a worker, because the layout of a large graph would block the page. `drawn`: the last drawing, until the next one is
+ * ready. While a button is pressed in `figure`, the picture stays: a box that moved away would lose the click.
  */
 export function useDrawing(
   data: GraphData | undefined,
@@ -57,17 +57,17 @@ export function useDrawing(
   return { drawn, hasFailed, retry };
 }
 
-/** A menu takes the release of the button. */
+/** A menu takes the release event of the button. */
 const releases = ['pointerup', 'pointercancel', 'contextmenu'];
 
-/** Calls `act` at once, or with the last value once no button is pressed in `figure`. */
+/** Calls `act` immediately, or with the last value once no button is pressed in `figure`. */
 function useWhileReleased<T>(figure: RefObject<HTMLElement | null>, act: (value: T) => void): (value: T) => void {
   const state = useRef<{ isPressed: boolean; late: T | null }>({ isPressed: false, late: null });
   useEffect(() => {
     const press = ({ button, target }: PointerEvent): void => {
       if (button === 0) state.current.isPressed = figure.current?.contains(target as Node) ?? false;
     };
-    // The click comes after the release.
+    // The click follows the release.
     const release = (): void =>
       void setTimeout(() => {
         const { late } = state.current;

@@ -52,7 +52,7 @@ export const ruleLabelTexts = {
   waitAlert: (time: string) => `Webhooks are notified after ${time}`,
   resources: (count: number) => counted(count, 'resource'),
   ofTheStack: (percent: string) => `${percent} % of the stack`,
-  /** `limits`: none if any number is allowed. */
+  /** `limits`: empty if any number is allowed. */
   changeLimit: (limits: readonly string[]) =>
     limits.length === 0
       ? 'Any number may be deleted or replaced'
