@@ -4,8 +4,8 @@ import type { AppContext } from '../../shared/context.ts';
 const organizationsAtOnce = 50;
 
 /**
- * Measures the bytes that organizations keep, soon after they change. A failed measurement does not block the others. Returns how many it
- * measured. Throws the first fault after trying the others.
+ * Measures the bytes that organizations keep, soon after they change. A failed measurement does not block the others. Returns the number
+ * of measurements. Throws the first fault after trying the others.
  */
 export async function measureStorage(
   { db, logger }: Pick<AppContext, 'db' | 'logger'>,
@@ -13,7 +13,7 @@ export async function measureStorage(
 ): Promise<number> {
   const storage = createStorageRepository(db);
   let measured = 0;
-  // Once each, even if its clock makes it due again.
+  // Each organization is tried once, even if its clock makes it due again.
   const tried: string[] = [];
   const faults: unknown[] = [];
   for (;;) {
