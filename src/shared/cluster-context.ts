@@ -21,7 +21,7 @@ import {
 } from './platform/redis/redis.ts';
 
 const checkIntervalMs = 5_000;
-/** How long after its caller stopped waiting a job may still run and find its body. */
+/** Maximum time, after its caller stopped waiting, for which a job may still run and find its body. */
 const jobLifeBeyondWaitMs = 600_000;
 
 /** The context of a process that works with others through Redis. */
@@ -33,13 +33,13 @@ export interface ClusterContext extends AppContext {
   readonly queues: Queues;
   readonly monitor: QueueMonitor;
   readonly jobQueueView: JobQueueView;
-  /** A new connection that waits for Redis to come back; closed with the context. */
+  /** Opens a new connection that waits until Redis is back. It is closed with the context. */
   readonly connectWorker: () => RedisConnection;
 }
 
 /** Parts that tests replace. */
 export interface ClusterOverrides extends ContextOverrides {
-  /** How often a job is attempted before it fails permanently. */
+  /** The number of attempts before a job fails permanently. */
   readonly jobAttempts?: number;
 }
 
@@ -99,7 +99,7 @@ export async function createClusterContext(
   }
 }
 
-/** Creates the dispatcher to the workers of the cluster. Closed with the context. */
+/** Creates the dispatcher to the workers of the cluster. It is closed with the context. */
 export function createClusterDispatcher(context: ClusterContext): JobDispatcher {
   const { admissions, config, connectWorker, lifecycle, logger, monitor, producer, queues, jobResults } = context;
   const dispatcher = new RedisDispatcher({

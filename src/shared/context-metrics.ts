@@ -18,7 +18,7 @@ import type { OpenReplays } from './state/journal/incremental/open-replays.ts';
 import type { RollbackState } from './updates/rollback-detection/rollback-state.ts';
 import { createDeliveryRepository } from './webhooks/delivery-repository.ts';
 
-/** Up to 200,000 rows are counted. */
+/** Each count reads up to 200,000 rows. */
 const archivingCountEveryMs = 60_000;
 const driftCountEveryMs = 60_000;
 const indexCountEveryMs = 10_000;

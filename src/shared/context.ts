@@ -59,9 +59,9 @@ export interface AppContext extends StateParts, AsyncDisposable {
   readonly rollbackState: RollbackState;
   readonly readOnly: ReadOnlyMode;
   readonly blobs: BlobStore;
-  /** Both stores, each by itself; null: blobs are written to one store. */
+  /** Both stores separately; null if blobs are written to one store. */
   readonly mirror: { readonly main: BlobStore; readonly second: BlobStore } | null;
-  /** Adds to the audit log that another site has taken over. */
+  /** Records in the audit log that another site has taken over. */
   readonly recordReplaced: (tx: Queryable, details: Readonly<Record<string, unknown>>) => Promise<unknown>;
   /** The stores with the mark of the site. */
   readonly siteStores: readonly SiteStore[];
@@ -80,27 +80,27 @@ export interface AppContext extends StateParts, AsyncDisposable {
   readonly indexer: StateIndexer;
   readonly journalWriter: JournalWriter;
   readonly eventWriter: EventWriter;
-  /** Notifies all replicas, and so the open pages of users, of commits. */
+  /** Notifies all replicas, and thus the open pages of users, of commits. */
   readonly notifications: NotificationSender;
   readonly quotas: Quotas;
-  /** Calls to servers whose URLs users provide. */
+  /** Makes calls to servers whose URLs users provide. */
   readonly outgoing: Outgoing;
   readonly secrets: EncryptedSecrets;
   readonly deliveryAttempts: DeliveryAttempts;
-  /** Checked before a write is acknowledged; null: no other server can take over the data. */
+  /** Checked before a write is acknowledged; null if no other server can take over the data. */
   readonly dataOwnership: DataOwnership | null;
 }
 
-/** Parts that a caller such as a test provides itself. */
+/** Parts that a caller, e.g. a test, provides itself. */
 export interface ContextOverrides extends StateOverrides {
   readonly logger?: Logger;
   readonly blobs?: BlobStore;
   readonly payloads?: PayloadStore;
   readonly outgoing?: Outgoing;
   readonly dataOwnership?: DataOwnership | undefined;
-  /** Closes what this opens, and belongs to the caller, who closes it if the start fails. */
+  /** Closes the parts that this function opens. It belongs to the caller, who closes it if the start fails. */
   readonly lifecycle?: Lifecycle;
-  /** Instead of the one of the master keys. Null, also where keys are needed: what is encrypted cannot be read. */
+  /** Replaces the ring of the master keys. Null even if keys are needed: encrypted data then cannot be read. */
   readonly ring?: KeyRing | null;
   readonly registersKeys?: Registration;
 }

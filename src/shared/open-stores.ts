@@ -26,7 +26,7 @@ interface Foundation {
 }
 
 /**
- * Opens the blob stores: `blobs` is what the process reads and writes, all others belong to it. `own`: in place of the configured one.
+ * Opens the blob stores. The process reads and writes `blobs`, to which all other stores belong. `own` replaces the configured store.
  * `lifecycle` closes them.
  */
 export async function openStores(
@@ -42,7 +42,7 @@ export async function openStores(
   const copyQueue = createCopyQueueRepository(db);
   const queue = {
     ...copyQueue,
-    // Reads go on at a site that another one has replaced.
+    // Reads continue at a site that another site has replaced.
     addAll: async (keys: readonly string[]) => readOnly.isFenced || copyQueue.addAll(keys),
   };
   const written = mirror ? new MirroredBlobStore({ ...mirror, queue, isStrict: second?.isStrict === true }) : located;
@@ -50,7 +50,7 @@ export async function openStores(
   if (second && !mirror) lifecycle.onClose('stores', 'second store', () => second.store.close());
   const sources = async () => [
     ...(await located.stores()),
-    // A bucket that replicates itself gets blobs from there only.
+    // A bucket that replicates itself gets blobs only from its replication.
     ...(second ? [{ store: second.store, isWritten: !second.isReplicated }] : []),
   ];
   const siteStores: SiteStore[] = [{ name: 'main', store: located }];
@@ -65,7 +65,7 @@ export async function openStores(
     mirror,
     sources,
     siteStores,
-    /** Notes a blob that is wrong in a store. Without a second store, no task looks at the queue. */
+    /** Records a blob that is wrong in a store. Without a second store, no task processes the queue. */
     repairLater: async (key: string) => mirror && queue.addPostponed(key),
   };
 }

@@ -4,7 +4,9 @@ import { reportVolatileCommits } from './platform/db/volatile-commits.ts';
 import { startSiteWatch } from './platform/site/site-watch.ts';
 import { startRollbackMonitor } from './updates/rollback-detection/rollback-monitor.ts';
 
-/** Starts what every process watches before it changes anything: a database that was set back, and a site that was replaced. */
+/**
+ * Starts the watches that every process needs before it changes anything: for a database that was set back, and a site that was replaced.
+ */
 export async function startWatches(context: AppContext): Promise<void> {
   const wait = { waitMs: context.config.startWaitMs, logger: context.logger };
   await repeatAtStart(() => startRollbackMonitor(context), wait);

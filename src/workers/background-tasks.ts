@@ -40,21 +40,21 @@ import { deleteOldApprovals } from './updates/delete-approvals.ts';
 import { endExpiredUpdates } from './updates/expire-leases.ts';
 import { deleteOldDeliveries } from './webhooks/delete-deliveries.ts';
 
-/** The page of queues shows ended jobs for this long. */
+/** The page about queues shows ended jobs for this long. */
 const admissionLifeSeconds = 3600;
 /** Longer than any caller waits for a job. */
 const jobResultLifeSeconds = 24 * 3600;
 
-/** Longer than it takes any counter to drain to zero. */
+/** Longer than any counter takes to drain to zero. */
 const rateCounterLifeSeconds = 600;
 
-/** Of all blobs that may be uploaded in parts. Backups, bundles and other programs may be in the same bucket. */
+/** The prefixes of all blobs that may be uploaded in parts. Backups, bundles and other programs may use the same bucket. */
 const uploadPrefixes = ['checkpoints/', 'audit/'];
 
-/** How many exchanges of id tokens are deleted at once. */
+/** Number of exchanges of id tokens that one statement deletes. */
 const exchangesAtOnce = 5_000;
 
-/** The sweeps, the reconcile task, and all else that runs on a schedule of its own. */
+/** Lists the background tasks of an installation with this configuration. */
 export function listBackgroundTasks(context: AppContext, runs: BackgroundTaskRepository): BackgroundTask[] {
   const { blobs, config, db } = context;
   const admissions = createJobAdmissionRepository(db);
@@ -113,7 +113,7 @@ export function listBackgroundTasks(context: AppContext, runs: BackgroundTaskRep
       everySeconds: 3600,
       run: (signal) => deleteOldApprovals(context, signal),
     },
-    // Needed for queues of stacks in which no call waits any more.
+    // For queues of stacks in which no call waits any more.
     { name: 'sweep-lock-queue', everySeconds: 60, run: () => queue.removeGone() },
     { name: 'sweep-projects', everySeconds: 3600, run: (signal) => deleteEmptyProjects(context, signal) },
     {
@@ -165,13 +165,13 @@ export function listBackgroundTasks(context: AppContext, runs: BackgroundTaskRep
   ];
 }
 
-/** Starts all background tasks, each in one process at a time. */
+/** Starts the background tasks. Each runs on its own schedule, in one process at a time. */
 export function startBackgroundTasks(context: AppContext): void {
   const { db, lifecycle } = context;
   const runs = createBackgroundTaskRepository(db);
   const tasks = listBackgroundTasks(context, runs);
   const names = tasks.map(({ name }) => name);
-  // The first one would otherwise begin a series at 1, which is no increase.
+  // Otherwise, the first increment would begin a series at 1, which is no increase.
   for (const name of names) context.metrics.tasksPostponed.labels(name).inc(0);
   context.metrics.gaugeByQuery(
     'holdfast_task_failing',
@@ -183,7 +183,7 @@ export function startBackgroundTasks(context: AppContext): void {
     },
   );
   const holder = randomUUID();
-  // Spread over the interval: all at once, their statements would delay those of calls.
+  // Spread over the interval: at the same time, their statements would delay calls.
   const delayMs = (index: number): number => (context.config.sweepSeconds * 1000 * index) / tasks.length;
   const stop = tasks.map((task, index) => startBackgroundTask(context, runs, holder, task, delayMs(index)));
   lifecycle.onClose('work', 'background tasks', async () => {

@@ -10,8 +10,8 @@ import { untilNoneLeft } from './platform/until-none-left.ts';
 const rowsAtOnce = 5_000;
 
 /**
- * Ends the waits of queues that are claimed by time, so that they do not stand still for as long as the clock of the database was set back.
- * Others ignore such times themselves. Returns how many.
+ * Shortens the waits of queues with timed claims. Otherwise, the queues would stand still for as long as the database's clock was set
+ * back. Other queues ignore these times by themselves. Returns the number.
  */
 export async function clipWaits(
   { db, logger }: Pick<AppContext, 'db' | 'logger'>,

@@ -44,7 +44,7 @@ export function startClusterJobs(context: ClusterContext): void {
     concurrency: { small: config.jobs.concurrency, large: config.jobs.largeConcurrency },
     onEnded: (job) => dropPayload(context, job),
   });
-  // Background tasks may take most of the time that a shutdown has; other workers take the jobs meanwhile.
+  // Background tasks may take most of the shutdown time. Meanwhile, other workers take the jobs.
   lifecycle.onClose('intake', 'job intake', async () => workers.pause());
   lifecycle.onClose('work', 'workers', () => workers.close());
 }

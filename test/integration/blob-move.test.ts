@@ -134,7 +134,7 @@ beforeAll(async () => {
   app = replicas[0];
   keys = await seedBlobs(app, count);
   here = path.join(app.dataDir, 'blobs');
-  traffic = await Traffic.start([...replicas], 2, { pauseMs: 20 });
+  traffic = await Traffic.start([...replicas], 2);
 }, 120_000);
 afterAll(() => traffic?.stop());
 

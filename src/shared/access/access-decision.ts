@@ -13,25 +13,27 @@ import {
 
 const Text = Nullable(Type.String());
 
-/** Allows or denies permissions on the stacks that have the given names and tag. Null matches everything. */
+/** Allows or denies permissions on the stacks with the given names and tag. Null matches everything. */
 export const GrantFacts = Type.Object({
   deny: Type.Boolean(),
-  /** Granted to the token itself, not to its owner. */
+  /** Whether the grant belongs to the token itself, not to its owner. */
   token: Type.Boolean(),
   permissions: Type.Integer(),
   project: Text,
   stack: Text,
   tagName: Text,
-  /** Null: any value. */
+  /** Null matches any value. */
   tagValue: Text,
 });
 export type GrantFacts = Static<typeof GrantFacts>;
 
 const ScopeFacts = Type.Object({ permissions: Type.Integer(), project: Text, stack: Text });
 
-/** Everything that decides what the holder of a token may do in one organization. The database function token_facts collects it. */
+/**
+ * All facts that decide about the permissions of a token's holder in one organization. Collected by the database function token_facts.
+ */
 export const SubjectFacts = Type.Object({
-  /** From the role. */
+  /** The permissions of the role. */
   base: Type.Integer(),
   grants: Type.Array(GrantFacts),
   /** Limits of the token; null if it has none. */
@@ -46,9 +48,9 @@ export interface StackFacts {
 }
 
 /**
- * What the holder of a token may do with a stack: what the role and the grants of the owner allow, less what any grant denies, and no
- * more than the token's own scopes and grants give. A holder who may read a stack may also read its outputs, so a token may be limited to
- * outputs alone. The function effective_permissions in the database is the same rule, for lists.
+ * Returns the permissions of a token's holder on a stack: those that the role and the grants of the owner allow, less those that any
+ * grant denies, within the token's own scopes and grants. Permission to read a stack includes its outputs, so a token may be limited to
+ * outputs alone. The database function effective_permissions is the same rule, for lists.
  */
 export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet {
   const matching = matchingGrants(subject.grants, stack);
@@ -64,7 +66,7 @@ export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet 
   return leftOf(ofOwner, denied, ofToken);
 }
 
-/** What `decide` gives by grants alone that apply, which allow and deny this together. */
+/** Returns the result of `decide` for grants alone, which together allow and deny these permissions. */
 export function decideOfGrants({ allowed, denied }: { allowed: PermissionSet; denied: PermissionSet }): PermissionSet {
   return leftOf(allowed, denied, allPermissions);
 }
@@ -75,7 +77,7 @@ function leftOf(allowed: PermissionSet, denied: PermissionSet, limit: Permission
   return usable((left | outputs) & limit);
 }
 
-/** Whether `decide` gives the same permissions on all stacks of a project, whatever their names and tags. */
+/** Whether `decide` returns the same permissions on all stacks of a project, whatever their names and tags. */
 export function isByProject({ grants, scopes }: Partial<SubjectFacts>): boolean {
   return (
     (grants ?? []).every(({ stack, tagName }) => stack === null && tagName === null) &&
@@ -83,7 +85,7 @@ export function isByProject({ grants, scopes }: Partial<SubjectFacts>): boolean 
   );
 }
 
-/** Whether `decide` lets all stacks of a project be read, whatever their names and tags. */
+/** Whether `decide` permits reading all stacks of a project, whatever their names and tags. */
 export function readsAll({ base, grants, scopes }: SubjectFacts, project: string): boolean {
   const ofAll = grants
     .filter(({ deny, stack, tagName }) => deny || (stack === null && tagName === null))
@@ -92,7 +94,7 @@ export function readsAll({ base, grants, scopes }: SubjectFacts, project: string
   return hasPermission(decide(subject, { project, stack: '', tags: {} }), 'read');
 }
 
-/** The grants that apply to the stack. */
+/** Returns the grants that apply to the stack. */
 export function matchingGrants<Grant extends GrantFacts>(grants: readonly Grant[], stack: StackFacts): Grant[] {
   return grants.filter((grant) => namesMatch(grant, stack) && tagMatches(grant, stack.tags));
 }

@@ -16,17 +16,17 @@ const GrantRow = Type.Object({
   stackPattern: Text,
   tagName: Text,
   tagValue: Text,
-  /** Login, name of the team, or name of the token: one of them. */
+  /** One of these is set: a login, the name of a team, or the name of a token. */
   user: Text,
   team: Text,
   token: Text,
   tokenId: Text,
-  /** The role that it gives: one of the organization, with its name, or a built-in one. */
+  /** The role of the grant: a named role of the organization, or a built-in one. */
   roleId: Text,
   roleName: Text,
   builtInRole: Nullable(Role),
   createdAt: Timestamp,
-  /** The same in microseconds since the epoch. Times as `Date` are too coarse to continue a list after. */
+  /** The same time in microseconds since the epoch. A `Date` is too coarse for the continuation of a list. */
   micros: Type.Integer(),
 });
 export type GrantRow = Row<typeof GrantRow>;
@@ -39,14 +39,14 @@ const DefaultsRow = Type.Object({ defaultPermissions: Nullable(Type.Integer()) }
 /** The subject of a grant. */
 export type GrantSubject = { readonly userId: string } | { readonly teamId: string } | { readonly tokenId: string };
 
-/** A stack that grants apply to by its names and tags. */
+/** The names and tags by which grants apply to a stack. */
 export interface GrantedStack {
   readonly project: string;
   readonly stack: string;
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** A role that a grant may give: one of the organization, or a built-in one. */
+/** A role in a grant: one of the organization, or a built-in one. */
 export type GrantRole = { readonly roleId: string } | { readonly builtIn: Role };
 
 /** A position in the list of grants, which is ordered by time, oldest first. */
@@ -58,10 +58,10 @@ export interface GrantCursor {
 export interface NewGrant {
   readonly organizationId: string;
   readonly effect: 'allow' | 'deny';
-  /** The permissions of the role, if the grant gives one. */
+  /** The permissions of the role, if the grant has one. */
   readonly permissions: PermissionSet;
   readonly role?: GrantRole;
-  /** Patterns in which `*` stands for any characters; null matches all. */
+  /** Patterns in which `*` matches any characters; null matches all. */
   readonly projectPattern: string | null;
   readonly stackPattern: string | null;
   readonly tagName: string | null;
@@ -69,11 +69,11 @@ export interface NewGrant {
   readonly subject: GrantSubject;
   /** Null for an operator. */
   readonly createdBy: string | null;
-  /** The stack with which it ends. */
+  /** The stack whose end also ends the grant. */
   readonly stackId?: string;
 }
 
-/** The columns of the grant `g` that decide. */
+/** The columns of the grant `g` that decide about permissions. */
 export const grantFacts = sql.fragment`jsonb_build_object(
   'deny', g.effect = 'deny', 'token', g.token_id is not null, 'permissions', g.permissions, 'project', g.project_pattern,
   'stack', g.stack_pattern, 'tagName', g.tag_name, 'tagValue', g.tag_value)`;
@@ -85,16 +85,16 @@ export const holdsOn = ({ project, stack, tags }: GrantedStack) => sql.fragment`
     select 1 from jsonb_each_text(${JSON.stringify(tags)}::jsonb) tag
     where tag.key = g.tag_name and (g.tag_value is null or tag.value = g.tag_value)))`;
 
-/** What several grants allow and deny together. */
+/** The permissions that several grants together allow and deny. */
 export const AllGrants = Type.Object({ allowed: Type.Integer(), denied: Type.Integer() });
 export type AllGrants = Row<typeof AllGrants>;
 
-/** The same of the grants `g`. */
+/** The permissions that the grants `g` together allow and deny. */
 export const allGrants = sql.fragment`
   coalesce(bit_or(g.permissions) filter (where g.effect = 'allow'), 0) as allowed,
   coalesce(bit_or(g.permissions) filter (where g.effect = 'deny'), 0) as denied`;
 
-/** Grants and defaults of organizations. Triggers end leases that a change no longer permits, in the same transaction. */
+/** Grants and defaults of organizations. Triggers end leases that are no longer permitted, in the transaction of the change. */
 export function createGrantRepository(db: Queryable) {
   const given = sql.fragment`
     g.id, g.effect, g.permissions, g.project_pattern as "projectPattern", g.stack_pattern as "stackPattern",
@@ -144,10 +144,10 @@ export function createGrantRepository(db: Queryable) {
       return id as string;
     },
 
-    /** With one statement, so that its triggers run once. Returns the ids. Lists keep this order. */
+    /** Inserts grants in one statement, so that its triggers run once. Returns the ids. Lists keep this order. */
     insertAll,
 
-    /** With one statement. Returns how many existed. */
+    /** Removes grants in one statement. Returns the number of existing ones. */
     removeAll: async (organizationId: string, ids: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* grants.removeAll */
@@ -155,14 +155,14 @@ export function createGrantRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Returns whether it existed. */
+    /** Removes a grant. Returns whether it existed. */
     remove: async (organizationId: string, id: string): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* grants.remove */ delete from grants where organization_id = ${organizationId} and id = ${id}`);
       return result.rowCount > 0;
     },
 
-    /** Teams with grants that end with the stack. */
+    /** Lists teams with grants that end with the stack. */
     listTeamsOfStack: async (organizationId: string, stackId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* grants.listTeamsOfStack */
@@ -172,8 +172,8 @@ export function createGrantRepository(db: Queryable) {
     },
 
     /**
-     * Ends the grants that end with the stack, which locks the organization. The transaction then waits two seconds at most for each further
-     * lock, because others wait for it.
+     * Ends the grants that end with the stack, which locks the organization. From then on, the transaction waits at most two seconds for
+     * each lock, because other transactions wait for it.
      */
     removeOfStack: async (organizationId: string, stackId: string): Promise<void> => {
       await db.query(sql.nothing`
@@ -186,7 +186,9 @@ export function createGrantRepository(db: Queryable) {
         /* grants.list */
         select ${given} from ${joined} where g.organization_id = ${organizationId} order by g.created_at, g.id`),
 
-    /** A page of all grants or of the grants to one subject, read as a range of one index; with `stack`, only grants that apply to it. */
+    /**
+     * Lists a page of all grants, or of one subject's, from a range of one index. `stack` limits it to grants that apply to this stack.
+     */
     listPage: (
       organizationId: string,
       {
@@ -224,7 +226,7 @@ export function createGrantRepository(db: Queryable) {
         select ${given} from ${joined}
         where g.organization_id = ${organizationId} and g.id = any (${sql.array([...ids], 'uuid')}) order by g.created_at, g.id`),
 
-    /** The identical grant that is none of `besides`, if there is one. Grants that end with a stack do not count. */
+    /** Finds an identical grant outside `besides`. Ignores grants that end with a stack. */
     findSame: async (grant: NewGrant, besides: readonly string[] = []): Promise<string | null> => {
       const { role } = grant;
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -239,14 +241,14 @@ export function createGrantRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Grants that give the team a role on all stacks. */
+    /** Lists grants that give the team a role on all stacks. */
     listAssigned: (teamId: string) =>
       db.any(sql.rows(GrantRow)`
         /* grants.listAssigned */ select ${given} from ${joined} where ${assigned(teamId)} order by g.created_at, g.id`),
 
     /**
-     * Whether some grant of the organization applies to one of these and not to the other, or the scopes of one of its tokens or policies for CI
-     * runs give more on `other`.
+     * Whether a grant of the organization applies to only one of these stacks, or the scopes of a token or a policy for CI runs permit
+     * more on `other`.
      */
     distinguishes: async (organizationId: string, one: GrantedStack, other: GrantedStack): Promise<boolean> => {
       const scoped = ({ project, stack }: GrantedStack) => sql.fragment`
@@ -267,7 +269,7 @@ export function createGrantRepository(db: Queryable) {
       return distinguishes;
     },
 
-    /** Tags by which grants of the organization select stacks. */
+    /** Lists the tags by which grants of the organization select stacks. */
     listTagNames: async (organizationId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* grants.listTagNames */
@@ -281,14 +283,14 @@ export function createGrantRepository(db: Queryable) {
         select default_permissions as "defaultPermissions"
         from organization_access where organization_id = ${organizationId}`),
 
-    /** The defaults, until the end of the transaction. */
+    /** Returns the defaults and locks them until the end of the transaction. */
     lockDefaults: (organizationId: string) =>
       db.one(sql.rows(DefaultsRow)`
         /* grants.lockDefaults */
         select default_permissions as "defaultPermissions"
         from organization_access where organization_id = ${organizationId} for no key update`),
 
-    /** What roles below admin give at most; null: all that the role has. */
+    /** Limits the permissions of roles below admin; null for no limit. */
     setDefaults: (organizationId: string, permissions: PermissionSet | null) =>
       db.query(sql.nothing`
         /* grants.setDefaults */

@@ -11,7 +11,7 @@ export interface StackPattern {
   readonly stack: string | null;
 }
 
-/** Reads `project/stack`, in which `*` stands for any characters. Throws InvalidRequestError. */
+/** Parses `project/stack`, in which `*` matches any characters. Throws InvalidRequestError. */
 export function parseStackPattern(text: string): StackPattern {
   const [project, stack, ...rest] = text.split('/');
   if (project === undefined || stack === undefined || rest.length > 0)
@@ -33,7 +33,7 @@ function toPattern(text: string): string | null {
   return /^\*+$/.test(text) ? null : text;
 }
 
-/** Reads names of permissions. Throws InvalidRequestError. */
+/** Parses names of permissions. Throws InvalidRequestError. */
 export function parsePermissions(names: readonly string[]): Grantable[] {
   const unknown = names.find((name) => !grantable.some((each) => each === name));
   if (unknown !== undefined || names.length === 0)
@@ -43,7 +43,7 @@ export function parsePermissions(names: readonly string[]): Grantable[] {
   return grantable.filter((each) => names.includes(each));
 }
 
-/** Reads what roles below admin give at most. Throws InvalidRequestError, for `outputs` too: no role gives that alone. */
+/** Parses the limit of roles below admin. Throws InvalidRequestError, also for `outputs`, which no role gives alone. */
 export function parseDefaults(names: readonly string[]): PermissionSet {
   if (names.includes('outputs')) throw new InvalidRequestError('No role gives outputs alone. Allow outputs by grants');
   return allowedBy(parsePermissions(names));

@@ -6,7 +6,7 @@ const Key = { kind: Type.String(), name: Type.String() };
 const ManagedObjectRow = Type.Object({
   ...Key,
   object: Type.String(),
-  /** JSON: string values by name. */
+  /** A JSON object of string values. */
   labels: Type.String(),
   secretDigest: Type.Union([Type.String(), Type.Null()]),
   appliedAt: Timestamp,
@@ -19,10 +19,10 @@ const DeclarationRow = Type.Pick(ManagedObjectRow, ['name', 'labels', 'appliedAt
 
 const CountRow = Type.Object({ count: Type.Integer() });
 
-/** Objects of organizations that a configuration under version control declares. */
+/** Objects of organizations that are declared by a configuration under version control. */
 export function createManagedObjectRepository(db: Queryable) {
   return {
-    /** Up to `limit` after the given one, in the order of kinds and names. */
+    /** Lists up to `limit` objects after the given one, ordered by kind and name. */
     listPage: (organizationId: string, after: ManagedObjectKey | null, limit: number) =>
       db.any(sql.rows(ManagedObjectRow)`
         /* managedObjects.listPage */
@@ -33,7 +33,7 @@ export function createManagedObjectRepository(db: Queryable) {
           and ${after === null ? sql.fragment`true` : sql.fragment`(kind, name) > (${after.kind}, ${after.name})`}
         order by kind, name limit ${limit}`),
 
-    /** The objects of a kind, up to `limit`. */
+    /** Lists the objects of a kind, up to `limit`. */
     listOfKind: async (organizationId: string, kind: string, limit: number): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(Type.Object({ object: Type.String() }))`
         /* managedObjects.listOfKind */
@@ -41,7 +41,7 @@ export function createManagedObjectRepository(db: Queryable) {
       return rows.map(({ object }) => object);
     },
 
-    /** The last declaration of an object; null if no configuration declares it. */
+    /** Finds the last declaration of an object; null if no configuration declares it. */
     findDeclaration: (organizationId: string, kind: string, object: string) =>
       db.maybeOne(sql.rows(DeclarationRow)`
         /* managedObjects.findDeclaration */
@@ -49,7 +49,7 @@ export function createManagedObjectRepository(db: Queryable) {
         from managed_objects where organization_id = ${organizationId} and kind = ${kind} and object = ${object}
         order by applied_at desc, name limit 1`),
 
-    /** Up to `limit`. */
+    /** Counts the objects, up to `limit`. */
     count: async (organizationId: string, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* managedObjects.count */
@@ -58,7 +58,7 @@ export function createManagedObjectRepository(db: Queryable) {
       return count;
     },
 
-    /** Adds or replaces them; `objects` names none twice. */
+    /** Adds or replaces objects. `objects` contains no duplicates. */
     set: async (
       organizationId: string,
       appliedBy: string,

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 
-/** What a caller may do with a stack. `outputs` is reading the stack's outputs and nothing else; `read` includes it. */
+/** The permissions of a caller on a stack. `outputs` permits only reading the stack's outputs; `read` includes it. */
 export const permissions = ['read', 'preview', 'write', 'admin', 'decrypt', 'manage', 'outputs'] as const;
 export type Permission = (typeof permissions)[number];
 
@@ -22,7 +22,7 @@ const bits: Readonly<Record<Permission, PermissionSet>> = {
   outputs: 64,
 };
 
-/** The permission that this one needs to have any effect. With `outputs`, `decrypt` also works alone: for secret outputs. */
+/** The permission without which this one has no effect. With `outputs`, `decrypt` also works alone, for secret outputs. */
 const needs: Readonly<Partial<Record<Permission, Permission>>> = {
   preview: 'read',
   write: 'preview',
@@ -42,24 +42,24 @@ export function hasPermission(set: PermissionSet, permission: Permission): boole
   return (set & bits[permission]) !== 0;
 }
 
-/** Whether the set permits reading the outputs and nothing else. */
+/** Whether the set permits only reading the outputs. */
 export function isOutputsOnly(set: PermissionSet): boolean {
   return hasPermission(set, 'outputs') && !hasPermission(set, 'read');
 }
 
-/** Whether a usable set permits what needs the permission. A caller who may only read outputs gets the secrets in them and decrypts nothing else. */
+/** Whether a usable set permits a call that needs the permission. A caller limited to outputs may decrypt only the secrets in them. */
 export function permits(set: PermissionSet, permission: Permission): boolean {
   return permission === 'outputs'
     ? hasPermission(set, 'outputs') || hasPermission(set, 'read')
     : hasPermission(set, permission) && !isOutputsOnly(set);
 }
 
-/** Names in the set, weakest first. */
+/** Lists the names in the set, weakest first. */
 export function namesOf(set: PermissionSet): Permission[] {
   return permissions.filter((name) => hasPermission(set, name));
 }
 
-/** What allowing these grants: the permissions themselves and all that they need. */
+/** Returns the effect of allowing these permissions: they and all permissions that they need. */
 export function allowedBy(names: readonly Permission[]): PermissionSet {
   if (names.includes('outputs') && names.includes('decrypt')) {
     const others = allowedBy(names.filter((name) => name !== 'decrypt'));
@@ -77,12 +77,12 @@ export function allowedBy(names: readonly Permission[]): PermissionSet {
   return set;
 }
 
-/** What denying these takes away: the permissions themselves and all that need them. */
+/** Returns the effect of denying these permissions: they and all permissions that need them. */
 export function deniedBy(names: readonly Permission[]): PermissionSet {
   return permissionSet(permissions.filter((name) => (allowedBy([name]) & permissionSet(names)) !== 0));
 }
 
-/** The set without permissions whose needs it lacks. */
+/** Returns the set without permissions that lack a needed one. */
 export function usable(set: PermissionSet): PermissionSet {
   const alone = permissionSet(permissions.filter((name) => (allowedBy([name]) & ~set) === 0));
   return hasPermission(set, 'outputs') ? alone | (set & bits.decrypt) : alone;

@@ -6,11 +6,11 @@ export const roles = ['viewer', 'member', 'admin'] as const;
 export const Role = Type.Union([Type.Literal('viewer'), Type.Literal('member'), Type.Literal('admin')]);
 export type Role = Type.Static<typeof Role>;
 
-/** `pulumi stack` and `stack output` decrypt, so viewers of a stack may read its secrets. */
+/** Viewers of a stack may read its secrets, because `pulumi stack` and `stack output` decrypt them. */
 const viewer = permissionSet(['read', 'decrypt']);
 const member = viewer | permissionSet(['preview', 'write']);
 
-/** What each role gives on every stack of the organization. The same as the function role_permissions in the database. */
+/** The permissions of each role on every stack of the organization. Same as the database function role_permissions. */
 export const rolePermissions: Readonly<Record<Role, PermissionSet>> = {
   viewer,
   member,

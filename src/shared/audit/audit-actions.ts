@@ -1,6 +1,6 @@
 /**
- * Every action of the audit log, with its description. Names are stable: they are stored, filtered by, and used by the alerts of
- * operators.
+ * All actions of the audit log, with their descriptions. Names are stable, because they are stored, used in filters, and used by the
+ * alerts of operators.
  */
 export const auditActions = {
   'organization.create': 'Created the organization',

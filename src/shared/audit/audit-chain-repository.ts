@@ -9,11 +9,14 @@ const StateRow = Type.Object({
   horizonThrough: Type.Integer(),
   /** Whether all transactions that may have an event up to the horizon have ended. */
   isReached: Type.Boolean(),
-  /** Events before this month were dropped: `YYYY-MM-DD`. */
+  /** The month before which events were dropped: `YYYY-MM-DD`. */
   droppedBefore: Type.String(),
-  /** Events before this month and before `findKeptFrom` are not chained: the same, unless a clock that was ahead has set it. */
+  /**
+   * Events before this month and before `findKeptFrom` are not chained. Same as `droppedBefore`, unless a clock that was ahead has set
+   * that.
+   */
   chainedFrom: Type.String(),
-  /** Whether that month lies in the future: retention drops only months that have ended. */
+  /** Whether this month is in the future: retention drops only months that have ended. */
   isDroppedAhead: Type.Boolean(),
 });
 
@@ -34,7 +37,7 @@ const ChainRow = Type.Object({
   hash: Bytes,
   baseBatch: Type.Integer(),
   baseHash: Bytes,
-  /** The newest one whose head is in the blob store; 0: none. */
+  /** The newest batch whose head is in the blob store; 0 for none. */
   storedBatch: Type.Integer(),
 });
 export type ChainRow = Row<typeof ChainRow>;
@@ -64,7 +67,7 @@ export interface EventRange {
   readonly since: string;
 }
 
-/** Of an event in an exported batch, without its long columns, in bytes. */
+/** Bytes of an event in an exported batch, without its long columns. */
 const eventOverhead = 600;
 
 /** The chains of chained events. */
@@ -89,8 +92,8 @@ export function createAuditChainRepository(db: Queryable) {
     },
 
     /**
-     * Lets events up to `through`, read before, be chained once all transactions that are older than this one have ended. Replaces a horizon that is
-     * not used up only if another database server set it: its id lies in the future.
+     * Permits the chaining of events up to `through`, read before, once all transactions older than this one have ended. Replaces an
+     * unused horizon only if another database server set it, so that its id is in the future.
      */
     setHorizon: (through: number) =>
       db.query(sql.nothing`
@@ -102,8 +105,8 @@ export function createAuditChainRepository(db: Queryable) {
     readState: () => db.one(sql.rows(StateRow)`/* auditChaining.readState */ select ${state} from audit_chaining`),
 
     /**
-     * Events before this month need not exist: `droppedBefore`, or an earlier month of a batch at which a chain begins. Such a batch was chained
-     * after a clock that was ahead had set `droppedBefore`.
+     * Returns the month before which events need not exist: `droppedBefore`, or the earlier month of a batch at which a chain begins.
+     * This batch was chained after a clock that was ahead had set `droppedBefore`.
      */
     findKeptFrom: async (): Promise<string> => {
       const row = await db.one(sql.rows(Type.Object({ keptFrom: Type.String() }))`
@@ -124,8 +127,8 @@ export function createAuditChainRepository(db: Queryable) {
       ),
 
     /**
-     * The number up to which one pass chains events of this range: at most `events` of them, and no more once there are about `bytes` in
-     * their rows.
+     * Finds the number up to which one pass chains events of this range: at most `events` of them, and no more once their rows have about
+     * `bytes`.
      */
     findPassEnd: async (
       range: EventRange,
@@ -154,7 +157,7 @@ export function createAuditChainRepository(db: Queryable) {
             update_id::text, request_id, details] as columns
         from audit_events where ${inRange(range)} order by number limit ${limit}`),
 
-    /** Locks the organization's chain, which is created if it does not exist. */
+    /** Locks the organization's chain. Creates it if it does not exist. */
     lockChain: async (organizationId: string): Promise<ChainRow> => {
       await db.query(sql.nothing`
         /* auditChaining.insertChain */
@@ -185,7 +188,7 @@ export function createAuditChainRepository(db: Queryable) {
       db.maybeOne(sql.rows(ChainRow)`
         /* auditChaining.findChain */ select ${chain} from audit_chains where organization_id = ${organizationId}`),
 
-    /** Chains with batches that precede their beginning and are not deleted yet. */
+    /** Lists chains with batches before their beginning that are not deleted yet. */
     listDropped: () =>
       db.any(sql.rows(DroppedRow)`
         /* auditChaining.listDropped */
@@ -193,7 +196,7 @@ export function createAuditChainRepository(db: Queryable) {
         where base_batch > 0
           and exists (select 1 from audit_batches b where b.organization_id = c.organization_id and b.batch <= c.base_batch)`),
 
-    /** Batches in the order of chaining, after the given one. */
+    /** Lists batches in the order of chaining, after the given one. */
     listBatches: (
       after: { readonly throughNumber: number; readonly organizationId: string; readonly batch: number },
       limit: number,
@@ -206,14 +209,14 @@ export function createAuditChainRepository(db: Queryable) {
         where (through_number, organization_id, batch) > (${after.throughNumber}, ${after.organizationId}::uuid, ${after.batch})
         order by through_number, organization_id, batch limit ${limit}`),
 
-    /** Chains whose last batch has no head in the blob store, unless this database was restored and has not taken over. */
+    /** Lists chains whose last batch has no head in the blob store, unless this database was restored and has not taken over. */
     listUnstored: ({ except = [], limit }: { readonly except?: readonly string[]; readonly limit: number }) =>
       db.any(sql.rows(ChainRow)`
         /* auditChaining.listUnstored */
         select ${chain} from audit_chains
         where stored_batch < batch and ${mayBeSent} and organization_id <> all (${sql.array([...except], 'uuid')}) order by organization_id limit ${limit}`),
 
-    /** Seconds since the oldest event that is not chained yet; 0 if all are. */
+    /** Seconds since the oldest event that is not chained yet; 0 if all are chained. */
     readUnchainedSeconds: async (): Promise<number> => {
       const row = await db.one(sql.rows(Type.Object({ seconds: Type.Number() }))`
         /* auditChaining.readUnchainedSeconds */
@@ -222,7 +225,7 @@ export function createAuditChainRepository(db: Queryable) {
       return row.seconds;
     },
 
-    /** The hashes of these batches, as far as they exist. */
+    /** Lists the hashes of these batches, if they exist. */
     listHashes: (organizationId: string, batches: readonly number[]) =>
       db.any(sql.rows(HashRow)`
         /* auditChaining.listHashes */

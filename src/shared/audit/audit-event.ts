@@ -5,8 +5,8 @@ import type { AuditAction } from './audit-actions.ts';
 const Text = Type.Union([Type.String(), Type.Null()]);
 
 /**
- * How the actor signed in: `token` is a personal token, `id-token` a token issued for an id token, `session` a browser
- * session. With `lease`, the actor is the owner of the update.
+ * The actor's sign-in. `token` is a personal token, `id-token` a token issued for an id token, `session` a browser session. With `lease`,
+ * the actor is the owner of the update.
  */
 export const SignIn = Type.Union([
   Type.Literal('token'),
@@ -35,7 +35,7 @@ export const AuditSource = Type.Object({
   tokenName: Text,
   signIn: SignIn,
   role: Text,
-  /** What grants the role or permits the call; null: the membership. */
+  /** The origin of the role or of the permission for the call; null for the membership. */
   grantedBy: Text,
   address: Text,
   userAgent: Text,
@@ -43,14 +43,14 @@ export const AuditSource = Type.Object({
 });
 export type AuditSource = Readonly<Static<typeof AuditSource>>;
 
-/** The action that was done or refused. */
+/** An action that was done or refused. */
 export interface AuditEvent {
   readonly action: AuditAction;
-  /** Name of the organization; null for the server as a whole. */
+  /** Name of the organization; null for the whole server. */
   readonly organization: string | null;
   /** For example the name of a stack. */
   readonly object: string;
-  /** Default: done. */
+  /** `done` by default. */
   readonly outcome?: 'done' | 'refused';
   readonly updateId?: string | null;
   /** A few values, never a secret. */
@@ -99,7 +99,7 @@ export function requestSource(
 const ciNames = ['system', 'build.id', 'build.number', 'build.type', 'build.url', 'pr.number', 'pr.headSHA'];
 const maxCiChars = 300;
 
-/** The CI run in the environment that the CLI sends with an update (pkg/backend/updates.go), as JSON; null if there is none. */
+/** Returns the CI run in the environment that the CLI sends with an update (pkg/backend/updates.go), as JSON; null if there is none. */
 export function ciRunOf(environment: object): string | null {
   const values = environment as Readonly<Record<string, unknown>>;
   const found = ciNames.flatMap((name): [string, string][] => {
@@ -111,7 +111,7 @@ export function ciRunOf(environment: object): string | null {
 
 const maxDetailsChars = 8_192;
 
-/** The details as JSON; replaced by their size if they are too long. */
+/** Returns the details as JSON, or their size if they are too long. */
 export function detailsJson(details: Readonly<Record<string, unknown>>): string {
   const json = storableJson(details);
   return json.length <= maxDetailsChars ? json : JSON.stringify({ omittedChars: json.length });

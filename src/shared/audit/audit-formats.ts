@@ -5,7 +5,7 @@ import type { ListedEventRow } from './audit-list-repository.ts';
 export const auditFormats = ['csv', 'cef', 'jsonl'] as const;
 export type AuditFormat = (typeof auditFormats)[number];
 
-/** A sentence about the event. */
+/** Describes the event in a sentence. */
 export function describeEvent({
   action,
   object,
@@ -15,7 +15,7 @@ export function describeEvent({
   return `${outcome === 'refused' ? 'Refused: ' : ''}${done}${object === '' ? '' : `: ${object}`}`;
 }
 
-/** The name of the actor, written so that operators and the server cannot be confused with users. */
+/** Returns the name of the actor, in a form that distinguishes operators and the server from users. */
 export function actorName({ actor, login }: Pick<ListedEventRow, 'actor' | 'login'>): string {
   if (actor === 'user') return login;
   return actor === 'operator' ? `operator:${login}` : 'server:';
@@ -42,7 +42,7 @@ const columns: readonly (readonly [string, (event: ListedEventRow) => string])[]
   ['details', ({ details }) => details],
 ];
 
-/** The first line of a format, if it has one. */
+/** Returns the first line of a format, if it has one. */
 export function headerLine(format: AuditFormat): string {
   return format === 'csv' ? `${columns.map(([name]) => name).join(',')}\r\n` : '';
 }
@@ -54,13 +54,13 @@ export const contentTypes: Readonly<Record<AuditFormat, string>> = {
   jsonl: 'application/x-ndjson',
 };
 
-/** Events as a complete file. Empty if there are none. */
+/** Returns events as a complete file; empty if there are none. */
 export function batchText(format: AuditFormat, events: readonly ListedEventRow[], version: string): string {
   if (events.length === 0) return '';
   return [headerLine(format), ...events.map((event) => eventLine(format, event, version))].join('');
 }
 
-/** One event as a line. */
+/** Returns one event as a line. */
 export function eventLine(format: AuditFormat, event: ListedEventRow, version: string): string {
   if (format === 'csv') return csvLine(columns.map(([, read]) => read(event)));
   if (format === 'cef') return `${cefOf(event, version)}\n`;

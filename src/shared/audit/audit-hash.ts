@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 
-/** An event as it is hashed: all columns as text, in the order of the table, without its number. */
+/** An event in the form that is hashed: all columns as text, in the order of the table, without its number. */
 export interface HashedEvent {
   readonly number: number;
   readonly organizationId: string;
   readonly columns: readonly (string | null)[];
 }
 
-/** What the hash of a batch covers. */
+/** The content that the hash of a batch covers. */
 export interface HashedBatch {
   readonly organizationId: string;
   readonly batch: number;
@@ -20,36 +20,36 @@ export interface HashedBatch {
 }
 
 export const hashBytes = 32;
-/** Comes before the first batch of a chain. */
+/** The hash before the first batch of a chain. */
 export const firstHash = Buffer.alloc(hashBytes);
 
-/** SHA-256 of the event without its number, so that an event with another one's number is recognized. */
+/** SHA-256 of the event without its number, so that an event with another event's number is recognized. */
 export function hashEvent({ columns, organizationId }: HashedEvent): Buffer {
   return createHash('sha256')
     .update(JSON.stringify([organizationId, ...columns]))
     .digest();
 }
 
-/** SHA-256 of the batch and, through the hash of the one before, of all earlier ones. */
+/** SHA-256 of the batch and, through the previous batch's hash, of all earlier batches. */
 export function hashBatch(batch: HashedBatch): Buffer {
   const { eventHashes, previousHash, ...rest } = batch;
   const head = [rest.organizationId, rest.batch, rest.month, rest.throughNumber, rest.numbers];
   return createHash('sha256').update(JSON.stringify(head)).update(eventHashes).update(previousHash).digest();
 }
 
-/** The key of a batch's hash in the blob store. The key contains everything, so a late put changes nothing. */
+/** Returns the key of a batch's hash in the blob store. The key contains everything, so a late put changes nothing. */
 export function headKey(organizationId: string, batch: number, hash: Buffer): string {
   return `${headPrefix(organizationId)}${String(batch).padStart(12, '0')}-${hash.toString('hex')}`;
 }
 
-/** Of the heads of all chains. */
+/** The prefix of the heads of all chains. */
 export const headsPrefix = 'audit/heads/';
 
 export function headPrefix(organizationId: string): string {
   return `${headsPrefix}${organizationId}/`;
 }
 
-/** The chain, the batch and the hash in a key of `headKey`; null for other keys. */
+/** Returns the chain, the batch and the hash in a key from `headKey`; null for other keys. */
 export function readHeadKey(
   key: string,
 ): { readonly organizationId: string; readonly batch: number; readonly hash: string } | null {

@@ -3,7 +3,7 @@ import { type Queryable, type SqlFragment, sql } from '../platform/db/sql.ts';
 import type { AuditAction } from './audit-actions.ts';
 import { type AuditEvent, type AuditSource, detailsJson } from './audit-event.ts';
 
-/** Stands for the server as a whole in columns that name an organization. */
+/** Stands for the whole server in columns that name an organization. */
 export const serverId = '00000000-0000-0000-0000-000000000000';
 
 const UpdateIdRow = Type.Object({ updateId: Type.String() });
@@ -21,13 +21,13 @@ export interface EventValues {
   readonly outcome: NonNullable<AuditEvent['outcome']>;
   readonly updateId: SqlFragment;
   readonly details: SqlFragment;
-  /** For an update that the same statement inserts, which does not find it in its table. */
+  /** For an update that the same statement inserts, and that is therefore not in its table yet. */
   readonly ciRun?: SqlFragment;
 }
 
 /**
- * A JSON object of Postgres as the text that JSON.stringify writes, which has no spaces: exports show details as they are stored. Keys in
- * `optional` are left out if they are null.
+ * Returns a JSON object of Postgres as text without spaces, like JSON.stringify: exports show details as they are stored. Omits keys in
+ * `optional` if they are null.
  */
 export function objectText(object: SqlFragment, optional: readonly string[] = []): SqlFragment {
   const isShown =
@@ -40,8 +40,8 @@ export function objectText(object: SqlFragment, optional: readonly string[] = []
 }
 
 /**
- * The statement that adds an event for the row of `from`. With a lease, user and token are taken from the update, and the role is the one
- * that the user or the token has now; a token without a user is named as in the calls that it makes. The CI run is that of the update.
+ * The statement that adds an event for the row of `from`. With a lease, user and token are taken from the update, and the role is the
+ * current one of the user or token. A token without a user is named as in its own calls. The CI run is the update's.
  */
 export function auditInsertion(source: AuditSource, event: EventValues, from: SqlFragment): SqlFragment {
   const { action, details, object, organization, outcome, updateId } = event;
@@ -69,7 +69,7 @@ export function auditInsertion(source: AuditSource, event: EventValues, from: Sq
         left join memberships m on ${isLease} and m.organization_id = o.id and m.user_id = a.id`;
 }
 
-/** Adds to the audit log. */
+/** Adds events to the audit log. */
 export function createAuditRepository(db: Queryable) {
   return {
     /** Adds an event in the caller's transaction; see auditInsertion. */
@@ -88,9 +88,9 @@ export function createAuditRepository(db: Queryable) {
     },
 
     /**
-     * Counts a read of secrets for the active update that was created with the same token in one of these stacks. Returns its id, or null
-     * if there is none, or if its reads come from another address or program; the read is then an event of its own. The lock makes a read
-     * that is counted visible to the transaction that ends the update.
+     * Counts a read of secrets for the active update that was created with the same token in one of these stacks. Returns the update's
+     * id. Returns null if there is none, or if its reads come from another address or program; the read is then a separate
+     * event. The lock makes a counted read visible to the transaction that ends the update.
      */
     countSecretRead: async (
       source: AuditSource,
@@ -124,14 +124,14 @@ export function createAuditRepository(db: Queryable) {
       return row?.updateId ?? null;
     },
 
-    /** Whether the log of the server has the promotion of this term, which is its last step. */
+    /** Whether the server's log contains the promotion of this term, which is its last step. */
     hasPromotion: (term: number) =>
       db.exists(sql.rows(Type.Object({}))`
         /* audit.hasPromotion */
         select 1 from audit_events where organization_id = ${serverId}::uuid and action = 'site.promote'
           and (details::json ->> 'term')::int = ${term} limit 1`),
 
-    /** Turns what the updates of a stack have read into one event for each. Call in the transaction that ends them. */
+    /** Turns the counted reads of a stack's updates into one event per update. Call it in the transaction that ends the updates. */
     closeSecretReads: (stackId: string) =>
       db.query(sql.nothing`
         /* audit.closeSecretReads */

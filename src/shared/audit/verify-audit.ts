@@ -11,10 +11,10 @@ import { hashBatch, hashBytes, hashEvent, headPrefix, headsPrefix, readHeadKey }
 import { serverId } from './audit-repository.ts';
 
 const batchesAtOnce = 50;
-/** More events than one pass of the chaining has. */
+/** More events than one pass of the chaining contains. */
 const eventsAtOnce = 1_000;
 const headsAtOnce = 500;
-/** What a database says whose retention has dropped nothing. */
+/** The value in a database whose retention has dropped nothing. */
 const nothingDropped = '0001-01-01';
 
 /** A problem in the chain of an organization. */
@@ -27,21 +27,21 @@ export interface AuditProblem {
 export interface AuditVerification {
   readonly chains: number;
   readonly events: number;
-  /** Events that are committed and not chained yet, or dropped by retention, are not counted. */
+  /** Committed events that are not chained yet, or that retention has dropped, do not count. */
   readonly problems: readonly AuditProblem[];
 }
 
 interface Progress {
   readonly chain: ChainRow;
-  /** The last batch that was checked, and its hash. */
+  /** The last checked batch, and its hash. */
   batch: number;
   hash: Buffer;
 }
 
 /**
- * Reads all chained events once, in the order in which they were chained, and compares them with their batches, the batches with each
- * other, and the chains with the heads in the blob store. May run beside running servers. `organizationId` null: all chains. `onProgress`
- * gets how many batches were read, of how many.
+ * Reads all chained events once, in the order of their chaining. Compares them with their batches, the batches with each other, and the
+ * chains with the heads in the blob store. Servers may be running. A null `organizationId` stands for all chains. `onProgress` gets the
+ * number of batches read so far, and their total.
  */
 export async function verifyAudit(
   { blobs, db }: { readonly blobs: BlobStore; readonly db: Queryable },
@@ -56,7 +56,7 @@ export async function verifyAudit(
     await verifier.compareHeads(blobs);
     const found = { chains: verifier.chains.size, events: verifier.events, problems: verifier.problems };
     if (found.problems.length === 0) return found;
-    // What retention has dropped meanwhile seems to be missing.
+    // Events that retention has dropped meanwhile look like missing ones.
     const keptNow = await findKeptFrom();
     if (keptNow === keptFrom) return found;
     keptFrom = keptNow;
@@ -76,9 +76,9 @@ class AuditVerifier {
   }
 
   async run(onProgress: (batches: number, total: number) => void): Promise<void> {
-    // Chains first: a batch that is chained afterwards lies beyond their recorded end.
+    // Read chains first: a batch that is chained later is beyond their recorded end.
     const chains = await this.#auditChains.listChains();
-    // Those of all chains are read.
+    // Batches of all chains are read.
     const total = chains.reduce((sum, { baseBatch, batch }) => sum + batch - baseBatch, 0);
     let read = 0;
     for (const chain of chains) {
@@ -108,7 +108,7 @@ class AuditVerifier {
         this.#compareBatch(batch);
         window.push(batch);
       }
-      // Others may have been chained meanwhile.
+      // Other batches may have been chained meanwhile.
       read = Math.min(total, read + page.length);
       if (page.length > 0) onProgress(read, total);
       const last = page.at(-1);
@@ -122,7 +122,7 @@ class AuditVerifier {
       if (batch < chain.batch) this.#report(id, 'chain', `batches ${batch + 1} to ${chain.batch} are missing`);
   }
 
-  /** Compares a batch with its own hash and with the batch before. */
+  /** Compares a batch with its own hash and with the previous batch. */
   #compareBatch(row: BatchRow): void {
     const { batch, hash, organizationId, previousHash } = row;
     if (!this.#isMeant(organizationId)) return;
@@ -131,7 +131,7 @@ class AuditVerifier {
       this.#report(organizationId, 'chain', `batch ${batch} belongs to no chain`);
       return;
     }
-    // Dropped by retention, and not deleted yet.
+    // Retention has dropped the batch but not deleted it yet.
     if (batch <= progress.chain.baseBatch) return;
     if (batch !== progress.batch + 1)
       this.#report(organizationId, 'chain', `batch ${batch} comes after batch ${progress.batch}`);
@@ -189,7 +189,7 @@ class AuditVerifier {
 
   /** Compares the chains with the heads in the blob store, which may have more chains. */
   async compareHeads(blobs: BlobStore): Promise<void> {
-    // Before the heads, which retention deletes before the batches.
+    // Read before the heads, which retention deletes before the batches.
     const dropping = new Set((await this.#auditChains.listDropped()).map(({ organizationId }) => organizationId));
     const newest = new Map<string, number>();
     const dropped = new Map<string, number>();
@@ -212,7 +212,7 @@ class AuditVerifier {
       this.#report(id, 'head', `the blob store has the hash of batch ${batch}, which retention has not dropped`);
     for (const [id, batch] of newest) {
       if (batch <= (this.chains.get(id)?.batch ?? 0)) continue;
-      // Read again: a head is stored after its batch, which may have been chained meanwhile.
+      // Read the chain again: a head is stored after its batch, which may have been chained meanwhile.
       const chain = await this.#auditChains.findChain(id);
       const end = chain ? `ends at batch ${chain.batch}` : 'is missing';
       if (batch > (chain?.batch ?? 0))
@@ -254,7 +254,7 @@ interface Head {
   readonly hash: string;
 }
 
-/** The heads of a chain in the blob store; null: of all chains. */
+/** Lists the heads of a chain in the blob store; null for all chains. */
 export async function* listHeads(blobs: BlobStore, organizationId: string | null): AsyncGenerator<Head> {
   const prefix = organizationId === null ? headsPrefix : headPrefix(organizationId);
   let after: string | undefined;

@@ -6,7 +6,7 @@ import { BackupError, isOutageBeside } from './backup-error.ts';
 import { type BlobCopy, type Manifest, type ManifestHead, readBlobList } from './manifest.ts';
 import { isIntact, Meter, readSmall, type StoredObject } from './stored-bytes.ts';
 
-/** The blobs of a backup. Throws BackupError for a list that is damaged. */
+/** Lists the blobs of a backup. Throws BackupError for a damaged list. */
 export async function* listBlobs(
   target: BlobStore,
   { blobLists }: Pick<ManifestHead, 'blobLists'>,
@@ -19,7 +19,7 @@ export async function* listBlobs(
 
 const readsAtOnce = 8;
 
-/** Reads all objects of a backup. Returns a line for each that is damaged or missing. Throws the errors of a store that is not available. */
+/** Reads all objects of a backup. Returns a line for each damaged or missing object. Throws the errors of an unavailable store. */
 export async function findDamage(
   target: BlobStore,
   manifest: Manifest,
@@ -78,16 +78,16 @@ export async function findDamage(
   return problems.sort();
 }
 
-/** What a copy of the blobs of a backup has done. */
+/** The result of copying the blobs of a backup. */
 export interface CopiedBlobs {
   readonly copied: number;
-  /** Keys of blobs that may differ from the backup, whose copies of them are damaged: the store keeps its own. */
+  /** Keys of blobs that may differ from the backup, whose own copies are damaged. The store keeps its blobs. */
   readonly unsure: readonly string[];
 }
 
 /**
- * Copies the blobs that the store lacks or has with other bytes. `decrypt`: null if the backup is not encrypted. Throws BackupError for a
- * damaged one that the store lacks, which is not stored.
+ * Copies the blobs that the store lacks or has with other bytes. `decrypt` is null if the backup is not encrypted. Throws BackupError for
+ * a damaged blob that the store lacks, without storing it.
  */
 export async function copyBlobs(
   target: BlobStore,
@@ -141,7 +141,7 @@ async function hashOf(body: AsyncIterable<Buffer>): Promise<string> {
   return meter.sha256;
 }
 
-/** Fails at the end of a body that is not what was stored, so that nothing is put. */
+/** Fails at the end of a body that differs from the stored one, so that nothing is put. */
 async function* checked(
   body: AsyncIterable<Buffer>,
   { bytes, key, sha256 }: BlobCopy,

@@ -2,12 +2,12 @@ import { BlobStoreUnavailableError } from '../platform/blobs/blob-store.ts';
 import { isOutage } from '../platform/db/sqlstate.ts';
 import { OperatorError, UnavailableError } from '../platform/errors/errors.ts';
 
-/** A backup is damaged, incomplete, or of a format that this release does not read. */
+/** A backup is damaged, incomplete, or in a format that this release does not read. */
 export class BackupError extends OperatorError {
   override readonly name: string = 'BackupError';
 }
 
-/** The manifest of a backup does not have its hash, or is that of another one. */
+/** The manifest of a backup does not have its hash, or belongs to another backup. */
 export class DamagedManifestError extends BackupError {
   override readonly name = 'DamagedManifestError';
   readonly backup: string;
@@ -18,7 +18,7 @@ export class DamagedManifestError extends BackupError {
   }
 }
 
-/** Whether a store or a database has failed, which says nothing about the backup. A store can be faulty at a single object. */
+/** Whether a store or database has failed, which is no fault of the backup. A store can be faulty at a single object. */
 export function isOutageBeside(error: unknown): boolean {
   if (error instanceof BlobStoreUnavailableError) return error.fault !== 'faulty';
   if (error instanceof BackupError) return error.cause !== undefined && isOutageBeside(error.cause);

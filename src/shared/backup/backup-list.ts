@@ -8,11 +8,11 @@ import { readSmall } from './stored-bytes.ts';
 /** A backup in a target. */
 export interface FoundBackup {
   readonly id: string;
-  /** Names the installation, as ownerOf does; null: without its first object, nothing does. */
+  /** Names the installation, like ownerOf; null if the first object, which contains the name, is missing. */
   readonly owner: string | null;
-  /** Whether it has its first and its last object. Otherwise it was interrupted, is still being made, or a prune has begun to delete it. */
+  /** Whether it has its first and last objects. Otherwise it was interrupted, is still being made, or a prune has begun to delete it. */
   readonly isComplete: boolean;
-  /** Keys of its objects, without the blobs, which backups share. */
+  /** Keys of its objects without the blobs, which backups share. */
   readonly keys: readonly string[];
   /** Keys of its lists of blobs. */
   readonly blobLists: readonly string[];
@@ -49,8 +49,8 @@ export async function findBackups(target: BlobStore): Promise<FoundBackup[]> {
 }
 
 /**
- * Throws BackupError if only other installations have complete backups there. An installation that starts in a used location by mistake, maybe
- * because its own disk is not mounted, would otherwise back up as if all were well.
+ * Throws BackupError if only other installations have complete backups there. Otherwise, an installation that starts in a used location
+ * by mistake, e.g. because its own disk is not mounted, would back up without a warning.
  */
 export function assertOwn(present: readonly FoundBackup[], owner: string): void {
   const complete = present.filter(({ isComplete }) => isComplete);
@@ -63,16 +63,16 @@ export function assertOwn(present: readonly FoundBackup[], owner: string): void 
 const idTime = /^(\d{4})(\d\d)(\d\d)t(\d\d)(\d\d)(\d\d)(\d{3})z$/;
 const aheadMs = 60_000;
 
-/** The id of a new backup: the time, or a later one, so that the backup is newer than all present ones even if a clock was ahead. */
+/** Returns the id of a new backup: the time, or a later one, so that the backup is the newest even if a clock was ahead. */
 export function nextId(present: readonly FoundBackup[], now: Date): string {
   const newest = present.findLast(({ id }) => idTime.test(id))?.id ?? '';
   const last = Date.parse(newest.replace(idTime, '$1-$2-$3T$4:$5:$6.$7Z'));
-  // Not the same for two that begin at once.
+  // Random, so that two backups that begin at once get different ids.
   const at = last >= now.getTime() ? new Date(last + Math.ceil(Math.random() * aheadMs)) : now;
   return at.toISOString().replace(/[-:.]/g, '').toLowerCase();
 }
 
-/** Reads the head of the manifest of a backup; null: of the newest that is complete. Throws BackupError. */
+/** Reads the head of the manifest of a backup; null for the newest complete one. Throws BackupError. */
 export async function openBackup(target: BlobStore, id: string | null): Promise<ManifestHead> {
   const backups = await findBackups(target);
   const complete = backups.filter(({ isComplete }) => isComplete);
@@ -85,36 +85,37 @@ export async function openBackup(target: BlobStore, id: string | null): Promise<
   return readHead(target, backup);
 }
 
-/** Reads the head of the manifest of a complete backup. Throws BackupError, and BlobNotFoundError if it was deleted meanwhile. */
+/** Reads the head of the manifest of a complete backup. Throws BackupError, and BlobNotFoundError if the backup was deleted meanwhile. */
 export async function readHead(target: BlobStore, { id }: Pick<FoundBackup, 'id'>): Promise<ManifestHead> {
   return readManifestHead(id, await readSmall(target, backupKeys.manifest(id)));
 }
 
-/** When the backup was last verified without faults, in ms since 1970; null: never. */
+/** Returns when the backup was last verified without faults, in ms since 1970; null for never. */
 export async function readVerification(target: BlobStore, { id, keys }: FoundBackup): Promise<number | null> {
   if (!keys.includes(backupKeys.verified(id))) return null;
   const at = Date.parse((await readSmall(target, backupKeys.verified(id))).toString('utf8').trim());
   return Number.isNaN(at) ? null : at;
 }
 
-/** A backup fails after a day. An incomplete one that began so long ago goes on no more, also if clocks differ by hours. */
+/** A backup fails after a day. An incomplete one that began this long ago is abandoned, even if clocks differ by hours. */
 const abandonedMs = 2 * 24 * 3600_000;
 
-/** What a prune has deleted. */
+/** The result of a prune. */
 export interface PrunedBackups {
-  /** Ids. */
+  /** Ids of the deleted backups. */
   readonly backups: string[];
   readonly blobs: number;
-  /** Ids of the backups that an object lock keeps. */
+  /** Ids of the backups that an object lock protects. */
   readonly locked: string[];
-  /** The backup that may still be made, for which blobs stay that no backup needs; null: none. */
+  /** The backup that may still be running, for which unneeded blobs are kept; null for none. */
   readonly unfinished: string | null;
 }
 
 /**
- * Deletes all but the newest `keep` complete backups of `owner` (null: of each), its incomplete ones that are older than its newest complete
- * one, incomplete ones that go on no more, whoever began them, and blobs that no remaining backup needs, unless a backup may be being made.
- * What an object lock protects stays. Safe to repeat after an interruption. Throws BackupError if a remaining backup cannot be read.
+ * Deletes complete backups of `owner` (null for each owner) except the newest `keep`; incomplete ones of the owner that are older than
+ * its newest complete one; and abandoned ones of any owner. Deletes blobs that no remaining backup needs, unless a backup may be running.
+ * Keeps everything protected by an object lock. Safe to repeat after an interruption. Throws BackupError if a remaining backup cannot be
+ * read.
  */
 export async function pruneBackups(
   target: BlobStore,
@@ -129,7 +130,7 @@ export async function pruneBackups(
   const unfinished = new Set<string>();
   for (const [whose, backups] of Map.groupBy(all, (backup) => backup.owner)) {
     const mayDelete = [owner, whose].includes(null) || whose === owner;
-    // A prune has begun to delete the ones of nobody.
+    // A backup without an owner is one that a prune has begun to delete.
     const complete = (whose === null ? all : backups).filter(({ isComplete }) => isComplete).map(({ id }) => id);
     const newest = complete.at(-1) ?? '';
     for (const id of whose === null ? [] : mayDelete ? complete.slice(-keep) : complete) kept.add(id);
@@ -180,16 +181,16 @@ function isLockedAt(now: Date, found: BlobStat | null): boolean {
 
 async function deleteBackups(target: BlobStore, backups: readonly FoundBackup[]): Promise<string[]> {
   for (const { id, keys, owner } of backups) {
-    // First, so that a backup that is still being made notices: it writes its manifest, then looks.
+    // First, so that a backup that is still running notices the deletion: it writes its manifest, then checks its start.
     if (owner !== null) await target.delete(backupKeys.start(id, owner));
-    // Then, so that one without some of its objects is never taken for a complete one.
+    // Second, so that a backup without some of its objects is never taken for a complete one.
     await target.delete(backupKeys.manifest(id));
     for (const key of keys) await target.delete(key);
   }
   return backups.map(({ id }) => id);
 }
 
-/** Stops when a backup has begun, which relies on all blobs that it finds, even if it is complete by now. */
+/** Stops when a new backup has begun, even if it is complete by now: it relies on all blobs that it finds. */
 async function deleteBlobs(
   target: BlobStore,
   needed: KeySet,
@@ -204,7 +205,7 @@ async function deleteBlobs(
       if (needed.has(key)) continue;
       const found = await target.stat(key);
       if (found === null || isLockedAt(now, found)) continue;
-      // A backup has stored it again since the page was read. Stores give this time in whole seconds.
+      // A backup has stored the blob again since the page was read. Stores return this time in whole seconds.
       if (found.modifiedAt.getTime() - modifiedAt.getTime() >= 1_000) continue;
       await target.delete(key);
       blobs++;

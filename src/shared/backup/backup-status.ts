@@ -3,7 +3,7 @@ import { Value } from 'typebox/value';
 import type { BackgroundTaskRepository } from '../platform/background-tasks/background-task-repository.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 
-/** Names of the tasks that back up and verify. */
+/** The names of the tasks that make and verify backups. */
 export const backupTasks = { create: 'back-up', verify: 'verify-backup' } as const;
 
 const KnownBackup = Type.Object({
@@ -15,14 +15,14 @@ const KnownBackup = Type.Object({
   blobs: Type.Number(),
   missingBlobs: Type.Number(),
   isEncrypted: Type.Boolean(),
-  /** When it was last verified without faults, in ms since 1970; null: never. */
+  /** When it was last verified without faults, in ms since 1970; null for never. */
   verifiedAt: Nullable(Type.Number()),
 });
 export type KnownBackup = Static<typeof KnownBackup>;
 
 const FailedAttempts = Type.Object({
   count: Type.Integer(),
-  /** When the last one began, in ms since 1970. */
+  /** When the last attempt began, in ms since 1970. */
   at: Type.Number(),
   error: Type.String(),
 });
@@ -32,38 +32,38 @@ const Backups = Type.Object({
   location: Type.String(),
   schedule: Type.String(),
   keep: Type.Number(),
-  /** The complete ones, newest first. */
+  /** The complete backups, newest first. */
   backups: Type.Array(KnownBackup),
-  /** Of all backups that the task has ever found there, deleted ones too, in ms since 1970: when one was last verified without faults. */
+  /** When any backup that the task has ever found there, including deleted ones, was last verified without faults, in ms since 1970. */
   lastVerifiedAt: Type.Optional(Type.Number()),
-  /** When the oldest of them was made. */
+  /** When the oldest of these backups was made. */
   firstTakenAt: Type.Optional(Type.Number()),
-  /** When the task first looked into the location, in ms since 1970; absent: before it was noted. */
+  /** When the task first examined the location, in ms since 1970; absent if it was not recorded. */
   seenAt: Type.Optional(Type.Number()),
-  /** Attempts since the last backup that failed, or that were cut off; absent: there is none. */
+  /** Failed or interrupted attempts since the last backup; absent if there are none. */
   failure: Type.Optional(FailedAttempts),
-  /** Attempts to delete old backups that failed, or that were cut off, since one was complete; absent: there is none. */
+  /** Failed or interrupted attempts to delete old backups since the last complete deletion; absent if there are none. */
   pruneFailure: Type.Optional(FailedAttempts),
 });
-/** The backups that the task has found in its location. */
+/** The backups that the task has found in their location. */
 export type Backups = Static<typeof Backups>;
 
 const LastVerification = Type.Object({
-  /** When the task last looked, in ms since 1970; null: never. */
+  /** When the task last ran, in ms since 1970; null for never. */
   at: Nullable(Type.Number()),
-  /** The backup that was verified; null: none. */
+  /** The verified backup; null for none. */
   backup: Nullable(Type.String()),
-  /** Empty: no faults. */
+  /** Empty if there are no faults. */
   problems: Type.Array(Type.String()),
-  /** Why backups are not verified here; null: they are. */
+  /** The reason why backups are not verified here; null if they are. */
   skipped: Nullable(Type.String()),
-  /** Attempts since then that could not run; absent: there is none. */
+  /** Attempts since then that could not run; absent if there are none. */
   failure: Type.Optional(FailedAttempts),
 });
-/** What the task that verifies has done last. */
+/** The last result of the verifying task. */
 export type LastVerification = Static<typeof LastVerification>;
 
-/** What the tasks have saved. Null: nothing yet. */
+/** Reads the saved results of the tasks. Null if nothing is saved yet. */
 export async function readBackupStatus(
   runs: BackgroundTaskRepository,
 ): Promise<{ backups: Backups | null; verification: LastVerification | null }> {
@@ -74,20 +74,20 @@ export async function readBackupStatus(
   return { backups: read(Backups, backups), verification: read(LastVerification, verification) };
 }
 
-/** After a fail-over, the clock may be a little slower than the one before. */
+/** After a failover, the clock may be slightly behind the previous one. */
 const clockToleranceMs = 300_000;
 
-/** Whether a saved time is to be believed. A time far in the future tells nothing: the clock was set back. */
+/** Whether a saved time is plausible. A time far in the future means that the clock was set back. */
 export function hasPassed(at: number, now: number): boolean {
   return at <= now + clockToleranceMs;
 }
 
-/** When a backup in the location was last verified without faults or, if none was, when the first was made; null: there was none. */
+/** When a backup in the location was last verified or, if none was, when the first was made; null if there was none. */
 export function unverifiedSince({ firstTakenAt, lastVerifiedAt }: Backups, now: number): number | null {
   return [lastVerifiedAt, firstTakenAt].find((at) => at !== undefined && hasPassed(at, now)) ?? null;
 }
 
-/** Saves what is in the location, and keeps what was saved of backups that are deleted by now, without verifications far in the future. */
+/** Saves the backups in the location. Keeps saved data about deleted backups, except verifications far in the future. */
 export async function saveBackups(
   runs: BackgroundTaskRepository,
   found: Omit<Backups, 'lastVerifiedAt' | 'firstTakenAt' | 'seenAt'>,
@@ -108,8 +108,8 @@ export async function saveBackups(
 }
 
 /**
- * Notes that a backup of this installation in the location is without faults. Pages and metrics show it at once: the task that looks into
- * the location may be making a backup for hours.
+ * Records that a backup of this installation in the location is without faults. Pages and metrics show this at once: the task that
+ * examines the location may be busy with a backup for hours.
  */
 export async function noteVerified(
   runs: BackgroundTaskRepository,

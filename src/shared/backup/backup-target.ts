@@ -8,13 +8,13 @@ import type { Config } from '../platform/config/config.ts';
 import { BackupError } from './backup-error.ts';
 import { backupKeys } from './manifest.ts';
 
-/** Longer than a backup may take, and so each of its uploads. */
+/** Longer than a backup, and thus each of its uploads, may take. */
 const leftoverAgeMs = 48 * 3600 * 1000;
 
 /**
- * Opens the location of backups, as `parseLocation` reads it. `?lock=governance:DAYS` or `compliance:DAYS` locks what
- * is written to a bucket. A folder that `mustExist` is not created; `lockDays` replaces the days of a lock. Throws
- * LocationError, and BackupError for a location inside the blob store.
+ * Opens the location of backups, in the form of `parseLocation`. `?lock=governance:DAYS` or `compliance:DAYS` locks the objects written
+ * to a bucket. A folder that `mustExist` is not created. `lockDays` replaces the days of a lock. Throws LocationError, and BackupError
+ * for a location inside the blob store.
  */
 export async function openTarget(
   location: string,
@@ -37,12 +37,12 @@ export async function openTarget(
   return openBlobStore({ ...target, lock: lock && { ...lock, days: lockDays ?? lock.days } });
 }
 
-/** Removes what killed backups were uploading. */
+/** Removes unfinished uploads of killed backups. */
 export async function sweepUploads(target: BlobStore): Promise<void> {
   try {
     await target.sweepUnfinished(leftoverAgeMs, [backupKeys.root, backupKeys.blobs]);
   } catch (error) {
-    // Some stores do not list them; a lifecycle rule may remove them instead. If the store is away, the backup fails by itself.
+    // Some stores do not list them; a lifecycle rule may remove them instead. If the store is away, the backup itself fails.
     if (!(error instanceof BlobStoreUnavailableError)) throw error;
   }
 }

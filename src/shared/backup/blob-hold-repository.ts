@@ -3,13 +3,13 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** How long a hold counts without a renewal. */
+/** The time for which a hold is valid without a renewal. */
 export const holdSeconds = 300;
 
-/** Holds of backups, under which no blob becomes due for deletion. Times are in seconds. */
+/** Holds of backups. While one is valid, no blob becomes due for deletion. Times are in seconds. */
 export function createBlobHoldRepository(db: Queryable) {
   return {
-    /** Returns the id of a hold that counts for `seconds`, and with renewals for `longest`. Removes the ones that ended. */
+    /** Adds a hold that is valid for `seconds`, and with renewals for up to `longest`. Returns its id. Removes expired holds. */
     insert: async (seconds: number, longest: number): Promise<string> => {
       const { id } = await db.one(sql.rows(IdRow)`
         /* blobHolds.insert */
@@ -19,7 +19,7 @@ export function createBlobHoldRepository(db: Queryable) {
       return id;
     },
 
-    /** Returns whether the hold still counts. */
+    /** Returns whether the hold is still valid. */
     renew: async (id: string, seconds: number): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* blobHolds.renew */
@@ -28,7 +28,7 @@ export function createBlobHoldRepository(db: Queryable) {
       return rowCount > 0;
     },
 
-    /** Ends holds that are too long because the clock was set back, unless they are renewed. Returns how many. */
+    /** Ends holds that are too long because the clock was set back, unless they are renewed. Returns the number. */
     clip: async (seconds: number): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* blobHolds.clip */

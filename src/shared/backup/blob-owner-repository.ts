@@ -12,10 +12,10 @@ const OwnerRow = Type.Object({
   id: Type.String(),
 });
 
-/** What consists of the bytes of a blob. */
+/** Finds the object that consists of the bytes of a blob. */
 export function createBlobOwnerRepository(db: Queryable) {
   return {
-    /** Null: nothing. */
+    /** Returns null if there is none. */
     find: (key: string) =>
       db.maybeOne(sql.rows(OwnerRow)`
         /* blobOwners.find */

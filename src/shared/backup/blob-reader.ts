@@ -10,7 +10,7 @@ import type { DocumentLocation, DocumentStore } from '../state/checkpoints/docum
 import { createJournalSnapshotRepository } from '../state/journal/journal-snapshot-repository.ts';
 import { createBlobOwnerRepository } from './blob-owner-repository.ts';
 
-/** Parts that find what a blob is. */
+/** Parts that determine the content of a blob. */
 export interface BlobReaderParts {
   readonly db: Queryable;
   readonly checkpoints: CheckpointRepository;
@@ -18,7 +18,7 @@ export interface BlobReaderParts {
   readonly eventSegments: EventSegments;
 }
 
-/** What compares a blob with its hash in the database. Null: nothing in the database consists of it. */
+/** Returns a function that compares a blob with its hash in the database. Null if nothing in the database consists of the blob. */
 export async function findBlobReader(parts: BlobReaderParts, key: string): Promise<ReadDocument | null> {
   const { checkpoints, chunks, db, eventSegments } = parts;
   const owner = await createBlobOwnerRepository(db).find(key);
@@ -39,7 +39,7 @@ export async function findBlobReader(parts: BlobReaderParts, key: string): Promi
     snapshot: () => createJournalSnapshotRepository(db).find(id),
   };
   const location = await find[kind]();
-  // It may have other bytes by now.
+  // The object may have other bytes by now.
   return location?.blobKey === key ? (documents) => drain(documents, location) : null;
 }
 

@@ -22,14 +22,14 @@ export type CheckedBlob =
   | { readonly state: 'right' | 'unchecked'; readonly body: AsyncIterable<Buffer> }
   | { readonly state: 'missing' | 'wrong'; readonly body: null };
 
-/** Blobs up to this size are read once, others once more to be copied. */
+/** Blobs up to this size are read once. Larger ones are read again for the copy. */
 const keptBytes = 4 * 1024 * 1024;
 const attempts = 3;
 const checkMs = 5_000;
 
 /**
- * Opens a blob after its bytes were compared with the hash in the database; if they are wrong in one store, takes and repairs them from the
- * other one. Throws BlobStoreUnavailableError while the blob store is away.
+ * Opens a blob after its bytes were compared with the hash in the database. If they are wrong in one store, takes them from the other
+ * store and repairs the first. Throws BlobStoreUnavailableError while the blob store is away.
  */
 export async function openChecked(source: BackupSource, key: string): Promise<CheckedBlob> {
   const { blobs } = source;
@@ -44,7 +44,7 @@ export async function openChecked(source: BackupSource, key: string): Promise<Ch
       if (error instanceof MasterKeyError) return openUnchecked(blobs, key, 'unchecked');
       if (!isDamage(error)) {
         if (!(error instanceof BlobStoreUnavailableError)) throw error;
-        // One blob that cannot be read does not end the backup of the others.
+        // One unreadable blob does not end the backup of the others.
         await blobs.check(checkMs);
         if (attempt === attempts) return { state: 'wrong', body: null };
       } else if (attempt === attempts || !(await isRightSomewhere(source, read))) {
@@ -58,7 +58,7 @@ export async function openChecked(source: BackupSource, key: string): Promise<Ch
   }
 }
 
-/** Repairs the store with wrong bytes. False also while the other store is away. */
+/** Repairs the store with wrong bytes. Also returns false while the other store is away. */
 async function isRightSomewhere({ copies }: BackupSource, read: ReadDocument): Promise<boolean> {
   try {
     return (await copies.prove(read)) !== 'damaged';
@@ -73,11 +73,11 @@ async function openUnchecked(blobs: BlobStore, key: string, state: 'right' | 'un
   return { state, body: readBlob(blobs, key) };
 }
 
-/** Keeps the bytes of one blob, so that they are copied as they were compared. */
+/** Keeps the bytes of one blob, so that the compared bytes are copied. */
 class KeepingReader {
   readonly #blobs: Pick<BlobStore, 'open'>;
   readonly #key: string;
-  /** Undefined: not read yet; null: too large. */
+  /** Undefined if not read yet; null if too large. */
   #kept: Buffer | null | undefined;
   #sha256: string | null = null;
 
@@ -99,7 +99,7 @@ class KeepingReader {
     throw new TypeError('A blob that is backed up is not written');
   }
 
-  /** The bytes that were compared. Throws BackupError at the end if a large blob has others now. */
+  /** Yields the compared bytes. Throws BackupError at the end if a large blob has changed since. */
   body(): AsyncIterable<Buffer> {
     return this.#kept ? once(this.#kept) : this.#again();
   }

@@ -25,18 +25,18 @@ import {
 import { type BodyPace, Meter, type StoredObject, store } from './stored-bytes.ts';
 import type { TableCopyRepository } from './table-copy-repository.ts';
 
-/** What a backup has done so far. */
+/** The progress of a backup. */
 export interface BackupProgress {
   readonly step: 'tables' | 'blobs';
   readonly done: number;
-  /** Known in the second step. */
+  /** Known from the second step on. */
   readonly total: number;
-  /** Written to the target. */
+  /** Bytes written to the target. */
   readonly bytes: number;
 }
 
 interface BackupParts {
-  /** On a connection without a limit of the time that a statement may take. */
+  /** Uses a connection without a limit on statement time. */
   readonly copies: TableCopyRepository;
   readonly source: BackupSource;
   readonly target: BlobStore;
@@ -46,19 +46,21 @@ interface BackupParts {
   readonly signal: AbortSignal;
 }
 
-/** Of the blobs without a row, which are all copied. Not what else is in the bucket, which may be the backups themselves. */
+/**
+ * The prefix of the blobs without a row, which are all copied. Other objects in the bucket are not: they may be the backups themselves.
+ */
 const auditPrefix = 'audit/';
 const keysAtOnce = 5_000;
 const blobsAtOnce = 8;
 const blobsOfList = 2_000;
-/** An interrupted backup repeats at most this many bytes per copy in flight. */
+/** An interrupted backup repeats at most this many bytes per concurrent copy. */
 const bytesOfList = 64 * 1024 * 1024;
 const cleanUpMs = 5_000;
 
 /**
  * Writes a backup to the target and returns its manifest, which is written last. Copies all tables as of one moment, then the blobs that
- * they need and that no earlier backup of the installation has copied, also one that was interrupted. The caller holds the blobs: see
- * backUp. Throws BlobStoreUnavailableError, BackupError and the reason of `signal`.
+ * they need and that no earlier backup of the installation, complete or interrupted, has copied. The caller holds the blobs; see backUp.
+ * Throws BlobStoreUnavailableError, BackupError and the reason of `signal`.
  */
 export async function createBackup(parts: BackupParts): Promise<Manifest> {
   const { encryption, target } = parts;
@@ -71,13 +73,13 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   try {
     manifest = await copyAll(parts, id, owner);
   } catch (error) {
-    // The next backup copies all tables again. It goes on from the lists of blobs.
-    // Before what may take long: an open snapshot holds up the database. A hung store or connection holds up nothing.
+    // The next backup copies all tables again, but continues from the lists of blobs. The rollback comes before any slow work, because an
+    // open snapshot holds up the database. A hung store or connection must not delay it.
     await within(cleanUpMs, parts.copies.rollback());
     await within(cleanUpMs, deleteTables(target, id));
     throw error;
   }
-  // From here on, even after an error, the manifest may be there, and needs all of it.
+  // From here on, even after an error, the manifest may exist, and needs all objects.
   await target.put(backupKeys.manifest(id), once(await writeManifest(manifest, encryption.encrypt)));
   if ((await target.stat(backupKeys.start(id, owner))) === null) {
     await target.delete(backupKeys.manifest(id));
@@ -86,7 +88,7 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   return manifest;
 }
 
-/** Waits so long for work whose failure does not matter. */
+/** Waits at most this long for work whose failure does not matter. */
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const timer = new AbortController();
   await Promise.race([work.catch(() => {}), sleep(ms, undefined, { signal: timer.signal }).catch(() => {})]);
@@ -97,12 +99,12 @@ async function copyAll(parts: BackupParts, id: string, owner: string): Promise<M
   const { copies, encryption, signal, target } = parts;
   const recipients = [...encryption.recipients];
   await sweepUploads(target);
-  // From now on, a prune deletes no blobs.
+  // From now on, prunes delete no blobs.
   await target.put(backupKeys.start(id, owner), once(Buffer.from('\n')));
   const known = await KnownBlobs.open(target, owner);
   const needed = new KeyPages();
   const heads = new KeyPages();
-  // Before the snapshot, which then has each batch whose head is copied, unless retention drops it meanwhile.
+  // Read before the snapshot, which then has each batch whose head is copied, unless retention drops it meanwhile.
   for await (const keys of listAll(parts, headsPrefix)) heads.push(keys);
   await copies.beginSnapshot();
   const bases = await copies.listAuditBases();
@@ -121,7 +123,7 @@ async function copyAll(parts: BackupParts, id: string, owner: string): Promise<M
     needed.push(page);
     if (page.length < keysAtOnce) break;
   }
-  // Sequences have no snapshot: read last, they are past all rows.
+  // Sequences have no snapshot. Read last, they are beyond all rows.
   const sequences = await copies.listSequences();
   await copies.end();
   for await (const keys of listAll(parts, auditPrefix)) needed.push(keys.filter((key) => !key.startsWith(headsPrefix)));
@@ -248,7 +250,7 @@ class BlobCopies {
     this.#parts.onProgress({ step: 'blobs', done: this.#count, total, bytes: this.#written });
   }
 
-  /** The copy that an earlier backup has made, unless it is gone. */
+  /** Returns the copy made by an earlier backup, unless it is gone. */
   async #stillThere(copy: BlobCopy): Promise<BlobCopy | null> {
     const { target } = this.#parts;
     const found = await target.stat(copy.key);
@@ -257,7 +259,7 @@ class BlobCopies {
     return copy;
   }
 
-  /** Null: no store has it with its hash. */
+  /** Returns null if no store has the blob with its hash. */
   async #copyAnew(key: string): Promise<BlobCopy | null> {
     const { pace, encryption, signal, source, target } = this.#parts;
     const checked = await openChecked(source, key);
@@ -284,14 +286,14 @@ class BlobCopies {
     }
   }
 
-  /** An interrupted backup leaves its lists, so that the next one goes on from there. */
+  /** Writes a list during the backup, so that the next backup can continue after an interruption. */
   async #writeList(): Promise<void> {
     if (this.#list.length === 0) return;
     const text = writeBlobList(this.#list);
     this.#list = [];
     this.#unlisted = 0;
     const key = backupKeys.blobList(this.#id, this.#lists.length + 1);
-    // Reserved before the write, so that two lists never have the same number.
+    // Reserved before the write, so that two lists never get the same number.
     const index = this.#lists.push({ key, bytes: 0, sha256: '' }) - 1;
     this.#lists[index] = await store(this.#parts.target, key, once(text));
   }

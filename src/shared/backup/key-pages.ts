@@ -2,7 +2,7 @@ import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 
 const keysOfPage = 5_000;
 
-/** A list of keys, in about 40 bytes each: a million of them would fill the heap of a worker. */
+/** A list of keys that takes about 40 bytes each: as strings, a million of them would fill the heap of a worker. */
 export class KeyPages {
   readonly #pages: Buffer[] = [];
   #open: string[] = [];
@@ -16,7 +16,7 @@ export class KeyPages {
     }
   }
 
-  /** A few thousand keys at a time, in their order. */
+  /** Yields a few thousand keys at a time, in order. */
   *pages(): Generator<string[]> {
     for (const page of this.#pages) yield zstdDecompressSync(page).toString().split('\n');
     if (this.#open.length > 0) yield this.#open;

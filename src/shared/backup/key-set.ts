@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto';
 const firstSlots = 1024;
 
 /**
- * A set of keys that keeps only 64 bits of each, in 16 to 32 bytes. `has` is never wrong for a key that was added, and hardly ever for
- * another: among a million keys once in 10¹³ questions.
+ * A set of keys that keeps only 64 bits of each, in 16 to 32 bytes. `has` is always right for an added key, and almost always for another
+ * one: among a million keys, it is wrong once in 10¹³ calls.
  */
 export class KeySet {
-  /** Open addressing; 0 is a free slot. */
+  /** A hash table with open addressing; 0 is a free slot. */
   #slots = new BigUint64Array(firstSlots);
   #size = 0;
 
@@ -25,7 +25,7 @@ export class KeySet {
     return this.#slots[this.#find(hash)] === hash;
   }
 
-  /** Its slot, or the free one where it belongs. */
+  /** Returns the slot of the hash, or the free slot where it belongs. */
   #find(hash: bigint): number {
     const mask = this.#slots.length - 1;
     let at = Number(hash & BigInt(mask));

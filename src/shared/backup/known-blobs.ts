@@ -5,7 +5,7 @@ import { type FoundBackup, findBackups, openBackup } from './backup-list.ts';
 import { type BlobCopy, readBlobList } from './manifest.ts';
 import { readSmall, type StoredObject } from './stored-bytes.ts';
 
-/** A list of blobs, and between which keys it has some. */
+/** A list of blobs, with the range of its keys. */
 interface KnownList {
   readonly key: string;
   readonly first: string;
@@ -13,8 +13,8 @@ interface KnownList {
 }
 
 /**
- * The blobs that the newest complete backup of an installation has, and what interrupted ones have copied since. Only where they are
- * listed is in memory: lists are almost in the order of their keys, so the copies of a page of keys are in a few lists.
+ * The blobs of the newest complete backup of an installation, and the copies of interrupted backups since then. Only the ranges of the
+ * lists are in memory. Lists are almost in the order of their keys, so the copies of a page of keys are in a few lists.
  */
 export class KnownBlobs {
   readonly #target: BlobStore;
@@ -25,7 +25,7 @@ export class KnownBlobs {
     this.#lists = lists;
   }
 
-  /** Reads the lists. Leaves out those that are damaged. */
+  /** Reads the lists, without damaged ones. */
   static async open(target: BlobStore, owner: string): Promise<KnownBlobs> {
     const backups = (await findBackups(target)).filter((backup) => backup.owner === owner);
     const newest = backups.findLastIndex(({ isComplete }) => isComplete);
@@ -39,13 +39,13 @@ export class KnownBlobs {
     return new KnownBlobs(target, lists);
   }
 
-  /** The copies of these keys of the target, as far as there are any. */
+  /** Finds the existing copies of these keys of the target. */
   async find(keys: readonly string[]): Promise<ReadonlyMap<string, BlobCopy>> {
     const found = new Map<string, BlobCopy>();
     const range = rangeOf(keys);
     if (range === null) return found;
     const asked = new Set(keys);
-    // Later ones have the newer copy.
+    // Later lists have the newer copy.
     for (const list of this.#lists) {
       if (list.first > range.last || list.last < range.first) continue;
       for (const blob of await readList(this.#target, list).catch(noneIfDamaged))
@@ -66,7 +66,7 @@ function rangeOf(keys: readonly string[]): { first: string; last: string } | nul
   return { first, last };
 }
 
-/** Of an incomplete backup, without hashes. */
+/** The list may belong to an incomplete backup, and then has no hashes. */
 type BlobList = Pick<StoredObject, 'key'> & Partial<StoredObject>;
 
 async function listsOf(target: BlobStore, { blobLists, id, isComplete }: FoundBackup): Promise<readonly BlobList[]> {
@@ -80,7 +80,7 @@ async function readList(target: BlobStore, { key, sha256 }: BlobList): Promise<B
   return readBlobList(key, bytes);
 }
 
-/** Also if a prune has deleted the backup meanwhile: its blobs are copied anew. */
+/** Also applies if a prune has deleted the backup meanwhile: its blobs are then copied anew. */
 function noneIfDamaged(error: unknown): never[] {
   if (!(error instanceof BackupError || error instanceof BlobNotFoundError)) throw error;
   return [];

@@ -18,7 +18,7 @@ export type TableCopy = Static<typeof TableCopy>;
 const SequenceValue = Type.Object({ name: Type.String(), value: Type.Integer() });
 export type SequenceValue = Static<typeof SequenceValue>;
 
-/** The copy of a blob. `key`, `bytes` and `sha256` are those of the object, which may be encrypted. */
+/** The copy of a blob. `key`, `bytes` and `sha256` describe the object, which may be encrypted. */
 const BlobCopy = Type.Object({
   ...StoredObject.properties,
   /** Size of the blob itself. */
@@ -31,9 +31,9 @@ const Contents = Type.Object({
   postgres: Type.String(),
   /** Position of the write-ahead log; null if the server does not report it. */
   position: Type.Union([Type.String(), Type.Null()]),
-  /** In the order in which they were applied. */
+  /** In the order of their application. */
   migrations: Type.Array(Type.String()),
-  /** Ids of the master keys that the stored data need. */
+  /** Ids of the master keys that the stored data needs. */
   masterKeys: Type.Array(Type.String()),
   tables: Type.Array(TableCopy),
   sequences: Type.Array(SequenceValue),
@@ -42,53 +42,53 @@ const Contents = Type.Object({
 const Head = Type.Object({
   format: Type.Literal(1),
   id: Type.String(),
-  /** When the copied database was as it is in the backup, and when the last blob was copied; ISO 8601. */
+  /** When the database was in the state of the backup, and when the last blob was copied; ISO 8601. */
   takenAt: Type.String(),
   finishedAt: Type.String(),
   release: Type.String(),
   /** Stored bytes of tables and blobs. */
   bytes: Type.Integer({ minimum: 0 }),
-  /** The age recipients to whom the backup is encrypted; empty: it is not. */
+  /** The age recipients to whom the backup is encrypted; empty if it is not. */
   recipients: Type.Array(Type.String()),
-  /** Before the key of each blob. */
+  /** The prefix of the key of each blob. */
   blobPrefix: Type.String(),
-  /** Lists of the blobs: each line is a BlobCopy as JSON. They are not encrypted. */
+  /** Lists of the blobs, unencrypted. Each line is a BlobCopy as JSON. */
   blobLists: Type.Array(StoredObject),
   blobs: Type.Object({ count: Type.Integer(), bytes: Type.Integer() }),
-  /** Blobs that a state needs and that the store did not have. */
+  /** Blobs that a state needs and that the store lacked. */
   missingBlobs: Type.Array(Type.String()),
-  /** Blobs of which no copy with its hash could be read; they are not in the backup. Earlier releases did not compare. */
+  /** Blobs without a readable copy that has their hash. They are not in the backup. Earlier releases made no comparison. */
   wrongBlobs: Type.Optional(Type.Array(Type.String())),
-  /** Blobs that were copied without a comparison: encrypted without keys at hand, or replaced meanwhile. */
+  /** Number of blobs that were copied without a comparison: encrypted without keys at hand, or replaced meanwhile. */
   uncheckedBlobs: Type.Optional(Type.Integer({ minimum: 0 })),
-  /** Contents as JSON; in an encrypted backup encrypted, as base64. */
+  /** The contents as JSON. In an encrypted backup, encrypted and in base64. */
   contents: Type.String(),
 });
-/** What can be read of the manifest without an identity. It is written last: a backup without it is incomplete. */
+/** The part of the manifest that can be read without an identity. It is written last: a backup without it is incomplete. */
 export type ManifestHead = Static<typeof Head>;
 const { contents: _, ...openHead } = Head.properties;
-/** What a backup consists of. */
+/** The complete description of a backup. */
 export const Manifest = Type.Object({ ...openHead, ...Contents.properties });
 export type Manifest = Static<typeof Manifest>;
 
 /** Keys in the target of backups. */
 export const backupKeys = {
   root: 'backups/',
-  /** Written first. `owner`: see ownerOf. */
+  /** Written first. For `owner`, see ownerOf. */
   start: (id: string, owner: string): string => `backups/${id}/started/${owner}`,
   manifest: (id: string): string => `backups/${id}/manifest.json`,
   /** Written by a verification without faults. */
   verified: (id: string): string => `backups/${id}/verified`,
   table: (id: string, table: string): string => `backups/${id}/tables/${table}.zst`,
   blobList: (id: string, number: number): string => `backups/${id}/blobs/${String(number).padStart(6, '0')}.ndjson`,
-  /** Of all copies of blobs. A blob never changes, so that backups share its copy. */
+  /** The prefix of all copies of blobs. A blob never changes, so that backups share its copy. */
   blobs: 'blobs/',
 };
 
-/** What names an installation in keys. Not its id, which an encrypted backup does not tell. */
+/** Returns the name of an installation in keys. It differs from the installation's id, which an encrypted backup does not reveal. */
 export const ownerOf = (installation: string): string => hashOf(installation).slice(0, 16);
 
-/** The manifest as text, followed by a line with its own SHA-256. */
+/** Returns the manifest as text, followed by a line with its SHA-256. */
 export async function writeManifest(manifest: Manifest, encrypt: BackupEncryption['encrypt']): Promise<Buffer> {
   const { installation, masterKeys, migrations, position, postgres, sequences, tables, ...head } = manifest;
   const contents = JSON.stringify({ installation, masterKeys, migrations, position, postgres, sequences, tables });
@@ -107,7 +107,7 @@ export function readManifestHead(id: string, bytes: Buffer): ManifestHead {
   return head;
 }
 
-/** Reads the contents, too. `decrypt`: null without an identity. Throws BackupError. */
+/** Also reads the contents. `decrypt` is null without an identity. Throws BackupError. */
 export async function readManifest(head: ManifestHead, decrypt: Decrypt | null): Promise<Manifest> {
   const { contents, id, recipients } = head;
   const what = `The manifest of backup ${id}`;
@@ -121,7 +121,7 @@ export async function readManifest(head: ManifestHead, decrypt: Decrypt | null):
   return { ...rest, ...parse(Contents, parseJson(text, what), what) };
 }
 
-/** The list as text, followed by a line with its own SHA-256. */
+/** Returns the list as text, followed by a line with its SHA-256. */
 export function writeBlobList(blobs: readonly BlobCopy[]): Buffer {
   return withHash(blobs.map((blob) => JSON.stringify(blob)).join('\n'));
 }
@@ -137,7 +137,7 @@ function withHash(text: string): Buffer {
   return Buffer.from(`${text}\n${hashOf(text)}\n`);
 }
 
-/** Null if the text does not have its hash. */
+/** Returns null if the text does not have its hash. */
 function readHashed(bytes: Buffer): string | null {
   const lines = bytes.toString('utf8').split('\n');
   const [hash, rest] = lines.splice(-2);

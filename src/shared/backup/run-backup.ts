@@ -11,12 +11,12 @@ import { BodyPace } from './stored-bytes.ts';
 import { createTableCopyRepository } from './table-copy-repository.ts';
 
 const renewEveryMs = 60_000;
-/** A backup that takes longer fails: blobs that it needs may be gone. */
+/** A backup that takes longer fails, because blobs that it needs may be gone. */
 const longestHoldSeconds = 24 * 3600;
 
 /**
- * Backs up the installation; see createBackup. Meanwhile, no blob becomes due for deletion. Throws BackupError and
- * BlobStoreUnavailableError, and the reason of `signal`.
+ * Backs up the installation; see createBackup. Meanwhile, no blob becomes due for deletion. Throws BackupError, BlobStoreUnavailableError
+ * and the reason of `signal`.
  */
 export async function backUp({
   bytesPerSecond,
@@ -27,9 +27,9 @@ export async function backUp({
   target,
 }: {
   readonly source: BackupSource & { readonly db: Database };
-  /** Limit of what is written to the target. */
+  /** Maximum rate of writes to the target. */
   readonly bytesPerSecond?: number | undefined;
-  /** Whose age identities can read it; empty: everybody can. */
+  /** The age recipients who can read the backup; empty if everybody can. */
   readonly recipients: readonly string[];
   readonly onProgress?: (progress: BackupProgress) => void;
   readonly signal?: AbortSignal;
@@ -42,7 +42,7 @@ export async function backUp({
   const id = await holds.insert(holdSeconds, longestHoldSeconds);
   const lost = new AbortController();
   const renew = (): void => {
-    // An attempt that fails is repeated: the hold lasts several.
+    // A failed renewal is repeated: the hold outlasts several.
     holds.renew(id, holdSeconds).then(
       (isHeld) =>
         isHeld || lost.abort(new BackupError('The backup took too long: blobs that it needs may be deleted by now')),

@@ -4,16 +4,16 @@ import { type Static, Type } from 'typebox';
 import type { BlobStore, PutOptions } from '../platform/blobs/blob-store.ts';
 import { BytePace } from '../platform/slices/byte-pace.ts';
 
-/** An object of a backup, as it is stored. */
+/** An object of a backup in its stored form. */
 export const StoredObject = Type.Object({
   key: Type.String(),
   bytes: Type.Integer({ minimum: 0 }),
-  /** Of the stored bytes, lower-case hex. */
+  /** SHA-256 of the stored bytes, lower-case hex. */
   sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
 });
 export type StoredObject = Static<typeof StoredObject>;
 
-/** Stores `body` under `key` and returns what was stored. */
+/** Stores `body` under `key` and returns a description of the stored object. */
 export async function store(
   target: BlobStore,
   key: string,
@@ -25,7 +25,7 @@ export async function store(
   return { key, bytes: meter.bytes, sha256: meter.sha256 };
 }
 
-/** Whether the object is what was stored. Throws the errors of the store, and BlobNotFoundError. */
+/** Whether the object has the bytes that were stored. Throws the errors of the store, and BlobNotFoundError. */
 export async function isIntact(target: BlobStore, { bytes, key, sha256 }: StoredObject): Promise<boolean> {
   const meter = new Meter();
   for await (const _ of meter.pass(await target.open(key)));
@@ -37,7 +37,7 @@ export async function readSmall(target: BlobStore, key: string): Promise<Buffer>
   return Buffer.concat(await Array.fromAsync(await target.open(key)));
 }
 
-/** Counts and hashes bytes that pass. */
+/** Counts and hashes passing bytes. */
 export class Meter {
   readonly #hash = createHash('sha256');
   bytes = 0;
@@ -50,17 +50,17 @@ export class Meter {
     }
   }
 
-  /** Of what has passed. Call it once. */
+  /** The hash of the bytes that have passed. Read it once. */
   get sha256(): string {
     return this.#hash.digest('hex');
   }
 }
 
-/** Limits the rate of all bodies that pass. */
+/** Limits the rate of all passing bodies. */
 export class BodyPace {
   readonly #pace: BytePace;
 
-  /** Without a number, there is no limit. */
+  /** There is no limit by default. */
   constructor(bytesPerSecond = Number.POSITIVE_INFINITY) {
     this.#pace = new BytePace(bytesPerSecond);
   }

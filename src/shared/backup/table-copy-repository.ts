@@ -26,10 +26,10 @@ const tables = `
   where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
     and c.relname <> '${migrationsTable}' and ${isOurs('c')}`;
 
-/** Where the blobs are. A restored installation has them in the store of its settings. */
+/** The locations of the blobs. A restored installation has its blobs in the store of its settings. */
 const locationsTable = 'blob_places';
 
-/** Copies of the tables, on a connection of its own. Names in results are quoted where SQL needs it. */
+/** Copies of the tables, on a separate connection. Names in results are quoted where SQL requires it. */
 export function createTableCopyRepository(client: pg.Client) {
   const run = async <T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> => {
     const result = await client.query<T>(text, values);
@@ -37,12 +37,12 @@ export function createTableCopyRepository(client: pg.Client) {
     return result.rows;
   };
   return {
-    /** From now on, all reads see the database as it is now, until `end`. */
+    /** Begins a snapshot: until `end`, all reads see the present state of the database. */
     beginSnapshot: async () => {
       await run('begin isolation level repeatable read, read only');
       await run(`set local datestyle = 'ISO'`);
       await run(`set local timezone = 'UTC'`);
-      // It waits for the store of the backups.
+      // The transaction waits for the store of the backups.
       await liftLimits(client, { isLocal: true });
     },
     begin: () => run('begin'),
@@ -56,9 +56,9 @@ export function createTableCopyRepository(client: pg.Client) {
           array(select master_key_id from encryption_keys union select master_key_id from webhooks where secret is not null order by 1) as "masterKeys"`);
       return row as NonNullable<typeof row>;
     },
-    /** The end of the write-ahead log; null if the server does not report it. */
+    /** Returns the end of the write-ahead log; null if the server does not report it. */
     readPosition: async () => {
-      // The error of a server that hides the function would end the transaction.
+      // Without a savepoint, the error of a server that hides the function would end the transaction.
       await run('savepoint position');
       try {
         const [row] = await run<{ position: string }>('select pg_current_wal_lsn()::text as position');
@@ -69,14 +69,16 @@ export function createTableCopyRepository(client: pg.Client) {
         return null;
       }
     },
-    /** In the order in which they were applied; none in a database that was never migrated. */
+    /** Lists migrations in the order of their application; none in a database that was never migrated. */
     listMigrations: async (): Promise<string[]> => {
       const [table] = await run<{ found: boolean }>(`select to_regclass('${migrationsTable}') is not null as found`);
       if (!table?.found) return [];
       return (await run<{ name: string }>(`select name from ${migrationsTable} order by id`)).map(({ name }) => name);
     },
 
-    /** All tables that a backup has; with `withLocations` also where the blobs are. Throws AppRoleError if one has another owner. */
+    /**
+     * Lists all tables of a backup; `withLocations` includes the locations of the blobs. Throws AppRoleError if one has another owner.
+     */
     listTables: async ({ withLocations = false } = {}) => {
       await assertOneOwner(client);
       return run<TableShape>(`
@@ -89,7 +91,7 @@ export function createTableCopyRepository(client: pg.Client) {
         ${tables} ${withLocations ? '' : `and c.relname <> '${locationsTable}'`} order by c.relname`);
     },
 
-    /** About how large the compressed copy may be. */
+    /** Estimates the size of the compressed copy. */
     estimateBytes: async ({ name }: TableShape): Promise<number> => {
       const [row] = await run<{ bytes: string }>(
         `/* tableCopies.estimateBytes */
@@ -100,7 +102,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return Number(row?.bytes);
     },
 
-    /** The last values of sequences that were used. */
+    /** Lists the last values of sequences that were used. */
     listSequences: () =>
       run<SequenceValue>(`
         /* tableCopies.listSequences */
@@ -109,15 +111,15 @@ export function createTableCopyRepository(client: pg.Client) {
         where s.schemaname = current_schema() and s.last_value is not null and ${isOurs('c')}
           and s.sequencename <> '${migrationsTable}_id_seq' order by s.sequencename`),
 
-    /** The rows as text of COPY. `rows` is known when the stream has ended. */
+    /** Returns the rows as text of COPY. `rows` is known at the end of the stream. */
     read: ({ columns, name }: TableShape): { text: Readable; rows: () => number } => {
       const text = client.query(copyTo(`copy (select ${columns.join(', ')} from ${name}) to stdout`));
-      // The reader gets the error. If it has ended, that of a lost connection would end the process.
+      // The reader gets the error. After the reader has ended, the error of a lost connection would end the process.
       text.on('error', () => {});
       return { text, rows: () => text.rowCount };
     },
 
-    /** One page of the keys of all blobs that something refers to. */
+    /** Lists one page of the keys of all referenced blobs. */
     listReferencedBlobs: async (after: string, limit: number): Promise<string[]> => {
       const rows = await run<{ key: string }>(
         `/* tableCopies.listReferencedBlobs */
@@ -128,7 +130,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return rows.map(({ key }) => key);
     },
 
-    /** The batch of each chain of the audit log before which retention has dropped all, by organization. */
+    /** Returns, by organization, the batch of the audit chain before which retention has dropped everything. */
     listAuditBases: async (): Promise<ReadonlyMap<string, number>> => {
       const rows = await run<{ id: string; base: number }>(
         `/* tableCopies.listAuditBases */ select organization_id as id, base_batch::float8 as base from audit_chains where base_batch > 0`,
@@ -144,7 +146,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return row?.used ?? true;
     },
 
-    /** Until the end of the transaction, nobody begins to use the database. */
+    /** Prevents anybody from beginning to use the database, until the end of the transaction. */
     lockUse: async () => {
       const [table] = await run<{ found: boolean }>(`select to_regclass('organizations') is not null as found`);
       if (table?.found) await run('lock table organizations in access exclusive mode');
@@ -159,7 +161,7 @@ export function createTableCopyRepository(client: pg.Client) {
 
     analyze: () => run('analyze'),
 
-    /** Notes in the transaction of a load which backup is being restored; null: the restore has ended. */
+    /** Records, in the transaction of a load, the backup that is being restored; null when the restore has ended. */
     markRestore: async (id: string | null) => {
       const [row] = await run<{ statement: string }>(
         `select format('comment on table installation is %L', $1::text) as statement`,
@@ -167,7 +169,7 @@ export function createTableCopyRepository(client: pg.Client) {
       );
       await run(row?.statement as string);
     },
-    /** The backup whose restore loaded the tables and was interrupted then; null: there is none. */
+    /** Returns the backup whose restore was interrupted after it had loaded the tables; null if there is none. */
     readRestoreMark: async (): Promise<string | null> => {
       const [row] = await run<{ note: string | null }>(
         `select obj_description('installation'::regclass, 'pg_class') as note`,
@@ -175,7 +177,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return row?.note?.startsWith(restoreMark) ? row.note.slice(restoreMark.length) : null;
     },
 
-    /** Lets no webhooks and audit events be sent, unless the migrations of a load lack that. */
+    /** Blocks the sending of webhooks and audit events, if the migrations of the load support this. */
     holdOutgoing: async () => {
       const column = await run(
         `select 1 from pg_attribute where attrelid = 'installation'::regclass and attname = 'outgoing_held_since'`,
@@ -183,7 +185,7 @@ export function createTableCopyRepository(client: pg.Client) {
       if (column.length > 0) await run('update installation set outgoing_held_since = clock_timestamp()');
     },
 
-    /** Removes the foreign keys, switches the triggers off, and empties all tables, in the transaction of the caller. */
+    /** Removes the foreign keys, disables the triggers, and empties all tables, in the caller's transaction. */
     prepareLoad: async (): Promise<ForeignKey[]> => {
       await run(`set local datestyle = 'ISO'`);
       await liftLimits(client, { isLocal: true });
@@ -201,7 +203,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return keys;
     },
 
-    /** Adds the partitions that the table had. */
+    /** Adds the original partitions of the table. */
     addPartitions: async ({ name, partitions }: TableShape) => {
       const present = new Set(
         (
@@ -217,7 +219,7 @@ export function createTableCopyRepository(client: pg.Client) {
           await run(`create table ${partition.name} partition of ${name} ${partition.bounds}`);
     },
 
-    /** Loads the rows and returns how many. */
+    /** Loads the rows and returns their number. */
     write: async ({ columns, name }: TableShape, text: AsyncIterable<Buffer>): Promise<number> => {
       const rows = client.query(copyFrom(`copy ${name} (${columns.join(', ')}) from stdin`));
       await pipeline(Readable.from(text, { objectMode: false }), rows);
@@ -231,7 +233,7 @@ export function createTableCopyRepository(client: pg.Client) {
 
     setSequence: ({ name, value }: SequenceValue) => run('select setval($1::regclass, $2)', [name, value]),
 
-    /** Ends what `prepareLoad` began. Fails if a row refers to one that is missing. */
+    /** Reverses `prepareLoad`. Fails if a row refers to a missing one. */
     finishLoad: async (keys: readonly ForeignKey[]) => {
       for (const { name } of await run<{ name: string }>(`select quote_ident(c.relname) as name ${tables}`))
         await run(`alter table ${name} enable trigger user`);

@@ -19,7 +19,7 @@ import { syncPath } from '../platform/files/durable-files.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { createTableCopyRepository, type TableCopyRepository } from './table-copy-repository.ts';
 
-/** The database was not upgraded, and is as it was. */
+/** The database was not upgraded, and is unchanged. */
 export class UpgradeError extends OperatorError {
   override readonly name = 'UpgradeError';
 }
@@ -28,7 +28,7 @@ const scratchFolder = 'cluster.upgrade';
 const connectMs = 30_000;
 const stopMs = 60_000;
 
-/** What an upgrade did: the versions, and where the old files are. */
+/** The result of an upgrade: the versions, and the location of the old files. */
 export interface DatabaseUpgrade {
   readonly from: number;
   readonly to: number;
@@ -37,9 +37,9 @@ export interface DatabaseUpgrade {
 }
 
 /**
- * Copies the embedded database in `directory`, whose files are of an earlier major version, into a new cluster, and puts that in its place.
- * The old files stay beside it. An interruption at any moment leaves the old cluster or the complete new one. Returns null if there is
- * nothing to upgrade. Throws UpgradeError and EmbeddedPostgresError.
+ * Copies the embedded database in `directory`, whose files have an earlier major version, into a new cluster, and puts the new cluster in
+ * its place. The old files stay beside it. An interruption at any moment leaves either the old cluster or the complete new one. Returns
+ * null if no upgrade is needed. Throws UpgradeError and EmbeddedPostgresError.
  */
 export async function upgradeCluster(
   directory: string,
@@ -51,7 +51,7 @@ export async function upgradeCluster(
   }: {
     readonly claim: DataDirClaim;
     readonly logger: Logger;
-    /** Folder with the programs of the old version; null: the folders of packages. */
+    /** The folder with the programs of the old version; null to search the folders of packages. */
     readonly oldPostgres: string | null;
     readonly onStep: (text: string) => void;
   },
@@ -76,7 +76,7 @@ export async function upgradeCluster(
   let rows: number;
   await using old = await open(directory, logger, {
     ...{ binaries, takeLock: () => claim.lockFor('postgres') },
-    // What admin commands wrote there would not be in the copy.
+    // Writes of admin commands would not be in the copy.
     flags: ['-c', 'default_transaction_read_only=on'],
   });
   try {
@@ -88,7 +88,7 @@ export async function upgradeCluster(
     rows = await copyDatabase(old.url, fresh.url, logger, onStep);
     onStep(`Copied and counted ${rows} rows`);
   } catch (error) {
-    // A full disk would keep the old cluster from starting, too.
+    // A full disk would also keep the old cluster from starting.
     removeCopy(directory);
     throw error;
   }
@@ -102,7 +102,7 @@ export async function upgradeCluster(
   return { from, to, rows, kept };
 }
 
-/** Stops what an upgrade that is being interrupted has started, and removes its copy. */
+/** Stops the processes of an interrupted upgrade, and removes its copy. */
 export async function abandonUpgrade(directory: string, logger: Logger): Promise<void> {
   for (const cluster of [scratchFolder, clusterFolder]) await stopOrphan(path.join(directory, cluster), stopMs, logger);
   removeCopy(directory);
@@ -147,7 +147,7 @@ async function copyDatabase(from: string, to: string, logger: Logger, onStep: (t
   }
 }
 
-/** Copies all tables in one transaction and compares the number of their rows. Returns how many rows there are. */
+/** Copies all tables in one transaction and compares the numbers of their rows. Returns the number of rows. */
 async function copyTables(
   old: TableCopyRepository,
   fresh: TableCopyRepository,

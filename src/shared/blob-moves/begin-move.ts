@@ -18,7 +18,7 @@ import { OperatorError } from '../platform/errors/errors.ts';
 import { findStoreOwner, ownerKey, shareOwnership } from '../state/blobs/store-ownership.ts';
 import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
 
-/** The blobs cannot be moved this way, or not now. */
+/** The blobs cannot be moved like this, or not now. */
 export class BlobMoveError extends OperatorError {
   override readonly name = 'BlobMoveError';
 }
@@ -29,11 +29,11 @@ export interface MoveParts {
   readonly config: Pick<Config, 'blobs' | 'secondStore'>;
   readonly db: Database;
   readonly locations: BlobLocationRepository;
-  /** Records that the move changes, in the transaction of the change. */
+  /** Records the change of the move, in the same transaction. */
   readonly record?: (db: Queryable) => Promise<void>;
 }
 
-/** Both stores of a move, and what the database says about it. */
+/** Both stores of a move, and its row in the database. */
 export interface Move {
   readonly row: BlobLocations;
   readonly main: BlobStore;
@@ -42,7 +42,7 @@ export interface Move {
 
 const sampled = 1_000;
 
-/** The move that runs, in the phase. Throws BlobMoveError if there is none, and BlobStoreUnavailableError. */
+/** Opens the current move in this phase. Throws BlobMoveError if there is none, and BlobStoreUnavailableError. */
 export async function openMove({ blobs }: Pick<MoveParts, 'blobs'>, phase: 'copying' | 'switched'): Promise<Move> {
   const row = await blobs.read();
   if (row?.phase !== phase || row.otherId === null || row.otherUrl === null)
@@ -53,7 +53,7 @@ export async function openMove({ blobs }: Pick<MoveParts, 'blobs'>, phase: 'copy
     );
   const main = await blobs.storeOf({ id: row.mainId, url: row.mainUrl });
   const other = await blobs.storeOf({ id: row.otherId, url: row.otherUrl });
-  // Other tools copy marks, too, and two names may lead to one store.
+  // Other tools also copy marks, and two names may lead to one store.
   await assertUnmarked(main, row.mainUrl, row.otherId);
   await assertUnmarked(other, row.otherUrl, row.mainId);
   return { row, main, other };
@@ -67,8 +67,8 @@ async function assertUnmarked(store: BlobStore, url: string, id: string): Promis
 }
 
 /**
- * Begins to move the blobs to `to`, or resumes: from now on, each process writes new blobs to both locations. Marks both, so that a process that
- * finds another store in a location does not use it. Throws BlobMoveError, LocationError and BlobStoreUnavailableError.
+ * Begins, or resumes, moving the blobs to `to`: from now on, each process writes new blobs to both locations. Marks both locations, so
+ * that a process that finds another store in one does not use it. Throws BlobMoveError, LocationError and BlobStoreUnavailableError.
  */
 export async function beginMove(parts: MoveParts, to: string): Promise<void> {
   const { blobs, config, db, record } = parts;
@@ -111,7 +111,7 @@ export async function beginMove(parts: MoveParts, to: string): Promise<void> {
   }
 }
 
-/** Returns the id of a location, after it has written it there if there is none. */
+/** Returns the id of a location. If the location has none, writes a new id there first. */
 async function markLocation(store: BlobStore, url: string): Promise<string> {
   const { blobs } = await store.list(locationKey(''));
   const [first, ...others] = blobs.map(({ key }) => key.slice(locationKey('').length));
@@ -123,7 +123,7 @@ async function markLocation(store: BlobStore, url: string): Promise<string> {
   return id;
 }
 
-/** The settings of this command may name another store than those of the servers. */
+/** The settings of this command may name another store than the servers' settings. */
 async function assertIsUsed({ blobRows }: MoveParts, main: BlobStore): Promise<void> {
   const rows = await blobRows.listAfter('', sampled);
   const needed = rows.filter(({ isReferenced }) => isReferenced).map(({ key }) => key);
@@ -156,7 +156,7 @@ function assertApart(main: BlobStoreConfig, target: BlobStoreConfig): void {
   if (formatLocation(main) === formatLocation(target)) throw new BlobMoveError('The blobs are there already');
 }
 
-/** The second store has the copies for the other site. Throws BlobMoveError. */
+/** Throws BlobMoveError if the URL is the second store, which has the copies for the other site. */
 export function assertNotSecond({ blobs, secondStore }: MoveParts['config'], url: string): void {
   if (secondStore === null) return;
   const placeOf = (text: string): string => text.replace(/&profile=[^&]*$/, '');

@@ -5,7 +5,7 @@ import { readBlob } from '../platform/blobs/locations/located-blob-store.ts';
 import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
 import { BlobMoveError, type Move, type MoveParts } from './begin-move.ts';
 
-/** What a pass over all blobs has done. */
+/** The progress of a pass over all blobs. */
 export interface PassProgress {
   readonly done: number;
   readonly total: number;
@@ -18,9 +18,9 @@ export interface PassOptions {
 }
 
 export interface CopyOptions {
-  /** Also compares the blobs that are in both locations. */
+  /** Whether blobs that are in both locations are compared, too. */
   readonly again?: boolean;
-  /** Replaces the copy that does not have the hash of its row. Returns false without a hash: the main location is right. */
+  /** Replaces a copy that does not have the hash of its row. Returns false if there is no hash; the main location is then right. */
   readonly repair?: (key: string) => Promise<boolean>;
 }
 
@@ -38,7 +38,7 @@ export interface BlobFault {
 export interface VerifyResult {
   readonly compared: number;
   readonly faults: readonly BlobFault[];
-  /** Blobs that a state needs and that neither location has: lost before the move. */
+  /** Blobs that a state needs and that neither location has. They were lost before the move. */
   readonly lost: readonly string[];
 }
 
@@ -52,9 +52,9 @@ const pageSize = 1_000;
 const rowlessPrefixes = ['audit/', 'installations/'];
 
 /**
- * Copies the blobs that the other location lacks; with `again` also compares the others and replaces what is wrong. Each copy is read back and
- * compared by its SHA-256. What is written meanwhile is in both locations. Can be repeated after an interruption. Throws BlobMoveError,
- * BlobStoreUnavailableError, and the reason of the signal.
+ * Copies the blobs that the other location lacks; `again` also compares the others and replaces wrong ones. Each copy is read back and
+ * compared by its SHA-256. Concurrent writes go to both locations. Can be repeated after an interruption. Throws BlobMoveError,
+ * BlobStoreUnavailableError and the reason of the signal.
  */
 export async function copyBlobs(
   parts: MoveParts,
@@ -81,8 +81,8 @@ export async function copyBlobs(
 }
 
 /**
- * Reads all blobs in both locations and compares them. A result without faults lets the move switch, unless a later upload to the other location
- * fails. Throws BlobStoreUnavailableError, and the reason of the signal.
+ * Reads all blobs in both locations and compares them. A result without faults permits the switch, unless a later upload to the other
+ * location fails. Throws BlobStoreUnavailableError and the reason of the signal.
  */
 export async function verifyBlobs(parts: MoveParts, move: Move, options: PassOptions = {}): Promise<VerifyResult> {
   const { blobRows, locations } = parts;
@@ -99,7 +99,7 @@ export async function verifyBlobs(parts: MoveParts, move: Move, options: PassOpt
         else missing.push(key);
       }
     });
-    // Not a fault if it was deleted while the page was compared.
+    // No fault if the blob was deleted while the page was compared.
     for (const key of await stillNeeded(blobRows, missing)) {
       if ((await other.stat(key)) !== null) continue;
       if ((await main.stat(key)) === null) lost.push(key);
@@ -113,7 +113,9 @@ export async function verifyBlobs(parts: MoveParts, move: Move, options: PassOpt
   return { compared, faults: faults.sort((one, two) => (one.key < two.key ? -1 : 1)), lost: lost.sort() };
 }
 
-/** Runs `compare` on pages of all blobs; `each` runs its function on the blobs of the page, some at a time. Returns how many blobs there were. */
+/**
+ * Runs `compare` on pages of all blobs. `each` runs its function on the blobs of the page, some at a time. Returns the number of blobs.
+ */
 async function overAllBlobs(
   { blobRows }: MoveParts,
   main: BlobStore,
@@ -171,7 +173,7 @@ async function areSame(one: BlobStore, two: BlobStore, key: string): Promise<boo
   return here === null || here === there;
 }
 
-/** The SHA-256 of a blob; null if there is none. */
+/** Returns the SHA-256 of a blob; null if it does not exist. */
 export async function digest(store: BlobStore, key: string): Promise<string | null> {
   const meter = new Meter();
   try {
@@ -183,7 +185,7 @@ export async function digest(store: BlobStore, key: string): Promise<string | nu
   return meter.sha256;
 }
 
-/** Those of the keys that a state or the audit log needs. */
+/** Returns the given keys that a state or the audit log needs. */
 export async function stillNeeded(blobRows: BlobRepository, keys: readonly string[]): Promise<readonly string[]> {
   if (keys.length === 0) return keys;
   const rowless = keys.filter((key) => rowlessPrefixes.some((prefix) => key.startsWith(prefix)));

@@ -11,9 +11,9 @@ import { assertNotSecond, BlobMoveError, type Move, type MoveParts, openMove } f
 import { digest, type PassOptions, stillNeeded } from './compare-locations.ts';
 
 /**
- * Makes the other location the main one, or ends a switch that was interrupted. If this database owns the location that
- * it leaves, marks that as left: `finishMove` empties no other. Throws BlobMoveError if the new location is not
- * verified, or a backup runs, and BlobStoreUnavailableError.
+ * Makes the other location the main one, or completes an interrupted switch. If this database owns the location that it leaves, marks
+ * that location as left: `finishMove` empties only a marked one. Throws BlobMoveError if the new location is not verified or a backup is
+ * running, and BlobStoreUnavailableError.
  */
 export async function switchMove({ blobs, db, record }: MoveParts): Promise<void> {
   const row = await blobs.read();
@@ -22,7 +22,7 @@ export async function switchMove({ blobs, db, record }: MoveParts): Promise<void
     return;
   }
   const main = await blobs.storeOf(row && { id: row.mainId, url: row.mainUrl });
-  // A location that fails can be left, and is then not emptied without a look.
+  // A failing location can be left. It is then not marked, and so not emptied unseen.
   const owner = row?.phase === 'copying' ? await unlessAway(() => findStoreOwner({ blobs: main, db })) : null;
   await db.inTransaction(async (tx) => {
     const locations = createBlobLocationRepository(tx);
@@ -37,7 +37,7 @@ export async function switchMove({ blobs, db, record }: MoveParts): Promise<void
   if (owner === 'this database' && newId) await unlessAway(() => leaveStore({ blobs: main, db }, newId));
 }
 
-/** What a switch still does if it was interrupted after its commit. */
+/** Does the rest of a switch after its commit. */
 async function leaveSwitched({ blobs, db }: Pick<MoveParts, 'blobs' | 'db'>, row: BlobLocations): Promise<void> {
   const { otherId: id, otherUrl: url } = row;
   if (id === null || url === null) return;
@@ -48,7 +48,7 @@ async function leaveSwitched({ blobs, db }: Pick<MoveParts, 'blobs' | 'db'>, row
   });
 }
 
-/** Gives up the location to which blobs are copied, whose copies stay. Throws BlobMoveError. */
+/** Gives up the location to which blobs are copied. The copies stay there. Throws BlobMoveError. */
 export async function cancelMove(parts: MoveParts): Promise<void> {
   const { blobRows, blobs, db } = parts;
   const row = await blobs.read();
@@ -63,7 +63,7 @@ export async function cancelMove(parts: MoveParts): Promise<void> {
   });
 }
 
-/** Ends the move. Returns false if it is not in the phase. */
+/** Ends the move. Returns false if it is in another phase. */
 function settle({ db, record }: MoveParts, phase: 'copying' | 'switched'): Promise<boolean> {
   return db.inTransaction(async (tx) => {
     const isSettled = await createBlobLocationRepository(tx).settle(phase);
@@ -84,15 +84,15 @@ async function unlessAway<T>(run: () => Promise<T>): Promise<T | null> {
 
 export interface EmptyOptions {
   readonly empty?: boolean;
-  /** Repairs the main location if the one that was left has the bytes with the hash in the database. Returns whether it is right. */
+  /** Repairs the main location if the left one has the bytes with the hash in the database. Returns whether the main one is right. */
   readonly repair?: (key: string) => Promise<boolean>;
 }
 
 /**
- * Forgets the location that was left. With `empty`, first deletes its blobs, except those that the main location lacks and nothing needs. Can be
- * repeated after an interruption. Returns how many blobs it deleted and left. Throws BlobMoveError, with the keys, before it deletes anything, if
- * the main location lacks a blob that is needed, or has other bytes; also if another copy of the database may use the location, or it is
- * the second store; and BlobStoreUnavailableError.
+ * Forgets the location that was left. With `empty`, first deletes its blobs, except unneeded ones that the main location lacks. Can be
+ * repeated after an interruption. Returns the numbers of deleted and remaining blobs. Before any deletion, throws BlobMoveError, with the
+ * keys, if the main location lacks a needed blob or has other bytes. Throws BlobMoveError, too, if another copy of the database may use
+ * the location, or if it is the second store. Throws BlobStoreUnavailableError.
  */
 export async function finishMove(
   parts: MoveParts,
@@ -101,7 +101,7 @@ export async function finishMove(
   const { config, locations } = parts;
   const row = await locations.find();
   if (row?.phase !== 'switched') throw new BlobMoveError('Nothing to finish: run `holdfast blobs switch` first');
-  // A location that is kept may be away already.
+  // A location that is not emptied may be gone already.
   if (!empty) {
     await settle(parts, 'switched');
     return { deleted: 0, left: 0 };
@@ -110,7 +110,7 @@ export async function finishMove(
   assertNotSecond(config, move.row.otherUrl as string);
   await assertLeft(parts, move);
   await assertSame(parts, move, repair, options);
-  // Before the first blob is deleted.
+  // Recorded before the first blob is deleted.
   await parts.record?.(parts.db);
   const result = await emptyLocation(parts, move, options);
   await locations.settle('switched');
@@ -119,7 +119,7 @@ export async function finishMove(
   return result;
 }
 
-/** What this database did not own when it switched may be in use by another copy of it. Throws BlobMoveError. */
+/** Throws BlobMoveError for a location that this database did not own at the switch: another copy of the database may use it. */
 async function assertLeft({ blobRows, db }: MoveParts, { other, row }: Move): Promise<void> {
   const owner = await findStoreOwner({ blobs: other, db });
   if (owner === 'nobody' || owner === `left for ${row.mainId}`) return;
@@ -129,10 +129,10 @@ async function assertLeft({ blobRows, db }: MoveParts, { other, row }: Move): Pr
 }
 
 const shownKeys = 100;
-/** Blobs that are deleted at once, before the next look at whose the location is. */
+/** Number of concurrent deletions, before the owner of the location is checked again. */
 const deletesAtOnce = 16;
 
-/** Reads all blobs of the location that was left in both locations. Throws BlobMoveError. */
+/** Compares all blobs of the left location in both locations. Throws BlobMoveError. */
 async function assertSame(
   { blobRows }: MoveParts,
   { main, other }: Move,
@@ -142,7 +142,7 @@ async function assertSame(
   const faults: string[] = [];
   for await (const keys of listPages(other)) {
     const missing: string[] = [];
-    // What else is there describes the location.
+    // Other objects there describe the location.
     const compared = keys.filter((key) => hasRow(key) || key.startsWith('audit/'));
     await inParallel(compared, signal, async (key) => {
       const [here, there] = await Promise.all([digest(main, key), digest(other, key)]);
@@ -161,7 +161,7 @@ async function assertSame(
   );
 }
 
-/** Deletes the blobs of the location that was left, except those that the main location lacks. */
+/** Deletes the blobs of the left location, except blobs that the main location lacks. */
 async function emptyLocation(
   parts: MoveParts,
   move: Move,
@@ -175,7 +175,7 @@ async function emptyLocation(
     left += absent.size;
     const keys = page.filter((key) => !absent.has(key));
     for (let at = 0; at < keys.length; at += deletesAtOnce) {
-      // This process may have been frozen: a copy of the database may have been started since, or have taken over.
+      // If this process was frozen, a copy of the database may have been started or have taken over.
       await assertLeft(parts, move);
       await inParallel(keys.slice(at, at + deletesAtOnce), options.signal, async (key) => {
         await other.delete(key);
@@ -187,7 +187,7 @@ async function emptyLocation(
   return { deleted, left };
 }
 
-/** The keys of a location, without its mark and its owner. */
+/** Lists the keys of a location, without its mark and its owner. */
 async function* listPages(store: BlobStore): AsyncGenerator<readonly string[]> {
   for (let after: string | null | undefined; after !== null; ) {
     const page: Awaited<ReturnType<BlobStore['list']>> = await store.list('', after);

@@ -6,19 +6,19 @@ import { type KmsKey, parseKmsUrl } from '../platform/kms/kms-url.ts';
 import { openKms } from '../platform/kms/open-kms.ts';
 import { kmsAccess } from '../secrets/open-master-keys.ts';
 
-/** What encrypts the secrets of the bundle. */
+/** The means of encrypting the bundle's secrets. */
 export type BundleSecret = { readonly passphrase: string } | { readonly kms: KmsKey };
 
-/** A key of the bundle with the text that opens it again. */
+/** A key of the bundle, with the text that is needed to open it again. */
 export interface BundleKey {
   readonly crypter: SecretsCrypter;
-  /** Of a passphrase its salt, of a KMS the wrapped key. */
+  /** The salt of a passphrase, or the key wrapped by a KMS. */
   readonly stored: string;
 }
 
 type Parts = Pick<Config, 'kms' | 'secrets'>;
 
-/** What the settings name. Throws ConfigError. */
+/** Reads the secret from the settings. Throws ConfigError. */
 export function bundleSecretOf({ bundleKms, secrets }: Pick<Config, 'bundleKms' | 'secrets'>): BundleSecret {
   const refuse = (reason: string): never => {
     throw new ConfigError(`Invalid settings:\n  ${reason}`);
@@ -33,7 +33,7 @@ export function bundleSecretOf({ bundleKms, secrets }: Pick<Config, 'bundleKms' 
   return typeof kms === 'string' ? refuse(`HOLDFAST_BUNDLE_KMS: ${kms}`) : { kms };
 }
 
-/** Makes a key for a bundle. Throws KmsError. */
+/** Creates a key for a bundle. Throws KmsError. */
 export async function createBundleKey(secret: BundleSecret, config: Parts): Promise<BundleKey> {
   if ('passphrase' in secret) {
     const crypter = await PassphraseCrypter.create(secret.passphrase);
@@ -56,17 +56,17 @@ export async function openBundleKey(secret: BundleSecret, stored: string, config
   return crypter && { crypter, stored };
 }
 
-/** Whether the key that this text opens is the one of a state's secrets provider. The CLI may reach a KMS by another URL. */
+/** Whether the stored key is that of a state's secrets provider. The CLI may reach a KMS by another URL. */
 export function isKeyOf(stored: string, { state, type }: SecretsProvider): boolean {
   return stored.split(' ')[0] === state[type === 'passphrase' ? 'salt' : 'encryptedkey'];
 }
 
-/** No salt has a space. */
+/** A salt contains no space. */
 function toStored({ provider, wrapped }: CloudCrypter): string {
   return `${wrapped} ${String(provider.state['url'])}`;
 }
 
-/** The URL by which the CLI finds the key (gocloud.dev/secrets). It takes the address of Vault from its environment. */
+/** Returns the URL by which the CLI finds the key (gocloud.dev/secrets). The CLI takes Vault's address from its environment. */
 export function cliUrlOf(kms: KmsKey): string {
   if (kms.kind === 'google') return `gcpkms://${kms.key}`;
   if (kms.kind === 'vault')

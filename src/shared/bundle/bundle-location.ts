@@ -8,38 +8,38 @@ import { OperatorError } from '../platform/errors/errors.ts';
 import { type BundleSecret, bundleSecretOf } from './bundle-key.ts';
 import type { BundleLocation } from './bundle-repository.ts';
 
-/** Where the bundle is, and what encrypts its secrets. */
+/** The location of the bundle, and the means of encrypting its secrets. */
 export interface BundleSettings {
   readonly location: string;
   readonly secret: BundleSecret;
 }
 
-/** The settings of the bundle; null: there is none. Throws ConfigError. */
+/** Returns the settings of the bundle; null if there is none. Throws ConfigError. */
 export function bundleOf(config: Pick<Config, 'bundleUrl' | 'bundleKms' | 'secrets'>): BundleSettings | null {
   return config.bundleUrl === null ? null : { location: config.bundleUrl, secret: bundleSecretOf(config) };
 }
 
-/** The bundle has something that must not be overwritten, or lacks what it had. */
+/** The bundle contains something that must not be overwritten, or lacks something that it had. */
 export class BundleChangedError extends OperatorError {
   override readonly name = 'BundleChangedError';
 }
 
-/** `project/stack`. */
+/** Returns `project/stack`. */
 export function pathOf({ project, stack }: BundleLocation): string {
   return `${project}/${stack}`;
 }
 
-/** A state file as it is now. */
+/** The present state file. */
 export interface StateThere {
   readonly name: string;
   readonly sha256: string;
   readonly mark: string | null;
 }
 
-/** Longer than what precedes the mark of a state file. */
+/** Longer than the text before the mark of a state file. */
 const headBytes = 2048;
 
-/** The state files of a stack: usually one, two if somebody has also compressed it. */
+/** Reads the state files of a stack: usually one, or two if a user has also compressed it. */
 export async function readThere(folder: Folder, where: BundleLocation): Promise<StateThere[]> {
   const found: StateThere[] = [];
   for (const name of stateNames(where)) {
@@ -56,13 +56,13 @@ export async function readThere(folder: Folder, where: BundleLocation): Promise<
   return found;
 }
 
-/** The names that the CLI reads a state under. */
+/** Returns the names under which the CLI reads a state. */
 export function stateNames(where: BundleLocation): string[] {
   const name = stateFile(pathOf(where));
   return [name, `${name}.gz`, `${name}.zst`];
 }
 
-/** Whether a state file is the one that a worker has written. */
+/** Whether a worker has written the state file. */
 export function isOurs(
   { mark, sha256 }: StateThere,
   known: { readonly sha256: string | null; readonly attempts: readonly string[] },
@@ -70,15 +70,15 @@ export function isOurs(
   return sha256 === known.sha256 || (mark !== null && known.attempts.includes(mark));
 }
 
-/** Whether somebody works on the stack there. */
+/** Whether somebody is working on the stack in the bundle. */
 export async function isLocked(folder: Folder, where: BundleLocation): Promise<boolean> {
   for await (const _ of folder.list(locksOf(pathOf(where)))) return true;
   return false;
 }
 
 /**
- * An update of the CLI in the history after `entry`; null: none. If the state file is a worker's, this worker was frozen while it wrote,
- * and has put its own state over that of the update. Workers give their entries the number of the version.
+ * Finds an update of the CLI in the history after `entry`; null for none. If the state file is a worker's, this worker was frozen while
+ * it wrote, and has overwritten the state of the update. Workers store the number of the version in their entries.
  */
 export async function findOverwritten(
   folder: Folder,
@@ -97,7 +97,7 @@ export async function findOverwritten(
   return null;
 }
 
-/** What cannot be read is none of a worker. */
+/** Workers write no unreadable entries. */
 function isOfCli(name: string, text: string | null): boolean {
   try {
     return text !== null && readHistoryInfo(name, text).version === null;
@@ -107,7 +107,7 @@ function isOfCli(name: string, text: string | null): boolean {
   }
 }
 
-/** What to do about an update that `findOverwritten` has found. */
+/** Describes how to handle an update found by `findOverwritten`. */
 export function overwrittenText(where: BundleLocation, entry: string): string {
   return `a worker wrote over the state of update ${entry} in the bundle: bring what it did into the stack here, then delete its checkpoint from ${historyOf(pathOf(where))}`;
 }

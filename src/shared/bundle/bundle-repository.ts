@@ -3,17 +3,17 @@ import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { mayBeSent } from '../platform/outgoing/held-outgoing-repository.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 
-/** The name of the task, whose claim every write of a worker needs. */
+/** The name of the task. Every write of a worker requires its claim. */
 export const bundleTask = 'bundle';
 
-/** `key` opens the key of the secrets again: see BundleKey. */
+/** `key` opens the key of the secrets again; see BundleKey. */
 const BundleRow = Type.Object({ location: Type.String(), key: Type.String() });
 const KeysRow = Type.Object({ key: Type.String(), earlier: Type.Array(Type.String()) });
 
 const address = { organization: Type.String(), project: Type.String(), stack: Type.String() };
 const bundled = {
   stackVersion: Nullable(Type.Integer()),
-  /** Of the state: a version that was completed later has another one. Null: not known. */
+  /** The checkpoint of the state: a version that was completed later has another one. Null if unknown. */
   checkpointId: Nullable(Type.String()),
   tags: Nullable(Type.String()),
   entry: Nullable(Type.String()),
@@ -21,7 +21,7 @@ const bundled = {
   attempts: Type.Array(Type.String()),
 };
 const BundledRow = Type.Object({ ...address, stackId: Type.String(), ...bundled, error: Nullable(Type.String()) });
-/** A stack as the bundle has it. */
+/** A stack as recorded for the bundle. */
 export type BundledRow = Row<typeof BundledRow>;
 export type BundleLocation = Pick<BundledRow, 'organization' | 'project' | 'stack'>;
 
@@ -29,15 +29,15 @@ const DueRow = Type.Object({
   ...address,
   stackId: Type.String(),
   changedAt: Type.String(),
-  /** False: only unfinished writes are to be looked for. */
+  /** False if only unfinished writes must be checked. */
   isChanged: Type.Boolean(),
-  /** Since the change; null: the bundle lacks the stack, or nothing has changed. */
+  /** Seconds since the change; null if the bundle lacks the stack, or nothing has changed. */
   waitedSeconds: Nullable(Type.Number()),
-  /** The stack that the bundle has there. */
+  /** The stack that the bundle has at this address. */
   bundledId: Nullable(Type.String()),
   ...bundled,
 });
-/** A stack whose files are to be written. */
+/** A stack whose files must be written. */
 export type DueRow = Row<typeof DueRow>;
 
 const LagRow = Type.Object({ stacks: Type.Integer(), seconds: Type.Integer(), errors: Type.Integer() });
@@ -46,22 +46,22 @@ const NameRow = Type.Object({ name: Type.String() });
 const AddressRow = Type.Object(address);
 const FoundRow = Type.Object({ stack: Type.String() });
 
-/** Later than this after its begin, a write does not become visible. */
+/** A write does not become visible later than this after its beginning. */
 const attemptSeconds = 1200;
 const recheckSeconds = 60;
 const retrySeconds = 30;
 const maxRetrySeconds = 3600;
-/** As many changed stacks are written for each that the bundle lacks: a first fill of thousands holds up no change. */
+/** Number of changed stacks that are written for each missing one, so that a first fill of thousands delays no change. */
 const changesFirst = 4;
-/** Kept of each stack. */
+/** Maximum number of attempts kept per stack. */
 const maxAttempts = 20;
 const maxError = 500;
-/** Kept of the bundle. */
+/** Maximum number of earlier keys kept. */
 const maxEarlierKeys = 100;
 
 export type BundleRepository = ReturnType<typeof createBundleRepository>;
 
-/** The bundle and what it has of each stack. */
+/** The bundle, and its recorded content for each stack. */
 export function createBundleRepository(db: Queryable) {
   const columns = sql.fragment`
     b.organization, b.project, b.stack, b.stack_id as "stackId", b.stack_version as "stackVersion",
@@ -70,7 +70,7 @@ export function createBundleRepository(db: Queryable) {
     organization, project, stack, stack_id, stack_version, checkpoint_id, changed_at, tags, entry, sha256, attempts, attempted_at`;
   const at = (where: BundleLocation) => sql.fragment`
     organization = ${where.organization} and project = ${where.project} and stack = ${where.stack}`;
-  /** Another worker may have taken over. */
+  /** Whether this worker still holds the task. Another one may have taken over. */
   const isHeld = (holder: string) => sql.fragment`
     exists (select 1 from maintenance_runs where name = ${bundleTask} and claimed_by = ${holder}::uuid)`;
   const live = sql.fragment`stack_changes c join organizations o on o.id = c.organization_id`;
@@ -78,21 +78,23 @@ export function createBundleRepository(db: Queryable) {
   const isChanged = sql.fragment`(b.stack_id is distinct from c.stack_id or b.changed_at is distinct from c.changed_at)`;
   const isOutdated = sql.fragment`(b.stack_version is not null and ${isChanged})`;
   const isImported = sql.fragment`not exists (select 1 from stacks s where s.id = c.stack_id and s.import_unfinished)`;
-  /** The bundle of a restored database may still be that of another. A longer wait than any is from before the clock was set back. */
+  /**
+   * The bundle of a restored database may still belong to another one. A wait beyond the maximum is from before the clock was set back.
+   */
   const isReady = sql.fragment`(${mayBeSent} and (b.postponed_until is null or b.postponed_until <= clock_timestamp()
     or b.postponed_until > clock_timestamp() + make_interval(secs => ${maxRetrySeconds})))`;
 
   return {
     find: () => db.maybeOne(sql.rows(BundleRow)`/* bundles.find */ select place as location, salt as key from bundles`),
 
-    /** The present key of the bundle, and the ones before it. */
+    /** Returns the present and earlier keys of the bundle. */
     findKeys: () =>
       db.maybeOne(sql.rows(KeysRow)`
         /* bundles.findKeys */ select salt as key, earlier_keys as earlier from bundles`),
 
     /**
-     * Changes location and key. What is known of the stacks at the location before is kept for a return to it. With another key, all are written
-     * again.
+     * Changes location and key. The records of the stacks at the previous location are kept for a return to it. After a change of the
+     * key, all stacks are written again.
      */
     set: async (bundle: { readonly location: string; readonly key: string }): Promise<void> => {
       const before = await db.maybeOne(sql.rows(BundleRow)`
@@ -124,12 +126,12 @@ export function createBundleRepository(db: Queryable) {
             else (bundles.earlier_keys || bundles.salt)[greatest(cardinality(bundles.earlier_keys) + 2 - ${maxEarlierKeys}::integer, 1):] end`);
     },
 
-    /** Forgets what the bundle has of an organization. */
+    /** Forgets the records of an organization. */
     forget: (organization: string) =>
       db.query(sql.nothing`
         /* bundledStacks.forget */ delete from bundled_stacks where organization = ${organization}`),
 
-    /** Organizations of which the bundle has stacks. */
+    /** Lists organizations with stacks in the bundle. */
     listBundledOrganizations: async (): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* bundledStacks.listOrganizations */ select distinct organization as name from bundled_stacks order by 1`);
@@ -137,8 +139,8 @@ export function createBundleRepository(db: Queryable) {
     },
 
     /**
-     * Stacks that have changed since they were written, between them those that the bundle lacks and those with unfinished writes; the longest
-     * waiting first. None whose import has not ended: updates of an old state could be made in the bundle.
+     * Lists changed stacks and, between them, stacks that the bundle lacks or that have unfinished writes; the longest waiting first.
+     * Omits stacks whose import has not ended, because updates of an old state could be made in the bundle.
      */
     listDue: (limit: number) =>
       db.any(sql.rows(DueRow)`
@@ -155,7 +157,7 @@ export function createBundleRepository(db: Queryable) {
         order by row_number() over (partition by ${isOutdated} order by c.changed_at)
           / case when ${isOutdated} then ${changesFirst}::float8 else 1 end, c.changed_at limit ${limit}`),
 
-    /** Addresses without a stack, once the stack is at its new one. */
+    /** Lists addresses without a stack, once the stack is at its new address. */
     listLeft: (limit: number) =>
       db.any(sql.rows(BundledRow)`
         /* bundledStacks.listLeft */
@@ -167,7 +169,7 @@ export function createBundleRepository(db: Queryable) {
                 and n.stack_id = c.stack_id and n.stack_version is not null))
         order by b.organization, b.project, b.stack limit ${limit}`),
 
-    /** All stacks of the bundle, or of an organization there, by address. */
+    /** Lists all stacks of the bundle, or of one organization in it, by address. */
     list: (organization: string | null = null) =>
       db.any(sql.rows(BundledRow)`
         /* bundledStacks.list */
@@ -181,7 +183,7 @@ export function createBundleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Notes that files are about to be written. Returns false if another worker has taken over. */
+    /** Records that files are about to be written. Returns false if another worker has taken over. */
     begin: async (
       where: BundleLocation,
       write: { stackId: string; mark: string; holder: string },
@@ -198,7 +200,7 @@ export function createBundleRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Notes that the files are written. Returns false if another worker has taken over. */
+    /** Records that the files are written. Returns false if another worker has taken over. */
     confirm: async (
       where: BundleLocation,
       holder: string,
@@ -217,18 +219,18 @@ export function createBundleRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** The stack has changed, but nothing that the bundle has of it. */
+    /** Records a change of the stack that does not affect its bundled content. */
     pass: (where: BundleLocation, holder: string, changedAt: string) =>
       db.query(sql.nothing`
         /* bundledStacks.pass */
         update bundled_stacks set changed_at = ${changedAt}::timestamptz, behind_since = null, failures = 0, postponed_until = null, error = null
         where ${at(where)} and ${isHeld(holder)}`),
 
-    /** A file of a worker that has lost its claim may be there: the stack is looked at again. */
+    /** Marks the stack to be checked again, because a worker that lost its claim may have left a file. */
     doubt: (where: BundleLocation) =>
       db.query(sql.nothing`/* bundledStacks.doubt */ update bundled_stacks set changed_at = null where ${at(where)}`),
 
-    /** The file is the confirmed one. Old attempts are forgotten. */
+    /** Records that the file is the confirmed one. Forgets old attempts. */
     settle: (where: BundleLocation) =>
       db.query(sql.nothing`
         /* bundledStacks.settle */
@@ -236,7 +238,7 @@ export function createBundleRepository(db: Queryable) {
           attempts = case when attempted_at < clock_timestamp() - make_interval(secs => ${attemptSeconds}) then '{}' else attempts end
         where ${at(where)}`),
 
-    /** Puts a stack off after an error, twice as long each time, up to an hour. */
+    /** Postpones a stack after an error, twice as long each time, up to an hour. */
     postpone: (where: BundleLocation, failure: { stackId: string; changedAt: string | null; error: string }) =>
       db.query(sql.nothing`
         /* bundledStacks.postpone */
@@ -251,7 +253,7 @@ export function createBundleRepository(db: Queryable) {
       db.query(sql.nothing`
         /* bundledStacks.delete */ delete from bundled_stacks where ${at(where)} and ${isHeld(holder)}`),
 
-    /** The stack here has what the bundle had: up to `entry`, and all of it if `sha256` is known. The worker writes it again. */
+    /** Records that this stack has the bundle's content up to `entry`, and all of it if `sha256` is known. The worker writes it again. */
     adopt: (
       where: BundleLocation,
       taken: { stackId: string; stackVersion: number; entry: string | null; sha256: string | null },
@@ -265,7 +267,7 @@ export function createBundleRepository(db: Queryable) {
           checkpoint_id = excluded.checkpoint_id, entry = coalesce(excluded.entry, b.entry), sha256 = coalesce(excluded.sha256, b.sha256), changed_at = null, tags = null,
           postponed_until = null, error = null`),
 
-    /** Stacks that have changed, but wait for the end of their import. */
+    /** Lists changed stacks that wait for the end of their import. */
     listUnfinishedImports: (limit: number) =>
       db.any(sql.rows(AddressRow)`
         /* bundledStacks.listUnfinishedImports */
@@ -273,7 +275,7 @@ export function createBundleRepository(db: Queryable) {
         from ${live} left join bundled_stacks b on ${sameAddress} where ${isChanged} and not ${isImported}
         order by 1, 2, 3 limit ${limit}`),
 
-    /** How far the bundle is behind with what `listDue` lists. */
+    /** Returns the lag of the bundle behind the stacks of `listDue`. */
     readLag: () =>
       db.one(sql.rows(LagRow)`
         /* bundledStacks.readLag */

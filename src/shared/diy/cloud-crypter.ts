@@ -5,11 +5,11 @@ import { SecretsCrypter } from './secrets-crypter.ts';
 const keyBytes = 32;
 
 /**
- * The CLI's secrets providers of key management services (pkg/secrets/cloud): a data key encrypts the secrets, and a state has it as the
- * service has wrapped it, bound to nothing.
+ * The CLI's secrets providers of key management services (pkg/secrets/cloud): a data key encrypts the secrets, and a state contains it,
+ * wrapped by the service without a context.
  */
 export class CloudCrypter extends SecretsCrypter {
-  /** The data key as the service has wrapped it, in base64. */
+  /** The data key wrapped by the service, in base64. */
   readonly wrapped: string;
 
   private constructor(key: Buffer, url: string, wrapped: string) {
@@ -17,7 +17,7 @@ export class CloudCrypter extends SecretsCrypter {
     this.wrapped = wrapped;
   }
 
-  /** Makes a data key. `url` is the key's name for the CLI. Throws KmsError. */
+  /** Creates a data key. `url` is the name of the service's key for the CLI. Throws KmsError. */
   static async create(kms: Kms, url: string): Promise<CloudCrypter> {
     const key = randomBytes(keyBytes);
     const wrapped = await kms.wrap(key, null);

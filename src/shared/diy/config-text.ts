@@ -1,8 +1,8 @@
 import { stringify } from 'yaml';
 
 /**
- * The text of a `Pulumi.STACK.yaml`. The CLI decodes values of objects with libraries of two YAML versions, which take plain texts such as
- * 2012-10-17, 1_000 or no for something else: all are written as JSON, with numbers as they are.
+ * Returns the text of a `Pulumi.STACK.yaml`. The CLI decodes values of objects with libraries of two YAML versions, which misread plain
+ * texts like 2012-10-17, 1_000 or no. Therefore all values are written as JSON, with numbers unchanged.
  */
 export function configText(settings: object, config: Readonly<Record<string, unknown>> | null): string {
   const head = Object.keys(settings).length === 0 ? '' : stringify(settings);
@@ -14,7 +14,7 @@ export function configText(settings: object, config: Readonly<Record<string, unk
   return `${head}config:${lines.length === 0 ? ' {}\n' : `\n${printable(lines.join(''))}`}`;
 }
 
-/** YAML has more line breaks and fewer characters than JSON. */
+/** YAML has more line breaks and fewer printable characters than JSON. */
 function printable(json: string): string {
   return json.replace(
     /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g,

@@ -5,54 +5,54 @@ import type { Folder, FolderFile } from '../platform/blobs/folder.ts';
 import { OperatorError } from '../platform/errors/errors.ts';
 import { inSlices } from '../platform/slices/slices.ts';
 
-/** Files of a DIY backend (pkg/backend/diy): names, and how their bytes are compressed. */
+/** The files of a DIY backend (pkg/backend/diy): their names and compression. */
 export const root = '.pulumi';
 export const metaFile = `${root}/meta.yaml`;
 const stacksFolder = `${root}/stacks/`;
 const historyFolder = `${root}/history/`;
 const locksFolder = `${root}/locks/`;
 
-/** The organization that every stack of such a backend has. */
+/** The organization of every stack in a DIY backend. */
 export const diyOrganization = 'organization';
 
-/** The state of a stack, `project/stack`; the CLI may also have compressed it. */
+/** The file of a stack's state, by its `project/stack`. The CLI may also have compressed it. */
 export function stateFile(path: string): string {
   return `${stacksFolder}${path}.json`;
 }
 
-/** The tags of a stack, `project/stack`. */
+/** The file of a stack's tags, by its `project/stack`. */
 export function tagsFile(path: string): string {
   return `${stacksFolder}${path}.pulumi-tags`;
 }
 
-/** Where the history of a stack, `project/stack`, is. */
+/** The folder of a stack's history, by its `project/stack`. */
 export function historyOf(path: string): string {
   return `${historyFolder}${path}/`;
 }
 
-/** Where locks of a stack, `project/stack`, are. */
+/** The folder of a stack's locks, by its `project/stack`. */
 export function locksOf(path: string): string {
   return `${locksFolder}${diyOrganization}/${path}/`;
 }
 
-/** The configuration of a stack, beside what the CLI reads. */
+/** The file of a stack's configuration, beside the files that the CLI reads. */
 export function configFile({ project, stack }: { readonly project: string; readonly stack: string }): string {
   return `config/${project}/Pulumi.${stack}.yaml`;
 }
 
-/** The entry that a file of a history belongs to; null: none. */
+/** Returns the entry of a file in a history; null if it has none. */
 export function entryOf(file: string): string | null {
   return /-(\d+)\.(?:history|checkpoint)\.json(?:\.gz|\.zst)?$/.exec(file)?.[1] ?? null;
 }
 
-/** The folder is none that can be imported, or an operation on it is refused. */
+/** The folder cannot be imported, or an operation on it is refused. */
 export class TransferError extends OperatorError {
   override readonly name = 'TransferError';
 }
 
-/** An update in the history of a stack, and the state that it left. */
+/** An update in the history of a stack, and the resulting state. */
 export interface HistoryEntry {
-  /** The time in its name, in ns: its identity, and its position in the history. */
+  /** The time in its name, in ns. Its identity, and its position in the history. */
   readonly id: string;
   readonly update: FolderFile;
   readonly state: FolderFile;
@@ -69,16 +69,16 @@ export interface FolderStack {
   readonly tags: FolderFile | null;
   /** Oldest first. */
   readonly history: readonly HistoryEntry[];
-  /** Updates whose state is not there. */
+  /** Number of updates whose state is missing. */
   readonly withoutState: number;
-  /** Files of locks. */
+  /** The lock files. */
   readonly locks: readonly string[];
 }
 
-/** What the folder contains. */
+/** The content of the folder. */
 export interface FolderListing {
   readonly stacks: readonly FolderStack[];
-  /** Files that look like stacks in the layout that the folder does not have. */
+  /** Files that look like stacks of the layout that the folder does not use. */
   readonly strays: readonly string[];
 }
 
@@ -90,7 +90,7 @@ interface Found {
   readonly locks: string[];
 }
 
-/** Lists all stacks by name, with the files of each. Throws TransferError. */
+/** Lists all stacks by name, with their files. Throws TransferError. */
 export async function listFolder(folder: Folder): Promise<FolderListing> {
   const hasProjects = (await readLayoutVersion(folder)) === 1;
   const depth = hasProjects ? 2 : 1;
@@ -111,7 +111,7 @@ export async function listFolder(folder: Folder): Promise<FolderListing> {
     }
     const entry = at([...parts.slice(0, -1), stack].join('/'));
     if (kind === '.pulumi-tags') entry.tags = file;
-    // Of a state in two encodings, the CLI reads the one that was written last.
+    // If a state exists in two encodings, the CLI reads the newer file.
     else if (entry.state === null || entry.state.modifiedAt < file.modifiedAt) entry.state = file;
   }
   for await (const file of folder.list(historyFolder)) {
@@ -148,7 +148,7 @@ function toStack(name: string, state: FolderFile, found: Found, hasProjects: boo
   };
 }
 
-/** 1 is the layout with projects, 0 the older one. */
+/** Returns 1 for the layout with projects, 0 for the older one. */
 async function readLayoutVersion(folder: Folder): Promise<number> {
   const text = await readText(folder, metaFile);
   if (text === null) return 0;
@@ -160,7 +160,7 @@ async function readLayoutVersion(folder: Folder): Promise<number> {
 /** Maximum size of a file that is read as a whole. */
 const maxTextBytes = 64 * 1024 * 1024;
 
-/** The text of a small file; null if there is none. Throws TransferError. */
+/** Returns the text of a small file; null if it does not exist. Throws TransferError. */
 export async function readText(folder: Folder, name: string): Promise<string | null> {
   const file = await folder.open(name);
   if (file === null) return null;
@@ -174,14 +174,14 @@ export async function readText(folder: Folder, name: string): Promise<string | n
   return Buffer.concat(parts).toString('utf8');
 }
 
-/** The bytes of a file, decompressed as its first bytes say, as the CLI does. Throws TransferError if it is gone. */
+/** Yields the bytes of a file, decompressed according to its first bytes, like the CLI. Throws TransferError if the file is gone. */
 export async function* readBytes(folder: Folder, name: string): AsyncGenerator<Buffer> {
   const file = await folder.open(name);
   if (file === null) throw new TransferError(`${name} was deleted meanwhile`);
   yield* inSlices(decompressed(file));
 }
 
-/** Bytes decompressed as their first ones say: gzip, zstd or neither. */
+/** Decompresses bytes according to the first ones: gzip, zstd or neither. */
 export async function* decompressed(file: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const chunks = file[Symbol.asyncIterator]();
   const head: Buffer[] = [];

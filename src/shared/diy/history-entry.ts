@@ -2,14 +2,16 @@ import type { createExportedStackRepository, EntryRow } from './exported-stack-r
 
 const pageRows = 1_000;
 
-/** The time of a version in ns, after that of the version before: its entry in the history. An imported one keeps its own. */
+/**
+ * Returns the time of a version in ns, later than the previous version's: its entry in the history. An imported version keeps its entry.
+ */
 export function laterOf(last: bigint, { endedAt, entry }: EntryRow): bigint {
-  // Entries of a service are no times.
+  // Entries of a service are not times.
   const own = entry && /^\d+$/.test(entry) ? BigInt(entry) : BigInt(endedAt.getTime()) * 1_000_000n;
   return own > last ? own : last + 1n;
 }
 
-/** The entry of the last version before `first`, which depends on all before it; 0 if there is none. */
+/** Returns the entry of the last version before `first`, which depends on all earlier ones; 0 if there is none. */
 export async function findEntryBefore(
   rows: Pick<ReturnType<typeof createExportedStackRepository>, 'listEntries'>,
   stackId: string,

@@ -2,21 +2,21 @@ import { changeCounts } from '../updates/change-counts.ts';
 import { cliConfig, isConfigValue } from '../updates/cli-texts.ts';
 import { TransferError } from './diy-layout.ts';
 
-/** Newer than the types of JSON. */
+/** Newer than the JSON types of TypeScript. */
 const exactJson = JSON as unknown as {
   rawJSON(text: string): object;
   isRawJSON(value: unknown): boolean;
   parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): unknown;
 };
 
-/** A value of a configuration as an update of the service has it. */
+/** A configuration value in an update of the service. */
 interface ConfigValue {
   readonly string: string;
   readonly secret: boolean;
   readonly object: boolean;
 }
 
-/** An update as a service lists it (sdk/go/common/apitype/history.go). */
+/** An update in the form that a service lists (sdk/go/common/apitype/history.go). */
 export interface ServiceUpdate {
   readonly kind?: string;
   readonly startTime?: number;
@@ -32,26 +32,26 @@ export interface ServiceUpdate {
   readonly requestedBy?: { readonly name?: string; readonly githubLogin?: string };
 }
 
-/** The member of an environment that names the user of the other service. */
+/** The member of an environment that names the user in the other service. */
 const requesterMember = 'import.requestedBy';
 
-/** An update as the history of a DIY backend has it (pkg/backend/updates.go). */
+/** An update in the history of a DIY backend (pkg/backend/updates.go). */
 export interface HistoryInfo {
   readonly kind: string;
-  /** Seconds. */
+  /** Seconds since the epoch. */
   readonly startTime: number;
   readonly endTime: number;
   readonly message: string;
   readonly environment: string;
-  /** As `{"key": {"string", "secret", "object"}}`. */
+  /** In the form `{"key": {"string", "secret", "object"}}`. */
   readonly config: string;
   readonly result: string;
   readonly resourceChanges: string;
-  /** Null if the history does not say: the CLI writes 0. */
+  /** Null if the history does not contain it: the CLI then writes 0. */
   readonly version: number | null;
 }
 
-/** The fields of a history file. Texts are JSON. Throws TransferError. */
+/** Reads the fields of a history file. Texts are JSON. Throws TransferError. */
 export function readHistoryInfo(name: string, text: string): HistoryInfo {
   let info: Readonly<Record<string, unknown>>;
   try {
@@ -72,10 +72,10 @@ export function readHistoryInfo(name: string, text: string): HistoryInfo {
   };
 }
 
-/** The status that an imported update has. Only an archive has cancelled ones. */
+/** The status of an imported update. Only archives contain cancelled ones. */
 export type StoredStatus = 'succeeded' | 'failed' | 'cancelled';
 
-/** The kind and the status with which the service keeps the update. */
+/** The kind and status under which the service keeps the update. */
 export function storedOutcome({ kind, result }: Pick<HistoryInfo, 'kind' | 'result'>): {
   kind: string;
   status: StoredStatus;
@@ -87,7 +87,7 @@ export function storedOutcome({ kind, result }: Pick<HistoryInfo, 'kind' | 'resu
   };
 }
 
-/** The same of a preview, whose kind the service may write with a P, as in `Pupdate`. */
+/** The same for a preview, whose kind the service may write with a P, as in `Pupdate`. */
 export function storedPreview({ kind, result }: Pick<HistoryInfo, 'kind' | 'result'>): {
   kind: string;
   status: StoredStatus;
@@ -96,7 +96,7 @@ export function storedPreview({ kind, result }: Pick<HistoryInfo, 'kind' | 'resu
   return storedOutcome({ kind: kind.replace(/^P/, ''), result });
 }
 
-/** A state that `pulumi state` or `pulumi stack import` has written: a DIY backend keeps no update of it. */
+/** Describes a state written by `pulumi state` or `pulumi stack import`, for which a DIY backend keeps no update. */
 export function unrecordedInfo(at: Date): HistoryInfo {
   const seconds = Math.floor(at.getTime() / 1000);
   return {
@@ -107,8 +107,8 @@ export function unrecordedInfo(at: Date): HistoryInfo {
 }
 
 /**
- * The configuration of an update of the service as a history file has it. `encrypt` gets the ciphertexts of secrets, in order, and
- * returns the ones to write.
+ * Converts the configuration of a service's update to that of a history file. `encrypt` gets the ciphertexts of secrets, in order, and
+ * returns the new ones.
  */
 export async function toHistoryConfig(
   stored: string,
@@ -129,8 +129,8 @@ export async function toHistoryConfig(
 }
 
 /**
- * The fields of an update as a service lists it, in the form for the CLI or in the one for consoles, which nests them in `info`. Who
- * requested the update becomes a member of the environment, because the users of another service are not those of this one.
+ * Reads the fields of an update listed by a service, in the form for the CLI or the one for consoles, which nests them in `info`. The
+ * requester becomes a member of the environment, because users of another service are not users of this one.
  */
 export function readServiceInfo(update: ServiceUpdate): HistoryInfo {
   const { info = update, requestedBy } = update;
@@ -147,13 +147,13 @@ export function readServiceInfo(update: ServiceUpdate): HistoryInfo {
   return { ...readHistoryInfo('the update', texts), config: JSON.stringify(Object.fromEntries(config)) };
 }
 
-/** The environment of an update, as JSON text, with who requested it in the source. */
+/** Adds the requester in the source to the environment of an update, as JSON text. */
 export function withRequester(environment: string, requester: string | null): string {
   if (requester === null) return storable(environment);
   return JSON.stringify({ ...(JSON.parse(environment) as object), ...requestedIn(requester) });
 }
 
-/** Who requested an imported update in the source; null if that is not known. */
+/** Returns the requester of an imported update in the source; null if unknown. */
 export function requesterIn(environment: object): string | null {
   const requester = (environment as Readonly<Record<string, unknown>>)[requesterMember];
   return typeof requester === 'string' ? requester : null;
@@ -163,7 +163,7 @@ function requestedIn(requester: string): object {
   return requester === '' ? {} : { [requesterMember]: requester };
 }
 
-/** A configuration of the service with other ciphertexts; null keeps one. */
+/** Replaces the ciphertexts in a configuration of the service; null keeps a ciphertext. */
 export async function reencryptConfig(
   stored: string,
   reencrypt: (ciphertexts: readonly string[]) => Promise<readonly (string | null)[]>,
@@ -198,7 +198,7 @@ function toServiceConfig(config: unknown): Record<string, ConfigValue> {
     if (isSecret(value)) return [key, { string: value.secure, secret: true, object: false }];
     const secrets: { secure: string }[] = [];
     collectSecrets(value, secrets);
-    // Numbers and booleans are kept as texts, as the CLI does.
+    // Numbers and booleans are kept as texts, like in the CLI.
     const isObject = typeof value === 'object' && value !== null && !exactJson.isRawJSON(value);
     return [key, { string: JSON.stringify(value), secret: secrets.length > 0, object: isObject }];
   });
@@ -217,14 +217,14 @@ function isSecret(value: unknown): value is { secure: string } {
   return members.length === 1 && members[0]?.[0] === 'secure' && typeof members[0][1] === 'string';
 }
 
-/** Like JSON.parse, with numbers as they are written. */
+/** Like JSON.parse, but keeps numbers as written. */
 function parseExactly(text: string): unknown {
   return exactJson.parse(text, (_key, value, { source }) =>
     typeof value === 'number' && source !== undefined ? exactJson.rawJSON(source) : value,
   );
 }
 
-/** Far more than any stack gets, and room for as many in Postgres's integers. */
+/** Far more than any stack gets, and far below the limit of Postgres's integers. */
 const maxVersion = 1_000_000_000;
 
 function versionOf(value: unknown): number | null {
@@ -241,7 +241,7 @@ function numberOf(value: unknown): number {
   return Number(typeof value === 'object' && value !== null ? JSON.stringify(value) : value);
 }
 
-/** Postgres stores no NUL and no half pair of surrogates. JSON texts have only escapes of them, which it keeps. */
+/** Postgres stores no NULs and no lone surrogates. JSON texts contain only escapes of them, which Postgres keeps. */
 export function storable(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }

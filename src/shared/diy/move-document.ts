@@ -4,7 +4,7 @@ import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { ScanWindow } from '../platform/json/scan-window.ts';
 import { assertDeploymentVersion } from '../state/checkpoints/deployment-scanner.ts';
 
-/** The members that precede the deployment. */
+/** The members before the deployment. */
 interface Envelope {
   readonly version: number;
   /** Raw JSON of a list that is not empty; null if there is none. */
@@ -12,7 +12,7 @@ interface Envelope {
 }
 
 interface Shape {
-  /** Where the deployment is. */
+  /** The path of the deployment. */
   readonly path: readonly string[];
   head(envelope: Envelope): string;
   readonly tail: string;
@@ -22,8 +22,9 @@ interface Shape {
 const maxMemberBytes = 64 * 1024;
 
 /**
- * The deployment document `{version, features?, deployment}` of a checkpoint file `{version, features?, checkpoint: {stack, latest}}`,
- * with the bytes of the deployment as they are; nothing if the stack has no state. Throws JsonSyntaxError and InvalidRequestError.
+ * Converts a checkpoint file `{version, features?, checkpoint: {stack, latest}}` to the deployment document `{version, features?,
+ * deployment}`, with the bytes of the deployment unchanged. Yields nothing if the stack has no state. Throws JsonSyntaxError and
+ * InvalidRequestError.
  */
 export function documentOfCheckpoint(checkpoint: ByteSource): AsyncGenerator<Buffer> {
   return cutOut(checkpoint, {
@@ -33,7 +34,7 @@ export function documentOfCheckpoint(checkpoint: ByteSource): AsyncGenerator<Buf
   });
 }
 
-/** The checkpoint file of a deployment document; the reverse of `documentOfCheckpoint`. The CLI drops the mark when it writes. */
+/** Converts a deployment document to a checkpoint file; reverses `documentOfCheckpoint`. The CLI drops the mark when it writes. */
 export function checkpointOfDocument(document: ByteSource, stackName: string, mark?: string): AsyncGenerator<Buffer> {
   const marked = mark === undefined ? '' : `"holdfast":${JSON.stringify(mark)},`;
   return cutOut(document, {
@@ -47,7 +48,7 @@ export function checkpointOfDocument(document: ByteSource, stackName: string, ma
 /** Marks the state of a stack that has no versions. */
 export const initialMark = 'initial';
 
-/** The mark of a checkpoint file, by its first bytes; null if it has none. */
+/** Returns the mark of a checkpoint file, from its first bytes; null if it has none. */
 export function markOf(head: Buffer): string | null {
   return /"checkpoint":\{"stack":"[^"]*","holdfast":"([^"]*)","latest":/.exec(head.toString('latin1'))?.[1] ?? null;
 }
@@ -56,7 +57,7 @@ function featuresMember(features: string | null): string {
   return features === null ? '' : `"features":${features},`;
 }
 
-/** The envelope comes first in what the CLI writes; otherwise the source is read twice. */
+/** The CLI writes the envelope first. In any other order, the source is read twice. */
 async function* cutOut(source: ByteSource, shape: Shape, known?: Envelope): AsyncGenerator<Buffer> {
   const texts = new ScanWindow(maxMemberBytes);
   let envelope: Envelope | null = known ?? null;
@@ -125,7 +126,7 @@ async function readEnvelope(source: ByteSource): Promise<Envelope> {
   return { version: assertDeploymentVersion(version), features };
 }
 
-/** Without its features, the CLI would misread the state. */
+/** All features are kept: without them, the CLI would misread the state. */
 function readFeatures(kind: string, text: Buffer | null): string | null {
   if (kind === 'literal') return null;
   if (kind !== 'array' || text === null)

@@ -2,7 +2,7 @@ import { pbkdf2, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import { decryptWith, encryptWith, SecretsCrypter } from './secrets-crypter.ts';
 
-/** As the CLI derives its key (sdk/go/common/resource/config/crypt.go). */
+/** Same as in the CLI (sdk/go/common/resource/config/crypt.go). */
 const iterations = 1_000_000;
 const keyBytes = 32;
 const saltBytes = 8;
@@ -10,7 +10,7 @@ const checkedText = 'pulumi';
 
 /** The CLI's secrets provider `passphrase`. */
 export class PassphraseCrypter extends SecretsCrypter {
-  /** `v1:SALT:CHECK`, as in the state of the provider and as `encryptionsalt` of a configuration file. */
+  /** `v1:SALT:CHECK`, as in the provider's state and in `encryptionsalt` of a configuration file. */
   readonly salt: string;
 
   private constructor(key: Buffer, salt: string) {
@@ -18,7 +18,7 @@ export class PassphraseCrypter extends SecretsCrypter {
     this.salt = salt;
   }
 
-  /** Derives a key with a new salt. Takes half a second of another thread. */
+  /** Derives a key with a new salt. Takes half a second in another thread. */
   static async create(passphrase: string): Promise<PassphraseCrypter> {
     const salt = randomBytes(saltBytes);
     const key = await promisify(pbkdf2)(passphrase, salt, iterations, keyBytes, 'sha256');
@@ -26,10 +26,10 @@ export class PassphraseCrypter extends SecretsCrypter {
     return new PassphraseCrypter(key, `v1:${salt.toString('base64')}:${check}`);
   }
 
-  /** Derives the key of a salt as above; null if it belongs to another passphrase. */
+  /** Derives the key of a salt in the same way; null if it belongs to another passphrase. */
   static async open(passphrase: string, salt: string): Promise<PassphraseCrypter | null> {
     const [, text = '', check = ''] = /^v1:([^:]+):(.+)$/.exec(salt) ?? [];
-    // Not one of a passphrase.
+    // The text is not the salt of a passphrase.
     if (text === '') return null;
     const bytes = Buffer.from(text, 'base64');
     const key = await promisify(pbkdf2)(passphrase, bytes, iterations, keyBytes, 'sha256');

@@ -6,24 +6,24 @@ import { type Replacement, replaceRanges } from '../platform/json/member-edits.t
 const signatureKey = '4dabf18193072939515e22adb298388d';
 const secretSignature = '1b47061264138c4ac30d75fd1eb44270';
 
-/** Encrypts ciphertexts anew; null for each that is not one of the stack. */
+/** Reencrypts ciphertexts. Returns null for each one that does not belong to the stack. */
 export type Reencrypt = (ciphertexts: readonly string[]) => Promise<readonly (string | null)[]>;
 
-/** What is known of the secrets of a document once it was read. */
+/** Facts about the secrets of a document, known once it was read. */
 export interface DocumentSecrets {
-  /** The secrets provider, as the document had it. */
+  /** The original secrets provider of the document. */
   provider: { readonly type: string; readonly state: Readonly<Record<string, unknown>> } | null;
   reencrypted: number;
-  /** Secrets that stay as they are. */
+  /** Number of secrets that are kept unchanged. */
   kept: number;
 }
 
-/** The secrets provider to write instead of this one; null: it stays. */
+/** Returns the secrets provider to write instead of this one; null to keep it. */
 type ReplaceProvider = (current: NonNullable<DocumentSecrets['provider']>) => Promise<object | null>;
 
 /**
- * The deployment document with the ciphertexts that `reencrypt` knows replaced, and with another secrets provider if `provider` has one.
- * All other bytes stay. Reads it once; memory depends on its largest value. Throws JsonSyntaxError.
+ * Yields the deployment document with new ciphertexts from `reencrypt`, and with another secrets provider if `provider` returns one.
+ * Keeps all other bytes. Reads the document once; memory depends on its largest value. Throws JsonSyntaxError.
  */
 export async function* reencryptDocument(
   document: AsyncIterable<Buffer>,
@@ -76,7 +76,7 @@ interface Span {
 
 /** Finds ciphertexts and the secrets provider in a document that arrives in chunks. */
 class SecretSpans {
-  /** Whether the open object of a depth is a secret. The CLI writes the signature first, and sorted members have it first. */
+  /** Whether the open object at a depth is a secret. The signature comes first, both in the CLI's output and with sorted members. */
   readonly #isSecret: boolean[] = [];
   #ciphertexts: Span[] = [];
   #provider: Span | null = null;
@@ -101,7 +101,7 @@ class SecretSpans {
     this.#scanner.write(chunk);
   }
 
-  /** What was found since the last call, and up to where the text is complete. */
+  /** Returns the findings since the last call, and the offset up to which the text is complete. */
   take(): { ciphertexts: readonly Span[]; provider: Span | null; end: number } {
     const found = { ciphertexts: this.#ciphertexts, provider: this.#provider, end: this.#openProvider ?? this.#end };
     this.#ciphertexts = [];

@@ -3,13 +3,13 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** One of the CLI's secrets providers, as a state names it. */
+/** One of the CLI's secrets providers, as named in a state. */
 export interface SecretsProvider {
   readonly type: string;
   readonly state: Readonly<Record<string, unknown>>;
 }
 
-/** Encrypts as the CLI does with a key of its own (sdk/go/common/resource/config/crypt.go). */
+/** Encrypts like the CLI with its own key (sdk/go/common/resource/config/crypt.go). */
 export class SecretsCrypter {
   readonly provider: SecretsProvider;
   readonly #key: Buffer;
@@ -24,20 +24,20 @@ export class SecretsCrypter {
     return encryptWith(this.#key, plaintext);
   }
 
-  /** Null if it was encrypted with another key. */
+  /** Returns null if the ciphertext was encrypted with another key. */
   decrypt(ciphertext: string): Buffer | null {
     return decryptWith(this.#key, ciphertext);
   }
 }
 
-/** The first members of `Pulumi.<stack>.yaml` for a provider; null if the CLI needs something else there. */
+/** Returns the first members of `Pulumi.<stack>.yaml` for a provider; null if the CLI needs other members. */
 export function settingsOf({ state, type }: SecretsProvider): Record<string, unknown> | null {
   if (type === 'passphrase') return { encryptionsalt: state['salt'] };
   if (type === 'cloud') return { secretsprovider: state['url'], encryptedkey: state['encryptedkey'] };
   return null;
 }
 
-/** A ciphertext as the CLI writes it. */
+/** Returns a ciphertext in the CLI's format. */
 export function encryptWith(key: Buffer, plaintext: Buffer): string {
   const nonce = randomBytes(nonceBytes);
   const cipher = createCipheriv('aes-256-gcm', key, nonce);
@@ -45,7 +45,7 @@ export function encryptWith(key: Buffer, plaintext: Buffer): string {
   return `v1:${nonce.toString('base64')}:${encrypted.toString('base64')}`;
 }
 
-/** The plaintext; null if it was encrypted with another key. */
+/** Returns the plaintext; null if the ciphertext was encrypted with another key. */
 export function decryptWith(key: Buffer, ciphertext: string): Buffer | null {
   const [, nonce = '', encrypted = ''] = /^v1:([^:]+):([^:]+)$/.exec(ciphertext) ?? [];
   const bytes = Buffer.from(encrypted, 'base64');

@@ -27,35 +27,35 @@ const pageRows = 50;
 interface ExportParts {
   readonly context: { readonly db: Database; readonly cipher: StackCipher; readonly states: StateReader };
   readonly folder: Folder;
-  /** Who exports, for the audit log. */
+  /** The exporting actor, for the audit log. */
   readonly source: AuditSource;
   /** The location, for the audit log. */
   readonly to: string;
-  /** How many updates of each stack. */
+  /** Maximum number of updates of each stack. */
   readonly history: number;
-  /** Called when the first secret of the server's keys is found. Throws TransferError if there is no passphrase. */
+  /** Called when the first secret under the server's keys is found. Throws TransferError without a passphrase. */
   readonly crypter: () => Promise<SecretsCrypter>;
-  /** Called with the SHA-256 of the state when all of it is read, before it becomes visible. What it throws ends the export. */
+  /** Called with the SHA-256 of the state when it was read completely, before it becomes visible. An error ends the export. */
   readonly beforeState: (sha256: string) => Promise<void>;
-  /** Only a part of the stack is written, over what is there. */
+  /** Limits the export to a part of the stack, which is written over the existing files. */
   readonly part?: ExportPart;
   readonly signal?: AbortSignal;
 }
 
 /** A state that is written over an earlier one of the same stack. */
 interface ExportPart {
-  /** The versions of the history that are written, up to that of the state; null: none. */
+  /** The first version of the history to write, up to the state's version; null for none. */
   readonly fromVersion: number | null;
   readonly toVersion: number;
-  /** The state instead of that of the moment. Called again if its bytes are read again. */
+  /** Reads the state, instead of the current one. Called again if its bytes are read again. */
   readonly readState: () => Promise<StateDocument>;
-  /** The newest entry of its history there: what follows is later, whatever the clock of the server says. */
+  /** The newest entry of its history there. New entries are later, whatever the clock of the server says. */
   readonly lastEntry: string | null;
-  /** A member of the state file, by which it is known again. */
+  /** A member of the state file by which it is recognized again. */
   readonly mark: string;
 }
 
-/** What was written of a stack. */
+/** The written files of a stack. */
 export interface ExportedStack {
   readonly versions: number;
   readonly reencrypted: number;
@@ -66,10 +66,10 @@ export interface ExportedStack {
   readonly sha256: string;
 }
 
-/** The CLI finds no other projects in a folder (sdk/go/common/tokens/names.go). */
+/** The CLI finds only projects with these names in a folder (sdk/go/common/tokens/names.go). */
 const projectPattern = /^[A-Za-z_.][A-Za-z0-9_.-]*$/;
 
-/** Writes a stack as a DIY backend has it. Its newest state is written last, so a stack that is there is complete. */
+/** Writes a stack in the layout of a DIY backend. The newest state is written last, so an existing stack is complete. */
 export async function exportStack(parts: ExportParts, stack: StackRow): Promise<ExportedStack> {
   if (!projectPattern.test(stack.project))
     throw new TransferError(`the CLI does not list projects named ${stack.project}`);
@@ -82,9 +82,9 @@ class StackExport {
   readonly #path: string;
   readonly #notes: string[] = [];
   #reencrypted = 0;
-  /** Of the last written state. */
+  /** SHA-256 of the last written state. */
   #sha256 = '';
-  /** Whether the decryption is in the audit log. */
+  /** Whether the decryption is recorded in the audit log. */
   #isAudited = false;
 
   constructor(parts: ExportParts, stack: StackRow) {
@@ -110,10 +110,10 @@ class StackExport {
       await this.#write(tagsFile(this.#path), bytesOf(text)());
     } else if (part) await this.#parts.folder.delete(tagsFile(this.#path));
     const config = await rows.findNewestConfig(id, part?.toVersion);
-    // A reader of the new state needs it, and the newest version has the secrets provider of the state.
+    // A reader of the new state needs the configuration. The newest version has the secrets provider of the state.
     if (part && secrets !== null) await this.#writeConfig(secrets, config);
     const found = await this.#writeState(stateFile(this.#path), part?.readState ?? this.#readHead, false);
-    // Not before the state: a return takes what the history has as the base of what was done in the bundle.
+    // Not before the state: a return uses the history as the base of the changes in the bundle.
     if (part) await list?.();
     if (!part || secrets === null) await this.#writeConfig(found, config);
     return { versions, reencrypted: this.#reencrypted, notes: this.#notes, newest, sha256: this.#sha256 };
@@ -148,7 +148,7 @@ class StackExport {
         lastId = laterOf(lastId, row);
         if (!row.hasState) continue;
         const name = `${root}/history/${this.#path}/${this.#stack.stack}-${lastId}`;
-        // The update is listed by its history file, so its state comes first.
+        // The history file lists the update, so its state comes first.
         try {
           secrets = await this.#writeState(`${name}.checkpoint.json.gz`, readVersion, true);
         } catch (error) {
@@ -167,7 +167,7 @@ class StackExport {
   }
 
   async #writeState(name: string, read: () => Promise<StateDocument>, isGzipped: boolean): Promise<DocumentSecrets> {
-    // Nothing else in a folder says that no update has left it.
+    // The mark is the only sign in a folder that no update has left the state.
     const { beforeState, part } = this.#parts;
     let sha256 = '';
     const mark = part?.mark ?? (this.#stack.stackVersion === 0 ? initialMark : undefined);
@@ -175,7 +175,7 @@ class StackExport {
     const provider = async ({ type }: { readonly type: string }) =>
       type === 'service' ? (await this.#parts.crypter()).provider : null;
     const reencrypt = this.#reencrypt;
-    // Read again if its version does not come first.
+    // Read again if the document's version does not come first.
     const document = async function* (): AsyncGenerator<Buffer> {
       Object.assign(found, { provider: null, reencrypted: 0, kept: 0 });
       yield* reencryptDocument((await read()).bytes, { provider, reencrypt }, found);
@@ -188,7 +188,7 @@ class StackExport {
         hash.update(chunk);
         yield chunk;
       }
-      // Before the file becomes visible. The CLI could not load it.
+      // Checked before the file becomes visible, because the CLI could not load it.
       if (found.provider?.type === 'service' && found.kept > 0)
         throw new TransferError(`${found.kept} of its secrets are encrypted with the keys of another stack`);
       if (isGzipped) return;
@@ -212,7 +212,7 @@ class StackExport {
     };
   }
 
-  /** `Pulumi.<stack>.yaml` for the secrets provider of the exported state, beside the folder that the CLI reads. */
+  /** Writes `Pulumi.<stack>.yaml` for the secrets provider of the exported state, beside the folder that the CLI reads. */
   async #writeConfig({ provider }: DocumentSecrets, stored: string | null): Promise<void> {
     const before = this.#reencrypted;
     const config = stored === null ? {} : await toHistoryConfig(stored, this.#reencryptConfig);
@@ -261,7 +261,7 @@ class StackExport {
   };
 }
 
-/** Whether the newest state may be whole all the same. */
+/** Whether the newest state may be complete nevertheless. */
 function isOfOneVersion(error: unknown): boolean {
   return error instanceof TransferError || error instanceof DocumentDamagedError || error instanceof StateDeletedError;
 }

@@ -4,28 +4,30 @@ import { denseSliceBytes, scanInSlices } from '../platform/slices/slices.ts';
 import { changeCounts } from '../updates/change-counts.ts';
 import type { EngineEventText } from './event-repository.ts';
 
-/** The CLI sends at most 50 (pkg/backend/httpstate/client/client.go), but a small body can contain millions. */
+/**
+ * Maximum events of a batch. The CLI sends at most 50 (pkg/backend/httpstate/client/client.go), but a small body can contain millions.
+ */
 const maxEvents = 100_000;
 
-/** Longest type and URN, in bytes of JSON, that are stored separately. Longer ones are stored only within the event. */
+/** Maximum bytes of JSON of a type and a URN that are stored separately. Longer ones are stored only within the event. */
 const maxTypeBytes = 256;
 const maxUrnBytes = 8 * 1024;
 
-/** The longest counts that are kept, in bytes of JSON: readers skip longer ones. */
+/** Maximum bytes of JSON of counts that are kept. Readers skip longer ones. */
 const maxCountsBytes = 64 * 1024;
 
 const envelope: ReadonlySet<unknown> = new Set(['sequence', 'timestamp', 'type']);
 
-/** A parsed batch of engine events: the bytes of each event, and the resource changes of a summary event, if any. */
+/** A parsed batch of engine events: the bytes of each event, and the resource changes of a summary event, if there is one. */
 export interface EventBatch {
   readonly events: readonly EngineEventText[];
   readonly resourceChanges: string | null;
 }
 
 /**
- * Splits `{"events": [...]}` into its events. Reads only what is needed to list an event, so unknown payloads pass through.
- * Replaces an event above `maxEventBytes` by one that says so: if the batch was rejected, the CLI would only log that, and all
- * its events would be missing. Throws InvalidRequestError, JsonSyntaxError, PayloadTooLargeError.
+ * Splits `{"events": [...]}` into its events. Reads only the fields for listing an event, so unknown payloads pass through. An event
+ * above `maxEventBytes` is replaced by a notice: if the batch was rejected instead, the CLI would only log the rejection, and all events
+ * of the batch would be missing. Throws InvalidRequestError, JsonSyntaxError, PayloadTooLargeError.
  */
 export async function splitEventBatch(body: Buffer, maxEventBytes: number): Promise<EventBatch> {
   const splitter = new EventBatchSplitter(body, maxEventBytes);
@@ -43,7 +45,7 @@ class EventBatchSplitter {
   #resourceChanges: string | null = null;
   #isBatch = false;
   #event = new EventReader();
-  /** End of the event's last member; null before the first. */
+  /** End of the event's last member; null before the first member. */
   #memberEnd: number | null = null;
 
   constructor(body: Buffer, maxEventBytes: number) {
@@ -55,7 +57,7 @@ class EventBatchSplitter {
     if (path[0] !== 'events') return;
     if (path.length === 1) {
       this.#isBatch = kind === 'array';
-      // The last one of repeated members counts.
+      // If a member is repeated, the last one counts.
       this.#events = this.#found;
       this.#found = [];
     } else if (path.length === 2) {
@@ -87,7 +89,9 @@ class EventBatchSplitter {
     return { events: this.#events, resourceChanges: this.#resourceChanges };
   }
 
-  /** The event without a type of its own that says no more than the name of its payload, which readers put before it. */
+  /**
+   * Returns the event without its own `type`, which only repeats the name of its payload. Readers put this name in front of the event.
+   */
   #withoutType(start: number, end: number): string {
     const own = this.#event.redundantType();
     if (!own) return this.#text(start, end);
@@ -100,7 +104,7 @@ class EventBatchSplitter {
   }
 }
 
-/** Whether nothing in the value is read. */
+/** Whether the reader ignores the value and everything in it. */
 function isUnread(path: readonly (string | number)[]): boolean {
   return path.length === 1 ? path[0] !== 'events' : path.length === 4 && path[3] !== 'metadata';
 }
@@ -110,26 +114,26 @@ function isUrnPath(path: readonly (string | number)[]): boolean {
   return path[3] === 'metadata' && path[4] === 'urn';
 }
 
-/** Where a member ends, and where the one before it does. */
+/** The ends of a member and of the preceding one. */
 interface Place {
   readonly end: number;
   readonly after: number | null;
 }
 
-/** Collects what is read from one event. */
+/** Collects the needed fields of one event. */
 class EventReader {
   sequence: number | null = null;
   #timestamp = '0';
-  /** The name of the payload: the first object, or the first member if there is none. */
+  /** The name of the payload, i.e. of the first object, or of the first member if there is no object. */
   #type: string | null = null;
   #hasPayload = false;
-  /** Its own `type`; undefined if it cannot be the name of the payload, or if there are several. */
+  /** The event's own `type`; undefined if it cannot be the name of the payload, or if there are several. */
   #ownType: { readonly place: Place; readonly value: unknown } | null = null;
   #urn: string | null = null;
-  /** URNs of the current payload in order of precedence: metadata.urn, urn, resourceUrn. */
+  /** The URNs of the current payload in order of precedence: metadata.urn, urn, resourceUrn. */
   #urns: (string | null)[] = [null, null, null];
 
-  /** `text` is the beginning of a number; empty for other values. */
+  /** `text` is the beginning of a number, and empty for other values. */
   addMember([, index, name]: readonly (string | number)[], kind: string, text: string): void {
     if (name === 'sequence') {
       this.sequence = kind === 'number' && /^\d{1,15}$/.test(text) ? Number(text) : null;
@@ -137,7 +141,7 @@ class EventReader {
         throw new InvalidRequestError(`events[${index}].sequence is not a whole number from 0`);
     } else if (name === 'timestamp') {
       if (kind !== 'number') throw new InvalidRequestError(`events[${index}].timestamp is not a number`);
-      // The CLI decodes an integer, and could read none of the events of the page.
+      // The CLI decodes an integer. With another value, it could read none of the events of the page.
       if (!/^-?\d{1,15}$/.test(text))
         throw new InvalidRequestError(`events[${index}].timestamp is not a whole number of seconds`);
       this.#timestamp = text;
@@ -156,7 +160,7 @@ class EventReader {
     this.#ownType = { place, value: isFirst && /^(".*"|null)$/.test(json) ? JSON.parse(json) : undefined };
   }
 
-  /** The place of its own type if it is the name of its payload, or null, which means that there is none. */
+  /** Returns the place of the event's own `type` if it is redundant: it is the name of the payload, or null, which stands for no type. */
   redundantType(): Place | null {
     const name = this.#payload();
     const own = this.#ownType;
@@ -194,7 +198,7 @@ class EventReader {
   }
 }
 
-/** The text, or null if Postgres does not accept it. */
+/** Returns the text, or null if Postgres does not accept it. */
 function validText(text: string): string | null {
   return text.isWellFormed() && !text.includes('\0') ? text : null;
 }

@@ -1,17 +1,17 @@
 /**
- * Maximum size of a frame, decompressed. A reader decompresses one to find an event in it. Frames of 1 MiB would take an eighth
- * less space.
+ * Maximum decompressed size of a frame, which a reader decompresses to find an event in it. Frames of 1 MiB would take an eighth less
+ * space.
  */
 export const frameBytes = 256 * 1024;
 
-/** What a page lists about an event. */
+/** The fields of an event that a page lists. */
 export interface EventHead {
   readonly sequence: number;
-  /** Name of its payload; empty if the event has a `type` of its own. */
+  /** Name of the payload; empty if the event has its own `type`. */
   readonly type: string;
-  /** The resource that the event is about. */
+  /** The resource to which the event refers. */
   readonly urn: string | null;
-  /** Size of its text. */
+  /** Size of the event's text, in bytes. */
   readonly bytes: number;
 }
 
@@ -21,8 +21,8 @@ export interface EventToArchive extends EventHead {
 }
 
 /**
- * Events as one text: a line of JSON that lists them, then their texts without separators. An event that is larger than a frame has
- * a frame of its own, with as much of its text as fits; frames without events follow, which have the rest and nothing else.
+ * Events as one text: a line of JSON that lists them, then their texts without separators. An event larger than a frame has its own frame
+ * with as much of its text as fits, followed by frames with only the rest of the text.
  */
 export interface Frame {
   readonly text: Buffer;
@@ -31,7 +31,7 @@ export interface Frame {
 
 /** An event in a frame. */
 export interface FramedEvent extends EventHead {
-  /** Position of its text in that of the frame, which may have only the beginning. */
+  /** Start of the event's text in the frame's text, which may contain only the beginning of the event. */
   readonly start: number;
 }
 
@@ -69,7 +69,7 @@ export async function* framesOf(events: AsyncIterable<EventToArchive>, limit = f
   if (!frame.isEmpty) yield frame.end();
 }
 
-/** The events that begin in a frame. */
+/** Returns the events that begin in a frame. */
 export function eventsOf(text: Buffer): FramedEvent[] {
   const headerEnd = text.indexOf('\n');
   const { types, urns, events } = JSON.parse(text.toString('utf8', 0, headerEnd)) as Header;
@@ -138,7 +138,7 @@ class FrameWriter {
     return this.sizeWith(event) + event.bytes <= this.#limit;
   }
 
-  /** Size of the frame with this event in its list, and without its text. At most a few bytes more than it will be. */
+  /** Size of the frame with this event in its list, but without the event's text. At most a few bytes above the final size. */
   sizeWith({ sequence, bytes, type, urn }: EventHead): number {
     let added = JSON.stringify([sequence, bytes, this.#types.size, this.#urns.size]).length + 1;
     if (!this.#types.has(type)) added += jsonBytes(type);
@@ -170,7 +170,7 @@ function numberOf(numbers: Map<string, number>, text: string): number {
   return numbers.size - 1;
 }
 
-/** Bytes of a text in a list. */
+/** Number of bytes that a text takes in the list. */
 function jsonBytes(text: string): number {
   return Buffer.byteLength(JSON.stringify(text)) + 1;
 }

@@ -4,13 +4,13 @@ import type { EventRepository, EventRow, EventSelection } from './event-reposito
 import { bytesIn, type EventSegments, type EventText, type StoredEvent } from './event-segments.ts';
 import type { Appetite } from './segment-frames.ts';
 
-/** Bytes of rows read at once. */
+/** Bytes of rows that are read at once. */
 const chunkBytes = 256 * 1024;
 
 /** An update whose events are read. */
 export interface EventOwner {
   readonly id: string;
-  /** False only if all its events were archived. */
+  /** False only if all events of the update are archived. */
   readonly mayHaveRows: boolean;
 }
 
@@ -25,8 +25,8 @@ export class EventReader {
   }
 
   /**
-   * Events in the selection's order, each sequence once, several at a time. Archiving moves rows into segments in one transaction, so an event that
-   * is not in a row when the rows are read is in a segment then and later: rows are always read first.
+   * Yields events in the selection's order, each sequence once, several at a time. Archiving moves rows into segments in one transaction.
+   * An event that is in no row when the rows are read is in a segment then and later, so rows are always read first.
    */
   async *read(
     { id: updateId, mayHaveRows }: EventOwner,
@@ -63,7 +63,7 @@ export class EventReader {
     return { sequence, type, bytes, text: event ?? (() => this.#largeText(updateId, sequence)) };
   }
 
-  /** A text that is read in chunks; the rest comes from its segment if it is archived meanwhile. */
+  /** Yields a text that is read in chunks. If it is archived meanwhile, the rest comes from its segment. */
   async *#largeText(updateId: string, sequence: number): AsyncGenerator<EventText> {
     let isArchived = false;
     let chars = 0;
@@ -92,7 +92,7 @@ async function* charactersOf(text: StoredEvent['text']): AsyncGenerator<string> 
   yield decoder.end();
 }
 
-/** Merges both in order; of two events with the same sequence, takes the archived one, which was there first. */
+/** Merges both in order. Of two events with the same sequence, the archived one, which is older, is used. */
 async function* merged(
   rows: readonly StoredEvent[],
   archived: AsyncGenerator<readonly StoredEvent[]>,

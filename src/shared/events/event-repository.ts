@@ -7,10 +7,10 @@ import type { EventFilter } from './segment-index.ts';
 
 const EventRow = Type.Object({
   sequence: Type.Integer(),
-  /** Name of the payload; empty if the event has a `type` of its own. */
+  /** Name of the payload; empty if the event has its own `type`. */
   type: Type.String(),
   bytes: Type.Integer(),
-  /** Null if it is larger than requested; read it with `readText` then. */
+  /** Null if the event is larger than requested; `readText` then reads it. */
   event: Nullable(Type.String()),
   /** Whether the update also has archived events in the direction of reading. */
   hasArchived: Type.Boolean(),
@@ -33,15 +33,15 @@ export interface EngineEventText {
   readonly sequence: number;
   /** The event's JSON, as the client sent it. */
   readonly text: string;
-  /** Name of its payload; empty if the event has a `type` of its own. */
+  /** Name of the payload; empty if the event has its own `type`. */
   readonly type: string;
-  /** The resource that the event is about. */
+  /** The resource to which the event refers. */
   readonly urn: string | null;
 }
 
 /** The events to read, and their order. */
 export interface EventSelection extends EventFilter {
-  /** Sequence after which to start; -1 for all. With `newestFirst`, the one before which to start. */
+  /** Sequence after which to start; -1 for all. With `newestFirst`, the sequence before which to start. */
   readonly beyond: number;
   readonly newestFirst: boolean;
 }
@@ -92,8 +92,8 @@ export function createEventRepository(db: Queryable) {
 
   return {
     /**
-     * Adds events that are not stored yet, if the lease still holds; otherwise returns false. Takes only a share lock on the
-     * update's row, so that events do not wait for journal entries; only a batch with a summary writes to the row.
+     * Adds events that are not stored yet. Returns false if the lease no longer holds. Takes only a share lock on the update's row, so
+     * that events do not wait for journal entries; only a batch with a summary writes to the row.
      */
     append: async (
       fence: LeaseFence,
@@ -111,7 +111,8 @@ export function createEventRepository(db: Queryable) {
     },
 
     /**
-     * Events in rows, in order of sequence or newest first: as many as `limit` and `maxBytes` allow, but at least one if there is any.
+     * Lists events in rows, in order of sequence or newest first. Returns as many as `limit` and `maxBytes` allow, but at least one if
+     * there is any.
      */
     list: (
       updateId: string,
@@ -138,7 +139,7 @@ export function createEventRepository(db: Queryable) {
         order by ${order}`);
     },
 
-    /** The highest sequence of the update's rows; -1 if there are none. */
+    /** Returns the highest sequence of the update's rows; -1 if there are none. */
     findHighest: async (updateId: string): Promise<number> => {
       const row = await db.one(sql.rows(HighestRow)`
         /* engineEvents.findHighest */
@@ -146,7 +147,7 @@ export function createEventRepository(db: Queryable) {
       return row.highest;
     },
 
-    /** `chars` characters of an event's text, starting at character `from` (1-based). Null if the event is not in a row. */
+    /** Returns `chars` characters of an event's text, starting at character `from` (1-based). Null if the event is not in a row. */
     readText: async (updateId: string, sequence: number, from: number, chars: number): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(TextRow)`
         /* engineEvents.readText */ select substr(event, ${from}, ${chars}) as text from engine_events
@@ -154,7 +155,7 @@ export function createEventRepository(db: Queryable) {
       return row?.text ?? null;
     },
 
-    /** Events of an ended update to archive, in order of sequence after `after`, limited as in `list`. */
+    /** Lists events of an ended update to archive, in order of sequence after `after`, limited as in `list`. */
     listArchivable: (updateId: string, after: number, { limit, maxBytes }: { limit: number; maxBytes: number }) =>
       db.any(sql.rows(ArchivableRow)`
         /* engineEvents.listArchivable */
@@ -169,7 +170,7 @@ export function createEventRepository(db: Queryable) {
         where total <= ${maxBytes} or total = bytes
         order by sequence`),
 
-    /** Deletes the rows from `first` to `last`. Returns how many there were. */
+    /** Deletes the rows from `first` to `last`. Returns the number of deleted rows. */
     deleteArchived: async (updateId: string, first: number, last: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* engineEvents.deleteArchived */

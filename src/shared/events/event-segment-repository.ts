@@ -29,7 +29,7 @@ const OwnerRow = Type.Object({
   updateId: Type.String(),
 });
 
-/** A segment that is stored and not yet in use. */
+/** A segment that is stored but not yet referenced. */
 export interface NewSegment extends StoredDocument {
   readonly updateId: string;
   readonly firstSequence: number;
@@ -58,8 +58,9 @@ export function createEventSegmentRepository(db: Queryable) {
     ...createByteCheckRepository(db, sql.fragment`event_segments`),
 
     /**
-     * Adds a segment and locks its update. Returns false if the update runs, is gone, or belongs to a stack that cannot be restored, if
-     * the segment's blob is pending deletion, or if another segment has events of the same range: readers rely on the order of segments.
+     * Adds a segment and locks its update. Returns false if the update is running, is gone, or belongs to a stack that cannot be
+     * restored; if the segment's blob is pending deletion; or if another segment overlaps its range, because readers rely on the order of
+     * segments.
      */
     insert: async (segment: NewSegment): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -88,7 +89,7 @@ export function createEventSegmentRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Segments with events in the range, in the direction of reading. */
+    /** Lists segments with events in the range, in the direction of reading. */
     list: (updateId: string, { beyond, until, newestFirst }: SequenceRange, limit: number) =>
       newestFirst
         ? db.any(sql.prepared('event_segments_list_newest', SegmentRow)`
@@ -107,7 +108,7 @@ export function createEventSegmentRepository(db: Queryable) {
       db.maybeOne(sql.rows(SegmentRow)`
         /* eventSegments.find */ select ${columns} from event_segments g where g.id = ${id}`),
 
-    /** The stack and the update that the events belong to; null if they are gone. */
+    /** Finds the stack and the update of the events; null if they are gone. */
     findOwner: (id: string) =>
       db.maybeOne(sql.rows(OwnerRow)`
         /* eventSegments.findOwner */
@@ -116,7 +117,7 @@ export function createEventSegmentRepository(db: Queryable) {
         join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where g.id = ${id}`),
 
-    /** Ids of the segments of these updates. */
+    /** Lists the ids of the segments of these updates. */
     listOfUpdates: async (updateIds: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* eventSegments.listOfUpdates */
@@ -124,7 +125,7 @@ export function createEventSegmentRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Records that a segment is damaged. Null if it is gone. */
+    /** Records that a segment is damaged. Returns null if the segment is gone. */
     markDamaged: (id: string) =>
       db.maybeOne(sql.rows(MarkedRow)`
         /* eventSegments.markDamaged */

@@ -19,16 +19,16 @@ const framesAtOnce = 4;
 /** Segments per statement. */
 const segmentsAtOnce = 2;
 
-/** A text as it was read: from a row, or the bytes of a segment. */
+/** A text as read from a row, or the bytes of a segment. */
 export type EventText = string | Buffer;
 
 /** An event to be listed. */
 export interface StoredEvent {
   readonly sequence: number;
-  /** Name of its payload; empty if the event has a `type` of its own. */
+  /** Name of the payload; empty if the event has its own `type`. */
   readonly type: string;
   readonly bytes: number;
-  /** The text, or how to read one that is too large to be read with others. */
+  /** The text, or a function that reads a text too large to be read with others. */
   readonly text: EventText | (() => AsyncIterable<EventText>);
 }
 
@@ -41,7 +41,7 @@ export class EventsDamagedError extends FaultError {
 type SegmentLocation = Pick<StoredDocument, 'blobKey' | 'codec' | 'inlineBytes' | 'storedBytes'>;
 
 /**
- * Reads archived events and checks them; a damaged segment is marked and reported, and stays referenced. A site that another one has replaced
+ * Reads and checks archived events. A damaged segment is marked and reported, but stays referenced. A site that another site has replaced
  * only reports it.
  */
 export class EventSegments {
@@ -66,8 +66,8 @@ export class EventSegments {
   }
 
   /**
-   * The archived events in the range that the filter selects, in the direction of reading, a frame at a time. Reads only frames that may have
-   * matches. Throws EventsDamagedError, and what the blob store throws.
+   * Yields the archived events in the range that the filter selects, in the direction of reading, one frame at a time. Reads only frames
+   * that may have matches. Throws EventsDamagedError and the blob store's errors.
    */
   async *read(
     updateId: string,
@@ -91,7 +91,7 @@ export class EventSegments {
     }
   }
 
-  /** One archived event; null if there is none with this sequence. */
+  /** Finds one archived event; null if there is none with this sequence. */
   async find(updateId: string, sequence: number): Promise<StoredEvent | null> {
     const range = { beyond: sequence - 1, until: sequence, newestFirst: false };
     for await (const [event] of this.read(updateId, range, { urn: null, types: null }, { events: 1, bytes: 0 }))
@@ -100,8 +100,8 @@ export class EventSegments {
   }
 
   /**
-   * Reads the stored bytes frame by frame, as readers of events do. Throws DamagedBytesError unless it has the text with this index
-   * and hash, what the blob store throws, and `signal`'s reason.
+   * Reads the stored bytes frame by frame, like readers of events. Throws DamagedBytesError unless they contain the text with this index
+   * and hash. Also throws the blob store's errors and the reason of `signal`.
    */
   async verify(
     location: SegmentLocation,
@@ -112,7 +112,7 @@ export class EventSegments {
     const whole = createHash('sha256');
     const slices = new Slices();
     let at = 0;
-    // One by one: Node's decoder may stop after the first of several frames.
+    // Frames are read one by one, because Node's decoder may stop after the first of several frames.
     for (const frame of frames) {
       signal?.throwIfAborted();
       const text = decodeFrame(frame, await documents.readRange(location, at, at + frame.stored));
@@ -125,7 +125,7 @@ export class EventSegments {
     }
   }
 
-  /** Reads a whole segment, and changes nothing. Throws what the blob store throws. */
+  /** Reads a whole segment without changing anything. Throws the blob store's errors. */
   async inspect(id: string): Promise<'intact' | 'damaged' | 'gone'> {
     const segment = await this.#rows.find(id);
     if (!segment) return 'gone';
@@ -134,11 +134,11 @@ export class EventSegments {
     return (await this.#rows.find(id)) ? 'damaged' : 'gone';
   }
 
-  /** Reads a whole segment; marks and reports it if it is damaged. Throws what the blob store throws, and `signal`'s reason. */
+  /** Reads a whole segment. Marks and reports it if it is damaged. Throws the blob store's errors and the reason of `signal`. */
   async check(id: string, signal?: AbortSignal): Promise<'intact' | 'restored' | 'repaired' | 'damaged' | 'gone'> {
     const segment = await this.#rows.find(id);
     if (!segment) return 'gone';
-    // Read again: one wrong read does not prove that the stored bytes are wrong.
+    // Read the segment again: one wrong read does not prove that the stored bytes are wrong.
     const damage = (await this.#findDamage(segment, signal)) && (await this.#findDamage(segment, signal));
     const proof = damage && (await this.#prove(segment));
     if (damage && proof === 'damaged') return (await this.#report(segment, damage)) ? 'damaged' : 'gone';
@@ -209,7 +209,7 @@ export class EventSegments {
     }
   }
 
-  /** The text of an event that is larger than its frame. */
+  /** Yields the text of an event that is larger than its frame. */
   async *#textOf(
     segment: SegmentRow,
     frames: readonly LocatedFrame[],
@@ -252,7 +252,7 @@ export class EventSegments {
           return this.#refuse(segment, error);
         return text(true).catch((again: unknown) => {
           if (!isDamage(again)) throw again;
-          // Right bytes were just found.
+          // The check has just found the right bytes.
           throw new UnavailableError('The events were not read correctly; please retry', { cause: again });
         });
       });
@@ -274,7 +274,7 @@ export class EventSegments {
     );
   }
 
-  /** Returns false if the segment is gone. */
+  /** Marks and reports a damaged segment. Returns false if the segment is gone. */
   async #report(segment: SegmentRow, damage: Error): Promise<boolean> {
     const marked = this.#readOnly.isFenced
       ? { isNew: this.#copies.seen.note(segment.id) && !segment.damaged }
@@ -294,7 +294,7 @@ export class EventSegments {
   }
 }
 
-/** Bytes of the texts of some events. */
+/** Total bytes of the texts of these events. */
 export function bytesIn(events: readonly StoredEvent[]): number {
   return events.reduce((sum, { bytes }) => sum + bytes, 0);
 }

@@ -24,7 +24,7 @@ export class EventWriter {
   readonly #maxEventBytes: number;
   readonly #onAppended: (fence: LeaseFence) => void;
 
-  /** `onAppended` is called after each batch that is committed. */
+  /** `onAppended` is called after each committed batch. */
   constructor(events: EventRepository, maxEventBytes: number, onAppended: (fence: LeaseFence) => void) {
     this.#events = events;
     this.#maxEventBytes = maxEventBytes;
@@ -32,8 +32,8 @@ export class EventWriter {
   }
 
   /**
-   * Resolves once all events of the batch (an inflated body) are committed; skips those already stored. Throws
-   * InvalidRequestError and LeaseLostError, which change nothing.
+   * Resolves once all events of the batch (an inflated body) are committed. Skips events that are already stored. Throws
+   * InvalidRequestError and LeaseLostError without a change.
    */
   async append(fence: LeaseFence, body: Buffer): Promise<void> {
     const { events, resourceChanges } = await splitEventBatch(body, this.#maxEventBytes);

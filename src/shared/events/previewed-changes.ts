@@ -4,16 +4,16 @@ import type { PreviewedChanges } from '../state/journal/change-limits/limited-ap
 import type { EventReader } from './event-reader.ts';
 import { textOf } from './event-text.ts';
 
-/** A step whose event has more bytes than this counts as one that the preview did not announce. */
+/** A step whose event is larger than this counts as not announced by the preview. */
 const maxEventBytes = 8 * 1024 * 1024;
 const appetite = { events: 500, bytes: 4 * 1024 * 1024 };
 
-/** Most events are about unchanged resources: only the others are parsed. */
+/** Most events are about unchanged resources. Only events that match are parsed. */
 const mayChange = /"op"\s*:\s*"[a-z-]*(?:delete|replace)/;
 const isChange = /delete|replace/;
 
 /**
- * The resources that a preview announced it would delete or replace, by their keys. A preview that has ended never changes, so the results for the
+ * The keys of the resources that a preview announced it would delete or replace. An ended preview never changes, so the results for the
  * most recently requested previews are cached.
  */
 export class EventsOfPreviews implements PreviewedChanges {
@@ -42,7 +42,7 @@ export class EventsOfPreviews implements PreviewedChanges {
   }
 }
 
-/** The resource that a step deletes or replaces; null for any other event. */
+/** Returns the resource that a step deletes or replaces; null for any other event. */
 function changedUrn(text: string): string | null {
   if (!mayChange.test(text)) return null;
   const { resourcePreEvent: step } = JSON.parse(text) as {

@@ -6,13 +6,13 @@ import type { IndexedFrame, SegmentIndex } from './segment-index.ts';
 /** Smallest chunk that Node's decoder accepts. */
 const minChunkBytes = 64;
 
-/** How much the reader will take, so that the same number of frames is read at once. */
+/** Limits of the reader's need, so that only the needed frames are read at once. */
 export interface Appetite {
   readonly events: number;
   readonly bytes: number;
 }
 
-/** A frame with its position among the others. */
+/** A frame with its position in the segment. */
 export interface LocatedFrame extends IndexedFrame {
   readonly number: number;
   /** Position of its compressed bytes. */
@@ -30,7 +30,7 @@ export function locateFrames(index: SegmentIndex): { index: SegmentIndex; all: r
   return { index, all };
 }
 
-/** How many of the frames, which must be adjacent, the reader will need. An estimate, and at least one. */
+/** Estimates how many of these adjacent frames the reader will need, at least one. */
 export function runLength(
   frames: readonly LocatedFrame[],
   { low, high }: { readonly low: number; readonly high: number },
@@ -51,11 +51,11 @@ export function runLength(
 }
 
 /**
- * Decompresses and checks a frame. Synchronous: it takes a third of a millisecond, and in another thread twice the CPU. Throws
- * DamagedBytesError.
+ * Decompresses and checks a frame. Synchronous, because it takes a third of a millisecond; another thread would take twice the CPU time.
+ * Throws DamagedBytesError.
  */
 export function decodeFrame(frame: IndexedFrame, encoded: Buffer): Buffer {
-  // One chunk: with chunks of 16 KiB, the default, decompression takes three times as long.
+  // One chunk: with the default chunks of 16 KiB, decompression takes three times as long.
   const options = { maxOutputLength: frame.size, chunkSize: Math.max(frame.size, minChunkBytes) };
   let text: Buffer;
   try {

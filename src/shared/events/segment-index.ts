@@ -8,16 +8,16 @@ const IndexedFrame = Type.Object({
   stored: Type.Integer(),
   /** Decompressed size in bytes. */
   size: Type.Integer(),
-  /** Of the decompressed frame, base64. */
+  /** SHA-256 of the decompressed frame, in base64. */
   sha256: Type.String(),
   /** Sequence numbers of the first and the last event that begin in the frame. */
   first: Type.Integer(),
   last: Type.Integer(),
-  /** Number of those events. 0: the frame continues the event of an earlier one. */
+  /** Number of these events. 0 if the frame continues the event of an earlier frame. */
   count: Type.Integer(),
-  /** Their types, as indexes into the list of the segment; -1: also types that are not in it. */
+  /** The types of these events, as indexes into the segment's list. -1 stands for types outside the list. */
   types: Type.Array(Type.Integer()),
-  /** Hashes of their resources: 4 bytes each, base64. */
+  /** Hashes of the resources of these events: 4 bytes each, base64. */
   urns: Type.String(),
 });
 export type IndexedFrame = Static<typeof IndexedFrame>;
@@ -41,12 +41,12 @@ export function parseIndex(text: string): SegmentIndex {
   return checked.value;
 }
 
-/** The engine has about 20 types, but clients may send any. Further ones of a segment are not listed. */
+/** Maximum number of listed types. The engine has about 20 types, but clients may send any. */
 const maxTypes = 200;
 
-/** Collects the index of a segment, and hash and size of its text, while it is written. */
+/** Collects the index of a segment, and the hash and size of its text, while the segment is written. */
 export class IndexWriter {
-  /** With their indexes. */
+  /** The types of the segment, with their indexes. */
   readonly #types = new Map<string, number>();
   readonly #frames: IndexedFrame[] = [];
   readonly #hash = createHash('sha256');
@@ -71,7 +71,7 @@ export class IndexWriter {
     });
   }
 
-  /** The index, and hash and size of the segment. Call once, after the last frame. */
+  /** Returns the index, and the hash and size of the segment. Call it once, after the last frame. */
   end() {
     const frames = this.#frames;
     return {
@@ -93,9 +93,9 @@ export class IndexWriter {
   }
 }
 
-/** A test whether a frame may have events that the filter selects. It is wrong only in frames that have none. */
+/** Returns a test for frames that may have selected events. The test has false positives, but no false negatives. */
 export function frameFilter({ types }: SegmentIndex, filter: EventFilter): (frame: IndexedFrame) => boolean {
-  // A type that is not in the list has the index -1, too.
+  // A type outside the list also gets the index -1.
   const wanted = filter.types && new Set(filter.types.map((type) => types.indexOf(type)));
   const urn = filter.urn === null ? null : urnHash(filter.urn);
   return (frame) =>

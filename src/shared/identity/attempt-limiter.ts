@@ -3,7 +3,7 @@ import type { Queryable } from '../platform/db/sql.ts';
 import { TooManyRequestsError } from '../platform/errors/errors.ts';
 import { type AttemptLimit, type AttemptRepository, createAttemptRepository } from './attempt-repository.ts';
 
-/** Counts attempts in Postgres for all replicas; in memory while Postgres is unavailable. */
+/** Counts attempts of all replicas in Postgres, or of this process in memory while Postgres is unavailable. */
 export class AttemptLimiter {
   readonly #rows: AttemptRepository;
   readonly #limit: AttemptLimit;
@@ -21,7 +21,7 @@ export class AttemptLimiter {
     });
   }
 
-  /** Counts an attempt before it is made. Returns the current count. Throws TooManyRequestsError if there were too many. */
+  /** Counts an attempt before it is made. Returns the current count. Throws TooManyRequestsError if there were too many attempts. */
   async count(key: string): Promise<number> {
     const { leftMs, points } = await this.#rows
       .count(this.#rowKey(key), this.#limit)
@@ -31,12 +31,12 @@ export class AttemptLimiter {
     throw new TooManyRequestsError('Too many attempts to sign in; please try again later', { retryAfterSeconds });
   }
 
-  /** Takes back an attempt that has succeeded. */
+  /** Uncounts an attempt that has succeeded. */
   async takeBack(key: string): Promise<void> {
     await this.#rows.takeBack(this.#rowKey(key)).catch(() => this.#inMemory.reward(key));
   }
 
-  /** Forgets all attempts. */
+  /** Resets the count. */
   async forget(key: string): Promise<void> {
     await this.#rows.forget(this.#rowKey(key)).catch(() => this.#inMemory.delete(key));
   }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 
-/** How many attempts per key are allowed, and for how long further ones are refused. Times are in seconds. */
+/** The number of allowed attempts per key, and how long further attempts are refused. Times are in seconds. */
 export interface AttemptLimit {
   readonly name: string;
   readonly attempts: number;
@@ -11,7 +11,7 @@ export interface AttemptLimit {
 
 const CountRow = Type.Object({ points: Type.Integer(), leftMs: Type.Number() });
 
-/** Ms since 1970 by the clock of Postgres: replicas whose own clocks differ count together. */
+/** Ms since 1970 by the clock of Postgres, so that replicas with different clocks count together. */
 const nowMs = sql.fragment`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
 
 export type AttemptRepository = ReturnType<typeof createAttemptRepository>;
@@ -19,7 +19,7 @@ export type AttemptRepository = ReturnType<typeof createAttemptRepository>;
 /** Attempts to sign in. */
 export function createAttemptRepository(db: Queryable) {
   return {
-    /** The first attempt beyond the limit blocks the key. A wait that is too long, because the clock was set back, is cut. */
+    /** The first attempt beyond the limit blocks the key. A wait that is too long because the clock was set back is shortened. */
     count: (key: string, { attempts, blockSeconds, perSeconds }: AttemptLimit) =>
       db.one(sql.rows(CountRow)`
         /* attempts.count */

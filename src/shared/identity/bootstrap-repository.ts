@@ -8,16 +8,14 @@ const LoginRow = Type.Object({ login: Type.String() });
 const TokenRow = Type.Object({ id: Type.String(), login: Type.String() });
 
 /**
- * Where a bootstrap file removes entries that it does not list: in these organizations, or everything that a file has added.
+ * The scope in which a bootstrap file removes entries that it does not list: these organizations, or everything that a file has added.
  */
 export interface ManagedScope {
   readonly managedIds: readonly string[];
   readonly everywhere: boolean;
 }
 
-/**
- * Statements that apply the bootstrap file, all in one transaction. Rows that come from the file are marked as listed.
- */
+/** Statements that apply the bootstrap file, all in one transaction. Rows from the file are marked as listed. */
 export function createBootstrapRepository(tx: Queryable) {
   const logins = async (rows: Promise<readonly { login: string }[]>): Promise<string[]> =>
     (await rows).map(({ login }) => login);
@@ -34,7 +32,7 @@ export function createBootstrapRepository(tx: Queryable) {
       return row.revision;
     },
 
-    /** A digest of everything that a file may change: equal digests before and after mean that it changed nothing. */
+    /** Returns a digest of everything that a file may change. Equal digests before and after mean that the file changed nothing. */
     readDigest: async (): Promise<string> => {
       const row = await tx.one(sql.rows(Type.Object({ digest: Type.String() }))`
         /* bootstrap.readDigest */ select md5(concat_ws('|',
@@ -67,7 +65,7 @@ export function createBootstrapRepository(tx: Queryable) {
           returning login`),
       ),
 
-    /** Which of these users the provider of the organization has suspended or removed (SCIM). */
+    /** Of these users, lists the users that the organization's provider has suspended or removed (SCIM). */
     listKeptOut: async (organizationId: string, userIds: readonly string[]): Promise<readonly string[]> => {
       const rows = await tx.any(sql.rows(IdRow)`
         /* bootstrap.listKeptOut */
@@ -84,7 +82,7 @@ export function createBootstrapRepository(tx: Queryable) {
         on conflict (organization_id, user_id) do update set role = excluded.role, is_listed = true
         where memberships.role <> excluded.role or not memberships.is_listed`),
 
-    /** Removes all members except `userIds`, no matter how they were added. Returns their logins. */
+    /** Removes all members except `userIds`, however they were added. Returns their logins. */
     removeOtherMembers: (organizationId: string, userIds: readonly string[]) =>
       logins(
         tx.any(sql.rows(LoginRow)`
@@ -94,7 +92,7 @@ export function createBootstrapRepository(tx: Queryable) {
           returning u.login`),
       ),
 
-    /** Removes memberships that a file has added in any organization other than these. */
+    /** Removes memberships that a file has added outside these organizations. */
     removeMembersElsewhere: (organizationIds: readonly string[]) =>
       tx.any(sql.rows(Type.Object({ login: Type.String(), organization: Type.String() }))`
         /* bootstrap.removeMembersElsewhere */
@@ -103,8 +101,8 @@ export function createBootstrapRepository(tx: Queryable) {
         returning u.login, o.name as organization`),
 
     /**
-     * Adds the token if it does not exist. Reactivates a token that was withdrawn because a file no longer listed it,
-     * but not one that an operator has revoked.
+     * Adds the token if it does not exist. Reactivates a token that was withdrawn because a file no longer listed it, but not a token
+     * that an operator has revoked.
      */
     listToken: async (token: {
       userId: string;
@@ -140,7 +138,7 @@ export function createBootstrapRepository(tx: Queryable) {
       return 'live';
     },
 
-    /** Revokes tokens that came from a file and are no longer listed. */
+    /** Revokes tokens that a file has added and no longer lists. */
     withdrawTokens: ({ managedIds, everywhere }: ManagedScope, listed: readonly Buffer[]) =>
       tx.any(sql.rows(TokenRow)`
         /* bootstrap.withdrawTokens */
@@ -172,8 +170,8 @@ export function createBootstrapRepository(tx: Queryable) {
 }
 
 /**
- * Allows one transaction at a time to change users, memberships and tokens, so that each sees the result of the
- * previous one. Held until the end of the transaction.
+ * Allows one transaction at a time to change users, memberships and tokens, so that each sees the result of the previous one. The lock is
+ * held until the end of the transaction.
  */
 export async function lockPeople(tx: Queryable): Promise<void> {
   await tx.query(sql.nothing`/* people.lock */ select pg_advisory_xact_lock(hashtextextended('holdfast people', 0))`);

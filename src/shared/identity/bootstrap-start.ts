@@ -7,8 +7,8 @@ import { endRevokedLeases, noteEnded } from '../updates/end-revoked-leases.ts';
 import { applyBootstrap } from './bootstrap.ts';
 
 /**
- * Applies the file of HOLDFAST_BOOTSTRAP, if set, when a process that serves the API starts. Then cancels the updates
- * that lose their lease. Throws BootstrapError and PartUnavailableError.
+ * Applies the file of HOLDFAST_BOOTSTRAP, if set, at the start of a process that serves the API. Then cancels the updates that lose their
+ * lease. Throws BootstrapError and PartUnavailableError.
  */
 export async function bootstrapAtStart(context: {
   readonly config: Config;
@@ -18,7 +18,7 @@ export async function bootstrapAtStart(context: {
 }): Promise<void> {
   const { config, db, logger } = context;
   if (config.bootstrapFile === null) return;
-  // Most processes have no such file, and need no parser for it.
+  // Most processes have no bootstrap file and need no parser for it.
   const { readBootstrapFile } = await import('./read-bootstrap-file.ts');
   const file = readBootstrapFile(config.bootstrapFile);
   const wait = { waitMs: config.startWaitMs, logger };

@@ -8,7 +8,7 @@ import { createIdentityRepository } from './identity-repository.ts';
 
 /** The effects of applying a file, as sentences. */
 export interface BootstrapResult {
-  /** Removed because the file no longer lists it. */
+  /** Entries that were removed because the file no longer lists them. */
   readonly removed: readonly string[];
   /** Warnings for the operator. */
   readonly warnings: readonly string[];
@@ -22,10 +22,9 @@ interface ListedToken {
 }
 
 /**
- * Creates missing organizations, users, roles and tokens, sets roles that differ and, where the file manages, removes
- * what it does not list. Runs in one transaction, one at a time, so every replica can apply it at every start. Updates
- * whose token or membership is removed lose their lease; cancel them afterwards. Throws BootstrapError if a token
- * belongs to another user; nothing is changed then.
+ * Creates missing organizations, users, roles and tokens, and sets roles that differ. Where the file manages, removes entries that it
+ * does not list. Runs in one transaction, one at a time, so every replica can apply it at every start. Updates whose token or membership
+ * is removed lose their lease; cancel them afterwards. Throws BootstrapError, and changes nothing, if a token belongs to another user.
  */
 export async function applyBootstrap(db: Database, file: BootstrapFile): Promise<BootstrapResult> {
   return db.inTransaction(async (tx) => {
@@ -58,7 +57,7 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
     }
     const scope = { managedIds, everywhere: file.manage === true };
 
-    // Locks are taken in the same order everywhere, as in `identity.lockAccess`: users, memberships, tokens.
+    // The lock order is the same everywhere, e.g. in `identity.lockAccess`: users, memberships, tokens.
     const siteAdminIds: string[] = [];
     const tokens = new Map<string, ListedToken>();
     for (const { members = [], name } of file.organizations) {
@@ -118,7 +117,7 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
     for (const name of await bootstrap.listWithoutAdmin(managedIds)) warnings.push(`organization ${name} has no admin`);
     if (scope.everywhere && siteAdminIds.length === 0) warnings.push('the file lists no site admin: there is none');
     if ((await bootstrap.readDigest()) !== before) {
-      // Changes to other organizations and to personal tokens do not concern an organization.
+      // Changes to other organizations and to personal tokens do not affect an organization.
       for (const organization of [null, ...organizationIds.keys()]) {
         const shown = organization === null ? removed : (removedFrom.get(organization) ?? []);
         const details = { revision: file.revision ?? null, removed: shown.slice(0, 20) };

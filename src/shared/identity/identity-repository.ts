@@ -18,41 +18,41 @@ const CallerRow = Type.Object({
   tokenId: Type.String(),
   tokenKind: TokenKind,
   tokenName: Nullable(Type.String()),
-  /** The policy by which the token was issued for an id token; null for other tokens. */
+  /** The policy under which the token was issued for an id token; null for other tokens. */
   policyId: Nullable(Type.String()),
-  /** Of a team's token. */
+  /** The team of a team token. */
   teamName: Nullable(Type.String()),
   /** Whether the token is more limited than its owner. */
   isScoped: Type.Boolean(),
   /** Whether the token belongs to an identity provider. */
   isProvisioning: Type.Boolean(),
-  /** Whether it stands for a session of a browser. */
+  /** Whether the token represents a browser session. */
   isSession: Type.Boolean(),
   tokenDescription: Type.String(),
   tokenStale: Type.Boolean(),
-  /** In the requested organization; null without one. */
+  /** The role in the requested organization; null without an organization. */
   role: Nullable(Role),
-  /** Whether the token is one of the requested organization, or its owner is a member there. */
+  /** Whether the token belongs to the requested organization, or its owner is a member of it. */
   belongs: Type.Boolean(),
-  /** The facts that decide in the requested organization; null where the role alone decides. */
+  /** The facts that decide in the requested organization; null if the role alone decides. */
   facts: Nullable(SubjectFacts),
-  /** Tags of the requested stack as JSON text, if `facts` decide about it and it exists. */
+  /** Tags of the requested stack as JSON text, if the stack exists and `facts` decide about it. */
   stackTags: Nullable(Type.String()),
 });
 export type CallerRow = Row<typeof CallerRow>;
 
-/** The target of a call: names from its path. */
+/** The target of a call, with the names from its path. */
 export interface RequestedTarget {
   readonly organization: string | null;
   readonly project: string | null;
   readonly stack: string | null;
 }
 
-/** What the holder of a token may do in an organization; unchanged until the end of the transaction. */
+/** The permissions of a token's holder in an organization. They do not change until the end of the transaction. */
 export interface LockedAccess {
   readonly role: Role | null;
   readonly facts: SubjectFacts | null;
-  /** The policy by which the token was issued for an id token; null for other tokens. */
+  /** The policy under which the token was issued for an id token; null for other tokens. */
   readonly policyId: string | null;
 }
 
@@ -100,22 +100,22 @@ export function createIdentityRepository(db: Queryable) {
           and (t.expires_at is null or t.expires_at > now()) and u.deactivated_at is null`;
   return {
     /**
-     * Returns the holder of a valid token and what decides about their rights at `target`. Runs on every request, hence one round trip. Where
-     * roles alone decide, no grants are read.
+     * Finds the holder of a valid token and the facts that decide about their permissions at `target`. Runs on every request, hence one
+     * round trip. Reads no grants if roles alone decide.
      */
     findCaller: (tokenHash: Buffer, target: RequestedTarget) =>
       db.maybeOne(sql.prepared('identity_find_caller', CallerRow)`
         /* identity.findCaller */ ${callerAt(target)} where (t.token_hash = ${sql.binary(tokenHash)} or t.previous_hash = ${sql.binary(tokenHash)} and t.previous_until > now()) and not t.is_session and ${isValid}`),
 
-    /** The same for a live session that has a row among the tokens; null if it has none. */
+    /** Like `findCaller`, for a live session that has a token row; null if it has none. */
     findSessionCaller: (sessionId: string, target: RequestedTarget) =>
       db.maybeOne(sql.prepared('identity_find_session_caller', CallerRow)`
         /* identity.findSessionCaller */ ${callerAt(target)} where t.id = ${sessionId} and t.is_session and ${isValid}`),
 
     /**
-     * Returns what the holder of the token may do in the organization, or null if the token is not valid there. The result holds until the end of
-     * the transaction: a transaction that would change it waits, and then sees what this one has created. Call before any other
-     * lock is taken.
+     * Returns the permissions of the token's holder in the organization, or null if the token is not valid there. The result holds until
+     * the end of the transaction: a transaction that would change it waits, and then sees the rows that this one has created. Call this
+     * before taking any other lock.
      */
     lockAccess: async (tokenId: string, organization: string): Promise<LockedAccess | null> => {
       const held = await db.maybeOne(sql.prepared('identity_hold_access', LockedRow)`
@@ -141,14 +141,14 @@ export function createIdentityRepository(db: Queryable) {
     },
 
     touchToken: (tokenId: string) =>
-      // Skipped while the start of an update locks the token; the next call updates it. The caller does not wait for the disk.
+      // Skipped while the start of an update locks the token; the next call records the use. The caller does not wait for the disk.
       db.query(sql.nothing`
         /* identity.touchToken */
         with quick as materialized (select set_config('synchronous_commit', 'off', true))
         update api_tokens set last_used_at = now() from quick
         where id = (select id from api_tokens where id = ${tokenId} for no key update skip locked)`),
 
-    /** The organizations in which the token is valid. */
+    /** Lists the organizations in which the token is valid. */
     listMemberships: (tokenId: string) =>
       db.any(sql.rows(MembershipRow)`
         /* identity.listMemberships */
@@ -163,19 +163,19 @@ export function createIdentityRepository(db: Queryable) {
       db.maybeOne(sql.rows(OrganizationRow)`
         /* identity.findOrganization */ select id, name from organizations where name = ${name}`),
 
-    /** In order of their names, after `after`; `only`: no other. */
+    /** Lists organizations by name, after `after`. `only` limits the list to one. */
     listOrganizations: ({ after, limit, only = null }: { after: string; limit: number; only?: string | null }) =>
       db.any(sql.rows(ListedOrganizationRow)`
         /* identity.listOrganizations */
         select name, created_at as "createdAt" from organizations
         where name > ${after} and (${only}::text is null or name = ${only}) order by name limit ${limit}`),
 
-    /** Its id, or null if there is none. Until the transaction ends, nothing is added to it. */
+    /** Locks the organization and returns its id; null if there is none. Nothing can be added to it until the end of the transaction. */
     lockOrganization: async (name: string): Promise<string | null> => {
       const found = await db.maybeOne(sql.rows(IdRow)`
         /* identity.findOrganizationId */ select id from organizations where name = ${name}`);
       if (!found) return null;
-      // In the order in which changes take them, so that each of them is over or waits: members, then the organization.
+      // Locks in the order of all changes (members, then the organization), so that each of these has ended or waits.
       await db.query(sql.nothing`
         /* identity.lockMembers */
         select lock_exclusive(k.key) from (
@@ -186,7 +186,7 @@ export function createIdentityRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Its stacks, deleted ones whose data is kept included, and its policy packs, without removed ones. */
+    /** Counts its stacks, including deleted ones whose data is kept, and its policy packs, without removed ones. */
     countKept: (organizationId: string) =>
       db.one(sql.rows(KeptRow)`
         /* identity.countKept */
@@ -194,7 +194,7 @@ export function createIdentityRepository(db: Queryable) {
           (select count(*) from policy_packs k where k.organization_id = ${organizationId} and exists (
             select 1 from policy_pack_versions v where v.pack_id = k.id and v.removed_at is null)) as packs`),
 
-    /** With all that belongs to it, except its events. */
+    /** Removes the organization with all its dependent rows, except its events. */
     removeOrganization: (organizationId: string) =>
       db.query(sql.nothing`
         /* identity.removeOrganization */ delete from organizations where id = ${organizationId}`),
@@ -205,7 +205,7 @@ export function createIdentityRepository(db: Queryable) {
         /* identity.insertOrganization */
         insert into organizations (name) values (${name}) on conflict (name) do nothing returning id`);
       if (created) {
-        // Only now: an organization keeps its name if a later release reserves it.
+        // Checked only for a new organization: an existing one keeps its name if a later release reserves it.
         if (isReservedName(name))
           throw new InvalidRequestError(`Organization name ${JSON.stringify(name)} is reserved`);
         return { id: created.id, created: true };
@@ -215,7 +215,7 @@ export function createIdentityRepository(db: Queryable) {
       return { id: found.id, created: false };
     },
 
-    /** Creates the user if no login differs in case at most. Does not lock an existing user. */
+    /** Creates the user, unless a login that differs at most in case exists. Does not lock an existing user. */
     ensureUser: async (login: string): Promise<Row<typeof UserRow>> => {
       const created = await db.maybeOne(sql.rows(UserRow)`
         /* identity.insertUser */ insert into users (login)
@@ -244,8 +244,8 @@ export function createIdentityRepository(db: Queryable) {
         on conflict (organization_id, user_id) do update set role = excluded.role where memberships.role <> excluded.role`),
 
     /**
-     * Stores the hash of a token and returns its id. Adding a token again for the same user changes nothing. Returns
-     * null if it belongs to another user.
+     * Stores the hash of a token and returns its id. Adding the same user's token again changes nothing. Returns null if the token
+     * belongs to another user.
      */
     insertToken: async (token: { userId: string; hash: Buffer; description: string; expiresAt: Date | null }) => {
       const row = await db.maybeOne(sql.rows(IdRow)`

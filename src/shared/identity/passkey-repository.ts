@@ -36,7 +36,7 @@ export function createPasskeyRepository(db: Queryable) {
         select credential_id as "credentialId", name, created_at as "createdAt", last_used_at as "lastUsedAt"
         from passkeys where user_id = ${userId} order by created_at`),
 
-    /** Returns false if there is a passkey with this id. */
+    /** Returns false if a passkey with this id exists. */
     insert: async (passkey: {
       readonly credentialId: string;
       readonly userId: string;
@@ -54,7 +54,7 @@ export function createPasskeyRepository(db: Queryable) {
       return rowCount > 0;
     },
 
-    /** Records a use. Returns false if the passkey is gone, or was used concurrently since it was read. */
+    /** Records a use. Returns false if the passkey is gone, or was used in the meantime. */
     use: async ({ counter, credentialId }: PasskeyRow, next: number): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* passkeys.use */
@@ -69,7 +69,7 @@ export function createPasskeyRepository(db: Queryable) {
       return rowCount > 0;
     },
 
-    /** Removes all passkeys of a user. Returns how many there were. */
+    /** Removes all passkeys of a user. Returns their number. */
     removeAll: async (userId: string): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* passkeys.removeAll */ delete from passkeys where user_id = ${userId}`);

@@ -16,7 +16,7 @@ export type PersonRow = Row<typeof PersonRow>;
 
 const MembershipRow = Type.Object({
   role: Role,
-  /** Whether the bootstrap file has created or set it. */
+  /** Whether the bootstrap file created or set the row. */
   isListed: Type.Boolean(),
 });
 const LoginRow = Type.Object({ login: Type.String() });
@@ -59,17 +59,17 @@ const MemberRow = Type.Object({
   role: Nullable(Role),
 });
 
-/** Whether the provider of an organization made the account of the user `u`, no other organization has the user, and the user is not a site admin. */
+/** Whether the provider of the organization made user `u`, who is no site admin and in no other organization. */
 export const isManagedBy = (organizationId: SqlFragment) => sql.fragment`
   coalesce(u.provisioned_by = ${organizationId}, false) and not u.site_admin
     and not exists (select 1 from memberships x where x.user_id = u.id and x.organization_id <> ${organizationId})
     and not exists (select 1 from scim_users x where x.user_id = u.id and x.organization_id <> ${organizationId})`;
 
-/** Operations on users, memberships and tokens for operators. Run several of them in one transaction, after `lock`. */
+/** Operations on users, memberships and tokens for operators. Several of them run in one transaction, after `lock`. */
 export function createPeopleRepository(db: Queryable) {
   const person = sql.fragment`id, login, site_admin as "siteAdmin", deactivated_at is null as "isActive"`;
   return {
-    /** Takes the lock of `lockPeople`. Throws UnavailableError after `waitMs`: the waiting transaction keeps a connection. */
+    /** Takes the lock of `lockPeople`. Throws UnavailableError after `waitMs`, because a waiting transaction occupies a connection. */
     lock: async (waitMs: number): Promise<void> => {
       try {
         await db.query(sql.nothing`/* people.lockFor */ select lock_people(${waitMs})`);
@@ -83,7 +83,7 @@ export function createPeopleRepository(db: Queryable) {
     find: (login: string) =>
       db.maybeOne(sql.rows(PersonRow)`/* people.find */ select ${person} from users where login = ${login}`),
 
-    /** Users in order of their logins, after `after`; `only`: no other. */
+    /** Lists users ordered by login, after `after`. `only` limits the list to one. */
     listAll: ({ after, limit, only = null }: { after: string; limit: number; only?: string | null }) =>
       db.any(sql.rows(ListedPersonRow)`
         /* people.listAll */
@@ -97,7 +97,7 @@ export function createPeopleRepository(db: Queryable) {
         /* people.findMembership */ select role, is_listed as "isListed" from memberships
         where organization_id = ${organizationId} and user_id = ${userId}`),
 
-    /** The members among these users. */
+    /** Of these users, lists the members. */
     listMembersAmong: (organizationId: string, logins: readonly string[]) =>
       db.any(sql.rows(NamedMemberRow)`
         /* people.listMembersAmong */
@@ -111,7 +111,7 @@ export function createPeopleRepository(db: Queryable) {
       return some.length > 1;
     },
 
-    /** Names of the organizations of a user. */
+    /** Lists the names of a user's organizations. */
     listOrganizationsOf: async (login: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* people.listOrganizationsOf */
@@ -120,7 +120,7 @@ export function createPeopleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** The name of the organization that manages the account, if one does. */
+    /** Lists the organization that manages the account, if there is one. */
     listManagersOf: async (login: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* people.listManagersOf */
@@ -130,7 +130,7 @@ export function createPeopleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** The login of the user of a personal token, also of one that is no longer valid; null for other tokens. */
+    /** Finds the login of the user of a personal token, even if it is no longer valid; null for other tokens. */
     findLoginOfToken: async (tokenId: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(LoginRow)`
         /* people.findLoginOfToken */ select u.login from api_tokens t join users u on u.id = t.user_id where t.id = ${tokenId}`);
@@ -141,7 +141,10 @@ export function createPeopleRepository(db: Queryable) {
       db.query(sql.nothing`
         /* people.removeMembership */ delete from memberships where organization_id = ${organizationId} and user_id = ${userId}`),
 
-    /** From then on, only this method can reactivate a deactivated user; an identity provider cannot. Returns whether the provider had deactivated it. */
+    /**
+     * Afterwards, an identity provider cannot reactivate a deactivated user; only this method can. Returns whether the provider had
+     * deactivated it.
+     */
     setActive: async (userId: string, isActive: boolean): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(Type.Object({ wasProviders: Type.Boolean() }))`
         /* people.setActive */
@@ -164,7 +167,7 @@ export function createPeopleRepository(db: Queryable) {
       return others.length === 0;
     },
 
-    /** Returns the names of the organizations whose only active admin is the user. */
+    /** Lists the names of the organizations whose only active admin is the user. */
     listOnlyAdminOf: async (userId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* people.listOnlyAdminOf */
@@ -176,7 +179,7 @@ export function createPeopleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Revokes all tokens of the user, whose sessions stay. Returns how many were revoked. */
+    /** Revokes all tokens of the user, but keeps the sessions. Returns the number of revoked tokens. */
     revokeTokens: async (userId: string): Promise<number> => {
       const result = await db.query(sql.nothing`
         /* people.revokeTokens */
@@ -185,8 +188,8 @@ export function createPeopleRepository(db: Queryable) {
     },
 
     /**
-     * Returns members by organization, including organizations without members, then users without an organization.
-     * `null`: all users.
+     * Lists members by organization, including organizations without members, then users without an organization. `null` stands for all
+     * users.
      */
     listMembers: (login: string | null) =>
       db.any(sql.rows(MemberRow)`
@@ -196,7 +199,7 @@ export function createPeopleRepository(db: Queryable) {
         full join users u on u.id = m.user_id
         where ${login}::text is null or u.login = ${login} order by o.name nulls last, u.login`),
 
-    /** Members of an organization in order of their logins, after `after`. */
+    /** Lists members of an organization ordered by login, after `after`. */
     listOfOrganization: (organization: string, { after, limit }: { after: string; limit: number }) =>
       db.any(sql.rows(OrganizationMemberRow)`
         /* people.listOfOrganization */
@@ -204,7 +207,7 @@ export function createPeopleRepository(db: Queryable) {
         from organizations o join memberships m on m.organization_id = o.id join users u on u.id = m.user_id
         where o.name = ${organization} and u.login > ${after} order by u.login limit ${limit}`),
 
-    /** A member as in the list. */
+    /** Returns a member as in the list. */
     getMember: (organization: string, login: string) =>
       db.one(sql.rows(OrganizationMemberRow)`
         /* people.getMember */
@@ -212,7 +215,7 @@ export function createPeopleRepository(db: Queryable) {
         from organizations o join memberships m on m.organization_id = o.id join users u on u.id = m.user_id
         where o.name = ${organization} and u.login = ${login}`),
 
-    /** Users with grants of their own that apply to the stack. */
+    /** Lists users with their own grants that apply to the stack. */
     listOn: (organizationId: string, stack: GrantedStack) =>
       db.any(sql.rows(UserOnStackRow)`
         /* people.listOn */
@@ -222,14 +225,14 @@ export function createPeopleRepository(db: Queryable) {
         ) given on given.user_id = u.id
         order by u.login`),
 
-    /** Returns site admins and deactivated users. `null`: all users. */
+    /** Lists site admins and deactivated users. `null` stands for all users. */
     listMarked: (login: string | null) =>
       db.any(sql.rows(PersonRow)`
         /* people.listMarked */
         select ${person} from users where (site_admin or deactivated_at is not null) and (${login}::text is null or login = ${login})
         order by login`),
 
-    /** Returns tokens that are not revoked. `null`: of all users. */
+    /** Lists tokens that are not revoked. `null` stands for all users. */
     listTokens: (login: string | null) =>
       db.any(sql.rows(TokenRow)`
         /* people.listTokens */

@@ -3,11 +3,11 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 
 const RateCounterRow = Type.Object({ source: Type.String(), level: Type.Number() });
 
-/** Failures or requests of a source that one process has counted since its last report. */
+/** The failures or requests of a source since the last report of one process. */
 export interface RateCounterReport {
   readonly source: string;
   readonly events: number;
-  /** How much the counter drops per second. */
+  /** The decrease of the counter per second. */
   readonly perSecond: number;
   readonly highest: number;
 }
@@ -19,7 +19,7 @@ const tables = {
   requests: { name: sql.fragment`rate_counters`, comment: sql.fragment`/* rateCounters.report */` },
 };
 
-/** Counters of failed lookups of tokens and leases, or of requests, across all replicas by the clock of the database. */
+/** Counters of failed lookups of tokens and leases, or of requests. Shared by all replicas, by the clock of the database. */
 export function createRateCounterRepository(db: Queryable, of: keyof typeof tables) {
   const table = tables[of];
   return {
@@ -34,7 +34,7 @@ export function createRateCounterRepository(db: Queryable, of: keyof typeof tabl
         reports.map(({ source }) => source),
         'text',
       );
-      // Always in the same order, so that replicas do not deadlock.
+      // The order is always the same, so that replicas do not deadlock.
       return db.any(sql.rows(RateCounterRow)`
         ${table.comment}
         with seen as (
@@ -50,9 +50,7 @@ export function createRateCounterRepository(db: Queryable, of: keyof typeof tabl
         returning source, level`);
     },
 
-    /**
-     * Deletes sources without a report for `seconds`, and sources that are in the future because the clock was set back.
-     */
+    /** Deletes sources without a report for `seconds`, and sources in the future because the clock was set back. */
     deleteOlderThan: (seconds: number) =>
       db.query(sql.nothing`
         /* rateCounters.deleteOlderThan */

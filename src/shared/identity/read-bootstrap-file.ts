@@ -30,7 +30,7 @@ export function readBootstrapFile(file: string): BootstrapFile {
   return content as BootstrapFile;
 }
 
-/** Checks the names, tokens and roles of a file that matches the schema, and returns the problems. */
+/** Checks the names, tokens and roles of a file that matches the schema. Returns the problems. */
 function findContradictions(file: BootstrapFile): string[] {
   const problems: string[] = [];
   const names = new Set<string>();
@@ -72,7 +72,7 @@ function findContradictions(file: BootstrapFile): string[] {
   return problems;
 }
 
-/** Does not use the parser's own message: it quotes the invalid text, which may be a token. */
+/** Avoids the parser's own message, which quotes the invalid text: this may be a token. */
 function describeYamlError(error: unknown): string {
   if (!(error instanceof YAMLParseError)) return 'an alias cannot be resolved';
   const position = error.linePos?.[0];

@@ -11,7 +11,7 @@ const SessionRow = Type.Object({
   displayName: Type.String(),
   siteAdmin: Type.Boolean(),
   method: SignInMethod,
-  /** Since the sign-in. */
+  /** Seconds since the sign-in. */
   ageSeconds: Type.Number(),
   isStale: Type.Boolean(),
 });
@@ -27,17 +27,17 @@ const ListedSessionRow = Type.Object({
 });
 export type ListedSessionRow = Row<typeof ListedSessionRow>;
 
-/** Live sessions of a user. */
+/** Maximum number of live sessions of a user. */
 const maxSessions = 100;
 const droppedAtOnce = 10;
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** How long a session lives, in seconds. */
+/** The limits of a session's life, in seconds. */
 export interface SessionLimits {
-  /** Without any request. */
+  /** Limit without any request. */
   readonly idleSeconds: number;
-  /** From the sign-in on. */
+  /** Limit since the sign-in. */
   readonly maxSeconds: number;
 }
 
@@ -49,12 +49,12 @@ export interface NewSession {
   readonly address: string;
 }
 
-/** Sessions of browsers. */
+/** Browser sessions. */
 export function createSessionRepository(db: Queryable, limits: SessionLimits) {
   const isLive = sql.fragment`s.last_seen_at > now() - make_interval(secs => ${limits.idleSeconds})
     and s.created_at > now() - make_interval(secs => ${limits.maxSeconds})`;
   return {
-    /** The live session of an active user, or null. Decides on every request; nothing is cached. */
+    /** Finds the live session of an active user. Decides on every request; nothing is cached. */
     find: (hash: Buffer) =>
       db.maybeOne(sql.rows(SessionRow)`
         /* sessions.find */
@@ -63,7 +63,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
         from sessions s join users u on u.id = s.user_id
         where s.session_hash = ${sql.binary(hash)} and u.deactivated_at is null and ${isLive}`),
 
-    /** Gives a session its row among the tokens, by which its user's rights are found, unless it has one that ends with the session. */
+    /** Gives a session a token row, by which its user's permissions are found, unless it has one that ends with the session. */
     ensureToken: (id: string) =>
       db.query(sql.nothing`
         /* sessions.ensureToken */
@@ -87,7 +87,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
 
     /**
      * Adds a session of an active user and returns its id; null if the user was deactivated meanwhile. Locks the user, so that a
-     * deactivation sees the session. Ends the least recently used session if there are too many.
+     * deactivation sees the session. If there are too many sessions, ends the least recently used one.
      */
     insert: async ({ address, hash, method, userAgent, userId }: NewSession): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -104,7 +104,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
       return row.id;
     },
 
-    /** Live sessions of a user, the last used first. */
+    /** Lists the live sessions of a user, the last used first. */
     list: (userId: string) =>
       db.any(sql.rows(ListedSessionRow)`
         /* sessions.list */
@@ -118,7 +118,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
       return rowCount > 0;
     },
 
-    /** Ends all sessions of a user, and the links that could begin one. Returns how many sessions there were. */
+    /** Ends all sessions of a user, and the links that could begin one. Returns the number of sessions. */
     removeAll: async (userId: string): Promise<number> => {
       await createSignInLinkRepository(db).removeAll(userId);
       const { rowCount } = await db.query(sql.nothing`
@@ -126,7 +126,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
       return rowCount;
     },
 
-    /** Ends all sessions of a user but one, and the links that could begin one. Returns how many they were. */
+    /** Ends all other sessions of a user, and the links that could begin one. Returns the number of sessions. */
     removeOthers: async (userId: string, kept: string): Promise<number> => {
       await createSignInLinkRepository(db).removeAll(userId);
       const { rowCount } = await db.query(sql.nothing`
@@ -138,7 +138,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
 
     deleteEnded: () => db.query(sql.nothing`/* sessions.deleteEnded */ delete from sessions s where not (${isLive})`),
 
-    /** Deletes the token rows of sessions, a day after the latest time at which the sessions could end. */
+    /** Deletes the token rows of sessions, a day after the latest possible end of the sessions. */
     deleteExpiredTokens: () =>
       db.query(sql.nothing`
         /* sessions.deleteExpiredTokens */

@@ -9,10 +9,10 @@ const UserRow = Type.Object({ userId: Type.String(), login: Type.String() });
 type LinkUserRow = Row<typeof UserRow>;
 const ExpiryRow = Type.Object({ expiresAt: Timestamp });
 
-/** Links by which users sign in once. */
+/** Links with which users sign in once. */
 export function createSignInLinkRepository(db: Queryable) {
   return {
-    /** Adds a link. Returns its secret, which is not stored, and its end. */
+    /** Adds a link. Returns its secret, which is not stored, and its expiry. */
     insert: async (userId: string, seconds: number): Promise<{ secret: string; expiresAt: Date }> => {
       const { token, hash } = mintToken(prefix);
       const { expiresAt } = await db.one(sql.rows(ExpiryRow)`
@@ -23,7 +23,7 @@ export function createSignInLinkRepository(db: Queryable) {
       return { secret: token, expiresAt };
     },
 
-    /** Uses up a link. Returns its user; null if the link is unknown, expired or used, or its user is deactivated. */
+    /** Uses up a link and returns its user; null if the link is unknown, expired or used, or its user is deactivated. */
     take: async (secret: string): Promise<LinkUserRow | null> => {
       if (tokenForm(secret, prefix) !== 'whole') return null;
       return db.maybeOne(sql.rows(UserRow)`

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 
-/** How the user of a session has signed in. */
+/** The method by which the user of a session signed in. */
 export const SignInMethod = Type.Union([
   Type.Literal('password'),
   Type.Literal('passkey'),

@@ -39,7 +39,7 @@ export function createTeamRepository(db: Queryable) {
     g.team_id = ${teamId} and g.effect = 'allow' and g.tag_name is null and g.project_pattern is not null and g.stack_pattern is not null
     and position('*' in g.project_pattern || g.stack_pattern) = 0`;
   return {
-    /** Returns null if there is one with this name. */
+    /** Returns null if a team with this name exists. */
     insert: async (organizationId: string, team: Omit<TeamRow, 'id'>): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* teams.insert */
@@ -65,7 +65,7 @@ export function createTeamRepository(db: Queryable) {
 
     /** Deletes the team with its grants and tokens. */
     remove: (id: string) =>
-      // Locked first: a transaction that is starting an update with one of the tokens still refers to their rows.
+      // Locked first, because a transaction that starts an update with one of the tokens may still refer to their rows.
       db.query(sql.nothing`
         /* teams.remove */
         with locked as materialized (select lock_exclusive(organization_id) from teams where id = ${id})
@@ -77,7 +77,7 @@ export function createTeamRepository(db: Queryable) {
         insert into team_members (team_id, user_id, is_admin) values (${teamId}, ${userId}, ${isAdmin})
         on conflict (team_id, user_id) do update set is_admin = excluded.is_admin where team_members.is_admin <> excluded.is_admin`),
 
-    /** The same for several. */
+    /** The same for several members. */
     setMembers: (teamId: string, members: readonly TeamMembership[]) =>
       db.query(sql.nothing`
         /* teams.setMembers */
@@ -92,7 +92,7 @@ export function createTeamRepository(db: Queryable) {
         )}) as m (user_id, is_admin)
         on conflict (team_id, user_id) do update set is_admin = excluded.is_admin where team_members.is_admin <> excluded.is_admin`),
 
-    /** Returns whether the user was a member. */
+    /** Removes a member. Returns whether the user was one. */
     removeMember: async (teamId: string, userId: string): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* teams.removeMember */ delete from team_members where team_id = ${teamId} and user_id = ${userId}`);
@@ -108,7 +108,7 @@ export function createTeamRepository(db: Queryable) {
         /* teams.removeMembers */
         delete from team_members where team_id = ${teamId} and user_id = any (${sql.array([...userIds], 'uuid')})`),
 
-    /** The members of the team among these users. */
+    /** Of these users, lists the members of the team. */
     listMembersAmong: (teamId: string, userIds: readonly string[]) =>
       db.any(sql.rows(TeamMembership)`
         /* teams.listMembersAmong */
@@ -119,7 +119,7 @@ export function createTeamRepository(db: Queryable) {
       db.exists(sql.rows(IdRow)`
         /* teams.isAdmin */ select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId} and is_admin`),
 
-    /** Members of one or all teams of the organization. */
+    /** Lists the members of one team or of all teams of the organization. */
     listMembers: (organizationId: string, teamId: string | null = null) =>
       db.any(sql.rows(TeamMemberRow)`
         /* teams.listMembers */
@@ -128,7 +128,7 @@ export function createTeamRepository(db: Queryable) {
         where e.organization_id = ${organizationId} and (${teamId}::uuid is null or e.id = ${teamId}::uuid)
         order by e.name, u.login`),
 
-    /** Ids of the teams that the user is in. */
+    /** Lists the ids of the user's teams. */
     listIdsOf: async (userId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* teams.listIdsOf */ select team_id as id from team_members where user_id = ${userId}`);
@@ -139,7 +139,7 @@ export function createTeamRepository(db: Queryable) {
       db.query(sql.nothing`
         /* teams.describe */ update teams set display_name = ${displayName}, description = ${description} where id = ${id}`),
 
-    /** Stacks that are granted to the team by name; with `facts`, only stacks that these allow to read. */
+    /** Lists stacks granted to the team by name. `facts` limit them to readable stacks. */
     listStacks: (teamId: string, facts: SubjectFacts | null) =>
       db.any(sql.rows(TeamStackRow)`
         /* teams.listStacks */
@@ -148,7 +148,7 @@ export function createTeamRepository(db: Queryable) {
           or effective_permissions(${facts === null ? null : JSON.stringify(facts)}::jsonb, organization_id, project_pattern, stack_pattern) & 1 = 1)
         group by 1, 2 order by 1, 2`),
 
-    /** Removes grants on a stack by its name, except the grant `kept`. Returns what they allowed. */
+    /** Removes grants on a stack by its name, except the grant `kept`. Returns the permissions that they allowed. */
     removeStack: (teamId: string, { project, stack }: { project: string; stack: string }, kept: string | null = null) =>
       db.any(sql.rows(RemovedRow)`
         /* teams.removeStack */
@@ -156,7 +156,7 @@ export function createTeamRepository(db: Queryable) {
           and (${kept}::uuid is null or g.id <> ${kept}::uuid)
         returning g.permissions`),
 
-    /** Teams with grants that apply to the stack. */
+    /** Lists teams with grants that apply to the stack. */
     listOn: (organizationId: string, stack: GrantedStack) =>
       db.any(sql.rows(TeamOnStackRow)`
         /* teams.listOn */

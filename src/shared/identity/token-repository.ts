@@ -17,7 +17,7 @@ const TokenRow = Type.Object({
   owner: Nullable(Type.String()),
   role: Nullable(Role),
   scopes: Nullable(Type.Array(TokenScope)),
-  /** Whether it is for the identity provider of the organization. */
+  /** Whether the token is for the identity provider of the organization. */
   isProvisioning: Type.Boolean(),
   createdAt: Timestamp,
   createdBy: Nullable(Type.String()),
@@ -30,11 +30,11 @@ export type TokenRow = Row<typeof TokenRow>;
 
 const ListedTokenRow = Type.Object({
   ...TokenRow.properties,
-  /** Whether it was issued for the id token of a CI run. */
+  /** Whether the token was issued for the id token of a CI run. */
   isCiToken: Type.Boolean(),
-  /** Whether the bootstrap file lists it, where it is replaced. */
+  /** Whether the bootstrap file lists the token, which is then replaced there. */
   isListed: Type.Boolean(),
-  /** When it was created, in microseconds since the epoch. Times as `Date` are too coarse to continue a list after. */
+  /** The time of its creation, in microseconds since the epoch. A `Date` is too coarse for the continuation of a list. */
   micros: Type.Integer(),
 });
 export type ListedTokenRow = Row<typeof ListedTokenRow>;
@@ -53,11 +53,11 @@ export type TokenOwner =
   | {
       readonly kind: 'service';
       readonly organizationId: string;
-      /** For the identity provider of the organization. */
+      /** Whether the token is for the identity provider of the organization. */
       readonly isProvisioning?: boolean;
     };
 
-/** Tokens as far as a list or a change may reach. */
+/** The tokens that a list or a change includes. */
 export type TokenOwnerFilter =
   | { readonly userId: string }
   | { readonly teamId: string }
@@ -72,15 +72,15 @@ export interface NewToken {
   readonly expiresAt: Date | null;
   /** Null for an operator. */
   readonly createdBy: string | null;
-  /** The policy by which the token was issued for an id token with these claims. */
+  /** The policy under which the token was issued for an id token with these claims. */
   readonly exchange?: { readonly policyId: string; readonly organizationId: string; readonly claims: Claims };
 }
 
 const InsertedRow = Type.Object({ id: Type.String(), expiresAt: Nullable(Timestamp) });
 const CountRow = Type.Object({ count: Type.Integer() });
-/** How many tokens of CI runs a list has that is not paged. */
+/** Maximum number of CI tokens in a list without pages. */
 const listedRuns = 100;
-/** A rotation repeats the previous one if it comes this soon after it. */
+/** A rotation this soon after the previous one is a repetition. */
 const repetitionSeconds = 60;
 /** Class of the advisory lock of an owner, under which its tokens are counted and created. */
 const makingLock = 99;
@@ -92,9 +92,9 @@ const RotatedRow = Type.Object({
   previousUntil: Nullable(Timestamp),
 });
 
-/** Tokens of all kinds: making, listing, revoking and rotating them, and how long they may live. */
+/** Creates, lists, revokes and rotates tokens of all kinds, and determines their lifetimes. */
 export function createTokenRepository(db: Queryable) {
-  // Not by kind, which the owner implies: Postgres may prefer the indexes of names, which ended tokens have too.
+  // No condition on the kind, which the owner implies: with it, Postgres may prefer the indexes of names, which include ended tokens.
   const within = (ownerFilter: TokenOwnerFilter) =>
     'userId' in ownerFilter
       ? sql.fragment`t.user_id = ${ownerFilter.userId}`
@@ -111,8 +111,8 @@ export function createTokenRepository(db: Queryable) {
     ...createTokenLifeRepository(db),
 
     /**
-     * Returns the id and when the token expires, which the policies of organizations may have made earlier. Violates a constraint whose
-     * name ends in `_name` if the owner has had a token of that name.
+     * Returns the token's id and expiry, which the policies of organizations may have shortened. Violates a constraint whose name ends in
+     * `_name` if the owner has had a token with this name.
      */
     insert: ({ owner, ...token }: NewToken) =>
       db.one(sql.rows(InsertedRow)`
@@ -129,7 +129,7 @@ export function createTokenRepository(db: Queryable) {
                 ${token.exchange ? storableJson(token.exchange.claims) : null}::jsonb)
         returning id, expires_at as "expiresAt"`),
 
-    /** Valid tokens, oldest first; of those issued to CI runs, the newest 100. */
+    /** Lists valid tokens, oldest first. Of the tokens issued to CI runs, only the newest 100. */
     list: (ownerFilter: TokenOwnerFilter) =>
       db.any(sql.rows(TokenRow)`
         /* tokens.list */
@@ -140,7 +140,7 @@ export function createTokenRepository(db: Queryable) {
             order by t.created_at desc, t.id desc limit ${listedRuns})))
         order by t.created_at, t.id`),
 
-    /** A page of valid tokens, newest first; with `withCiTokens`, including tokens issued to CI runs. */
+    /** Lists a page of valid tokens, newest first. `withCiTokens` includes tokens issued to CI runs. */
     listPage: (
       ownerFilter: TokenOwnerFilter,
       {
@@ -162,14 +162,14 @@ export function createTokenRepository(db: Queryable) {
           }
         order by t.created_at desc, t.id desc limit ${limit}`),
 
-    /** Returns whether there was such a valid token. */
+    /** Revokes a valid token. Returns whether it existed. */
     revoke: async (id: string, ownerFilter: TokenOwnerFilter): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* tokens.revoke */ update api_tokens t set revoked_at = now() where t.id = ${id} and ${within(ownerFilter)} and ${isValid}`);
       return result.rowCount > 0;
     },
 
-    /** Waits for concurrent transactions that create a token for this owner, and returns the number of valid tokens, counted up to `limit`. */
+    /** Waits for concurrent transactions that create a token for this owner, then returns the number of valid tokens, at most `limit`. */
     countForNew: async (ownerFilter: TokenOwnerFilter, limit: number): Promise<number> => {
       const id =
         'userId' in ownerFilter
@@ -187,8 +187,8 @@ export function createTokenRepository(db: Queryable) {
     },
 
     /**
-     * Deletes up to `limit` tokens that ended days ago: `named` are tokens of teams and organizations. Tokens of a bootstrap file stay, because the
-     * file would make them valid again.
+     * Deletes up to `limit` tokens that ended days ago. `named` ones belong to teams and organizations. Tokens of a bootstrap file stay,
+     * because the file would make them valid again.
      */
     deleteEnded: async (
       { named, ofOthers }: { readonly named: number; readonly ofOthers: number },
@@ -208,7 +208,7 @@ export function createTokenRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Deletes up to `limit` ended tokens of CI runs of an organization. Returns how many. */
+    /** Deletes up to `limit` ended tokens of an organization's CI runs. Returns the number. */
     deleteEndedOfRuns: async (organizationId: string, limit: number): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* tokens.deleteEndedOfRuns */
@@ -218,7 +218,7 @@ export function createTokenRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** The user who has the secret of a token without a user: the one who last rotated it or created it; null: an operator. */
+    /** Finds the user who last rotated or created a token without a user, and so knows its secret; null for an operator. */
     findCreator: async (id: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(MakerRow)`
         /* tokens.findCreator */ select coalesce(rotated_by, created_by) as maker from api_tokens where id = ${id}`);
@@ -226,9 +226,10 @@ export function createTokenRepository(db: Queryable) {
     },
 
     /**
-     * Replaces the secret of a valid token and restarts its lifetime. The previous secret stays valid for `overlapSeconds`; with 0, leases that were
-     * started with the token end as well. A repetition by the same user within a minute, as after a lost response, replaces the new secret and keeps the previous
-     * one. Returns null if there is no such token, or it may not be rotated (`findHolder`).
+     * Replaces the secret of a valid token and restarts its lifetime. The previous secret stays valid for `overlapSeconds`; with 0,
+     * leases that were started with the token end as well. A repetition by the same user within a minute, e.g. after a lost response,
+     * replaces the new secret and keeps the previous one. Returns null if the token does not exist, or may not be rotated
+     * (`findHolder`).
      */
     rotate: async (
       id: string,
@@ -239,7 +240,7 @@ export function createTokenRepository(db: Queryable) {
         ownerFilter,
       }: { readonly ownerFilter: TokenOwnerFilter | null; readonly overlapSeconds: number; readonly by: string | null },
     ) => {
-      // Not later than without the rotation.
+      // The previous secret does not become valid for longer than it was.
       const until = sql.fragment`least(now() + make_interval(secs => ${overlapSeconds}), t.expires_at)`;
       const isRepeated = sql.fragment`
         ${overlapSeconds > 0} and t.previous_until > now() and t.rotated_by is not distinct from ${by}::uuid and t.rotated_at > now() - make_interval(secs => ${repetitionSeconds})`;
@@ -260,7 +261,7 @@ export function createTokenRepository(db: Queryable) {
       return row;
     },
 
-    /** Who holds a valid token that is not rotated: a CI run, or, where the caller is no operator, an identity provider. Null: no such token. */
+    /** Finds the holder of a valid token that may not be rotated: a CI run or, unless the caller is an operator, an identity provider. */
     findHolder: async (id: string, ownerFilter: TokenOwnerFilter | null): Promise<'run' | 'provider' | null> => {
       const row = await db.maybeOne(sql.rows(HolderRow)`
         /* tokens.findHolder */

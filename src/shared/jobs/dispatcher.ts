@@ -8,9 +8,9 @@ export interface DispatchOptions {
   readonly bytes?: number;
   /** Encryption key of the body in the payload store. */
   readonly encryption?: BodyEncryption | null;
-  /** The fairness key, e.g. the organization: the job uses its share of the workers. */
+  /** The fairness key, e.g. the organization, whose share of the workers the job uses. */
   readonly fairnessKey?: string;
-  /** For work that the caller can do otherwise: throws QueueUnavailableError as soon as the queue is unreachable. */
+  /** For optional jobs: throws QueueUnavailableError as soon as the queue is unreachable. */
   readonly onlyWhileReachable?: boolean;
 }
 
@@ -39,12 +39,12 @@ export function shuttingDown(): UnavailableError {
 /** Dispatches jobs to workers, in this process or others. */
 export interface JobDispatcher {
   /**
-   * Runs the job and resolves once its effect is committed. Rejects with the typed error of a rejected job, or with
-   * UnavailableError if the job failed, did not begin within the wait (JobWithdrawnError) or did not end within it
-   * (JobPendingError). The call may then be repeated safely.
+   * Runs the job and resolves once its effect is committed. Rejects with the typed error of a rejected job. Rejects with UnavailableError
+   * if the job failed, did not begin within the wait (JobWithdrawnError), or did not end within it (JobPendingError). The call may then
+   * be repeated safely.
    */
   run(job: Job, options?: DispatchOptions): Promise<void>;
-  /** Queues the job to run later; resolves once it is accepted. */
+  /** Queues the job to run later. Resolves once it is accepted. */
   enqueue(job: Job, options?: DispatchOptions): Promise<void>;
   state(): DispatcherState;
   /** Accepts no more jobs and waits for running calls. */

@@ -20,12 +20,12 @@ const JobRow = Type.Object({ job: Type.String() });
 const ShownRow = Type.Object({ id: Type.String(), job: Type.String() });
 const NoRow = Type.Object({});
 
-/** The rights of a queued job. */
+/** The permission to run a queued job. */
 export interface JobAdmission {
-  /** As written by this release or another one; this one may not know its fields. */
+  /** Written by this release or another one. This release may not know its fields. */
   readonly job: unknown;
   readonly encryption: BodyEncryption | null;
-  /** The admission has expired or was revoked: the job must not run. */
+  /** Whether the admission has expired or was revoked, so that the job must not run. */
   readonly expired: boolean;
   /** The outcome, if the job has ended. */
   readonly outcome: Outcome | null;
@@ -33,7 +33,7 @@ export interface JobAdmission {
 
 export type JobAdmissionRepository = ReturnType<typeof createJobAdmissionRepository>;
 
-/** The rights of each queued job, by job id. Only the id is trusted from Redis. */
+/** The permission for each queued job, by job id. Only the id is trusted from Redis. */
 export function createJobAdmissionRepository(db: Queryable) {
   return {
     /** Admits a job for `seconds` from now. */
@@ -64,7 +64,7 @@ export function createJobAdmissionRepository(db: Queryable) {
       };
     },
 
-    /** Ends the admission: only a worker that already runs the job may finish it. Returns the job, or null if there is none. */
+    /** Ends the admission. Only a worker that is already running the job may finish it. Returns the job, or null if there is none. */
     revoke: async (id: string): Promise<unknown> => {
       const row = await db.maybeOne(sql.rows(JobRow)`
         /* admissions.revoke */
@@ -73,7 +73,7 @@ export function createJobAdmissionRepository(db: Queryable) {
       return row ? (JSON.parse(row.job) as unknown) : null;
     },
 
-    /** Returns the known jobs among `ids`, including recently ended ones. */
+    /** Returns the known jobs in `ids`, including recently ended ones. */
     findJobs: async (ids: readonly string[]): Promise<ReadonlyMap<string, unknown>> => {
       const rows = await db.any(sql.rows(ShownRow)`
         /* admissions.findJobs */

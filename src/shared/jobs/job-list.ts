@@ -14,21 +14,21 @@ import type { JournalCompactor } from '../state/journal/journal-compactor.ts';
 import { appendJournal, type JournalWriter } from '../state/journal/journal-writer.ts';
 import type { StackRenamer } from '../state/stack-renamer.ts';
 
-/** Services that jobs use, in every process that runs them. */
+/** The services that jobs use, in every process that runs jobs. */
 export interface JobServices {
   readonly stateEdits: StateEdits;
   readonly eventWriter: EventWriter;
   readonly compactor: JournalCompactor;
-  /** False: a job throws JournalClaimedError while another process compacts its journal. */
+  /** If false, a job throws JournalClaimedError while another process compacts its journal. */
   readonly waitsForClaims?: boolean;
   readonly importer: DeploymentImporter;
   readonly journalWriter: JournalWriter;
   readonly renamer: StackRenamer;
   readonly writer: CheckpointWriter;
-  /** Requests a snapshot of a journal. Never rejects: a snapshot only saves time later. */
+  /** Requests a snapshot of a journal. Never rejects, because a snapshot only saves time later. */
   readonly requestSnapshot: (updateId: string) => Promise<void>;
   readonly incrementalCompaction: IncrementalCompaction;
-  /** Requests that a journal is compacted incrementally, here or on a worker. Never rejects. */
+  /** Requests an incremental compaction of a journal, here or on a worker. Never rejects. */
   readonly requestIncremental: (updateId: string) => Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export const snapshotJournal = defineJob({
   schemas: [1],
   fields: {
     updateId: Type.String(),
-    /** Whether it is only compacted in the worker's memory. */
+    /** Whether the journal is only compacted in the worker's memory. */
     incremental: Type.Optional(Type.Boolean()),
   },
   run: async ({ compactor, incrementalCompaction }, { updateId, incremental }) => {
@@ -91,14 +91,14 @@ export const jobNames: readonly JobName[] = [
   ...[renameStack, compactJournal, snapshotJournal],
 ].map(({ name }) => name);
 
-/** Fields that jobs of all releases have. */
+/** The fields common to jobs of all releases. */
 export const JobHead = Type.Object({ name: Type.String(), schema: Type.Integer() });
 
-/** A job: its own fields, name and schema, and the request that asked for it. */
+/** A job: its own fields, name and schema, and its request. */
 type JobOf<N extends string, P extends TProperties> = Static<TObject<P>> & {
   name: N;
   schema: number;
-  /** Part of each log line of the job. Missing if no request asked for it. */
+  /** Part of each log line of the job. Missing without a request. */
   requestId?: string;
   /** The trace that the job continues (W3C Trace Context). Missing if its request is not traced. */
   traceparent?: string;
@@ -107,9 +107,9 @@ type JobOf<N extends string, P extends TProperties> = Static<TObject<P>> & {
 /** A job without a body. */
 export interface JobDefinition<N extends string, P extends TProperties> {
   readonly name: N;
-  /** The schema of a queued job. Jobs of other releases that this one does not know do not match. */
+  /** The schema of a queued job. Jobs of other releases that this release does not know do not match. */
   readonly record: TUnsafe<JobOf<N, P>>;
-  /** Creates the job as of this release. */
+  /** Creates the job in the format of this release. */
   create(fields: Static<TObject<P>>): JobOf<N, P>;
   /** If `beforeCommit` throws, nothing is committed. */
   run(services: JobServices, job: JobOf<N, P>, beforeCommit?: () => Promise<void>): Promise<void>;
@@ -118,8 +118,8 @@ export interface JobDefinition<N extends string, P extends TProperties> {
 interface Common<N extends string, P extends TProperties> {
   readonly name: N;
   /**
-   * The versions of the fields that this release reads; it writes the last. A job whose fields change their meaning gets a new number, so that
-   * processes of two releases can share a queue: each leaves jobs that it does not know to the other.
+   * The versions of the fields that this release reads; it writes the last one. If fields change their meaning, the job gets a new
+   * number. Processes of two releases can thus share a queue: each leaves jobs that it does not know to the other.
    */
   readonly schemas: readonly number[];
   readonly fields: P;
@@ -138,14 +138,14 @@ function defineJob<const N extends string, P extends TProperties>(
 }
 
 /**
- * A write: a job with a body, `Q` as it is queued and `J` without the fields of the body. `I` is what a route knows before the body has
- * arrived.
+ * A write, i.e. a job with a body: `Q` in its queued form, `J` without the fields of the body. `I` is the input that a route has before
+ * the body has arrived.
  */
 export interface WriteDefinition<J, I, Q = J & QueuedBody> extends WriteOptions<J, I> {
   readonly name: string;
   /** The schema of the queued job. */
   readonly record: TUnsafe<Q>;
-  /** Creates the job as of this release. Called when the body is complete. */
+  /** Creates the job in the format of this release. Called when the body is complete. */
   create(services: JobServices, input: I): Promise<J>;
   queued(job: J, body: QueuedBody): Q;
 }
@@ -153,24 +153,24 @@ export interface WriteDefinition<J, I, Q = J & QueuedBody> extends WriteOptions<
 interface WriteOptions<J, I> {
   /** Label in the metrics. */
   label(input: I): string;
-  /** `imports`: for calls that the CLI does not repeat; they wait for capacity instead of being refused. */
+  /** `imports` is for calls that the CLI does not repeat: they wait for capacity instead of being refused. */
   readonly budget: BudgetName;
   /**
-   * Skip the write if the client has disconnected by the time its body is complete: it may have repeated the call elsewhere,
-   * and this call has no number to detect that.
+   * Skips the write if the client has disconnected before its body is complete: it may have repeated the call elsewhere, and this call
+   * has no number that identifies a repetition.
    */
   onlyWhileAwaited?(input: I): boolean;
   run(services: JobServices, job: J, body: WriteBody): Promise<void>;
   /**
-   * For writes that must not be committed after their client got an error. Receives the error of the attempt to commit.
-   * Resolves if the write is committed nevertheless; otherwise throws the error for the client and prevents the commit.
+   * For writes that must not be committed after their client got an error. Receives the error of the commit. Resolves if the write is
+   * committed nevertheless; otherwise throws the error for the client and prevents the commit.
    */
   resolveFailure?(services: JobServices, job: J, error: unknown): Promise<void>;
 }
 
 type WriteSource<N extends string, P extends TProperties, I> = Common<N, P> & WriteOptions<JobOf<N, P>, I>;
 
-/** Defines a write whose fields routes know. */
+/** Defines a write whose fields the route knows. */
 function defineWrite<const N extends string, P extends TProperties>(
   definition: WriteSource<N, P, Static<TObject<P>>>,
 ): WriteDefinition<JobOf<N, P>, Static<TObject<P>>> {
@@ -194,7 +194,7 @@ function defineWriteOf<const N extends string, P extends TProperties, I>(
   };
 }
 
-/** The request and the trace that the current work belongs to, as a job has them. */
+/** The request and the trace of the current work, in the form of a job's fields. */
 function originOfJob(): { requestId?: string; traceparent?: string } {
   const requestId = currentRequest();
   const traceparent = currentTraceparent();

@@ -11,12 +11,12 @@ import type { JobData, Queues } from './queues.ts';
 const jobStates = ['active', 'wait', 'prioritized', 'delayed', 'failed'] as const;
 export type JobState = (typeof jobStates)[number];
 
-/** Maximum length of text from Redis that is shown, since other clients may have written it. */
+/** Maximum length of shown text from Redis, which other clients may have written. */
 const shownCharacters = 200;
 
 /**
- * A job as shown to people: ids, times and the kind of its fault. Name, times and fault come from Redis; update and stack come
- * from its admission, and are null for a job without one.
+ * A job as shown to people: ids, times and the kind of its fault. Name, times and fault come from Redis. Update and stack come from its
+ * admission, and are null without one.
  */
 export interface JobView {
   readonly id: string;
@@ -52,8 +52,8 @@ interface FoundQueue {
 }
 
 /**
- * The queues, and jobs that failed permanently. Jobs for which a call waited cannot be run again: their callers got the error and repeat
- * the calls themselves.
+ * The queues, and the jobs that failed permanently. Jobs for which a call waited cannot be run again: their callers got the error and
+ * repeat the calls themselves.
  */
 export class JobQueueView {
   readonly #queues: Queues;
@@ -81,7 +81,7 @@ export class JobQueueView {
     return { redis: this.#monitor.redis, queues: shown };
   }
 
-  /** A permanently failed job of the queue, as it may be run again; `retry` is null if it may not. Null: there is none. Throws UnavailableError. */
+  /** Finds a permanently failed job of the queue. `retry` is the job to run again, or null if it may not be. Throws UnavailableError. */
   async findFailed(name: QueueName, id: string): Promise<{ readonly name: string; readonly retry: Job | null } | null> {
     const queued = await redisCall(async () => (await this.#queues.get(name)).getJob(id));
     if (!queued || (await redisCall(() => queued.getState())) !== 'failed') return null;
@@ -130,7 +130,7 @@ function showJob(queued: QueuedJob<JobData>, state: JobState, admitted: unknown)
   };
 }
 
-/** The same job, to be queued anew; null for one that only its caller can repeat, or that is not known any more. */
+/** Returns the same job for the queue; null if only its caller can repeat it, or if it is no longer known. */
 function retryOf(admitted: unknown): Job | null {
   if (!Value.Check(Job, admitted)) return null;
   return admitted.name === 'compact-journal' || admitted.name === 'snapshot-journal' ? admitted : null;

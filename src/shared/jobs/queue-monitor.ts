@@ -8,13 +8,13 @@ export interface RedisState {
   /** Round trip of the last poll; 0 while Redis is down. */
   readonly roundTripMs: number;
   readonly memoryBytes: number;
-  /** Of all masters together; 0 is no limit. */
+  /** The sum of all masters; 0 for no limit. */
   readonly memoryLimitBytes: number;
 }
 
 const pollMs = 2_000;
 const redisAway: RedisState = { up: false, roundTripMs: 0, memoryBytes: 0, memoryLimitBytes: 0 };
-/** Prioritized jobs are not ordered by age; the oldest of this many is a good estimate. */
+/** Prioritized jobs are not ordered by age. The oldest of this many is a good estimate. */
 const sampledJobs = 20;
 
 /** Polls queues and Redis at intervals, so that reads of their state never wait. */
@@ -94,7 +94,7 @@ export class QueueMonitor {
   }
 }
 
-/** The memory of the master that is closest to its limit, from what INFO says of each: a queue and all budgets are in one of them. */
+/** Returns the memory of the master closest to its limit, from the INFO of each: a queue and all budgets are on one of them. */
 export function fullest(infos: readonly string[]): Pick<RedisState, 'memoryBytes' | 'memoryLimitBytes'> {
   const servers = infos.map((info) => {
     const numberOf = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);

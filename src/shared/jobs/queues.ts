@@ -6,7 +6,7 @@ import type { QueueName } from './queue-names.ts';
 
 export const queuePrefix = 'holdfast';
 
-/** The queue's name in Redis. All its keys must be in one slot of a cluster; elsewhere the name is older than clusters. */
+/** Returns the queue's name in Redis. In a cluster, all its keys must be in one slot; the other name is older than clusters. */
 export function redisQueueName(name: QueueName, redis: RedisConnection): string {
   return isCluster(redis) ? `{writes-${name}}` : `writes-${name}`;
 }
@@ -14,13 +14,13 @@ export function redisQueueName(name: QueueName, redis: RedisConnection): string 
 export const replyChannelPrefix = 'holdfast:done:';
 
 /**
- * Job data in Redis: the channel for the completion message. The job itself is in Postgres under its id, so that write access to
- * Redis is not enough to change it.
+ * Job data in Redis: the channel for the completion message. The job itself is in Postgres under its id, so that write access to Redis
+ * does not suffice to change it.
  */
 export const JobData = Type.Object({ replyTo: Type.String({ pattern: `^${replyChannelPrefix}[0-9a-f-]{36}$` }) });
 export type JobData = Type.Static<typeof JobData>;
 
-/** The message on the reply channel when a job has ended; only a hint. */
+/** The message on the reply channel when a job has ended. Only a hint. */
 export const JobCompletion = Type.Object({
   jobId: Type.String(),
   result: Type.Union([Type.Literal('settled'), Type.Literal('failed')]),
@@ -51,7 +51,7 @@ export class Queues {
     this.#attempts = options.attempts;
   }
 
-  /** Opens the queue once. Rejects immediately if Redis is down; the next call tries again. */
+  /** Opens the queue once. Rejects at once if Redis is down; the next call tries again. */
   get(name: QueueName): Promise<Queue<JobData>> {
     const open = this.#open.get(name);
     if (open) return open;
@@ -76,7 +76,7 @@ export class Queues {
     });
     queue.on('error', (error) => this.#logger.debug({ queue: name, err: error }, 'queue reported an error'));
     try {
-      // BullMQ asks Redis for its version only once; a queue for which that failed never works.
+      // BullMQ asks Redis for its version only once. If this fails, the queue never works.
       await queue.waitUntilReady();
       return queue;
     } catch (error) {

@@ -20,12 +20,12 @@ import type { QueueStates } from './queue-names.ts';
 import { JobCompletion, type JobData } from './queues.ts';
 import { RedisJobQueue, type RedisJobQueueOptions } from './redis-job-queue.ts';
 
-/** Intervals at which a waiting call polls, in case the completion message was lost; in ms. */
+/** Intervals at which a waiting call polls, in case the completion message was lost, in ms. */
 const pollMs = [1_000, 2_000, 4_000, 5_000];
-/** Added to the wait of a call: entries of a process that died expire after that. */
+/** Added to the wait of a call. Entries of a dead process expire after that. */
 const countGraceMs = 10_000;
 
-/** Adds a job to those of a fairness key and returns their number. Entries expire, so that dead processes do not count forever. */
+/** Adds a job to the jobs of a fairness key and returns their number. Entries expire, so that dead processes do not count forever. */
 const countJobScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -41,7 +41,7 @@ interface Waiter {
 }
 
 export interface RedisDispatcherOptions extends RedisJobQueueOptions {
-  /** For the reply channel; this connection can do nothing else. */
+  /** For the reply channel. This connection cannot be used for anything else. */
   readonly subscriber: RedisConnection;
   readonly jobResults: OutcomeRepository;
   readonly logger: Logger;
@@ -51,10 +51,10 @@ export interface RedisDispatcherOptions extends RedisJobQueueOptions {
 }
 
 /**
- * Dispatches jobs to worker processes through BullMQ. Writes what a job may do to Postgres first; Redis only gets its id. A call
- * waits for the completion message, which is only a hint to poll: the job result in Postgres is authoritative. If there is neither
- * a job nor a result (Redis lost it), or the wait is over, the call throws UnavailableError and the client repeats it. A job that no
- * worker has taken by then is withdrawn.
+ * Dispatches jobs to worker processes through BullMQ. First writes the permission for a job to Postgres; Redis only gets its id. A call
+ * waits for the completion message, which is only a hint to poll: the job result in Postgres is authoritative. If there is neither a job
+ * nor a result (Redis lost it), or the wait is over, the call throws UnavailableError and the client repeats it. A job that no worker has
+ * taken by then is withdrawn.
  */
 export class RedisDispatcher implements JobDispatcher {
   readonly #options: RedisDispatcherOptions;
@@ -68,7 +68,7 @@ export class RedisDispatcher implements JobDispatcher {
     this.#options = options;
     this.#queue = new RedisJobQueue(options);
     options.subscriber.on('message', this.#onMessage);
-    // On every connection: ioredis loses a subscription whose connection closes before the reply.
+    // On every connection, because ioredis loses a subscription whose connection closes before the reply.
     options.subscriber.on('ready', this.#subscribe);
     if (options.subscriber.status === 'ready') this.#subscribe();
     this.#endWatch = isCluster(options.subscriber)
@@ -84,7 +84,7 @@ export class RedisDispatcher implements JobDispatcher {
     return this.#track(() => this.#queue.enqueue(job, options));
   }
 
-  /** `close` waits for the call. */
+  /** Makes `close` wait for the call. */
   #track(start: () => Promise<void>): Promise<void> {
     if (this.#closed) return Promise.reject(shuttingDown());
     const call = start().finally(() => this.#calls.delete(call));
@@ -103,7 +103,7 @@ export class RedisDispatcher implements JobDispatcher {
     this.#endWatch();
     subscriber.off('message', this.#onMessage);
     subscriber.off('ready', this.#subscribe);
-    // Not awaited: it would wait for Redis to come back.
+    // Not awaited, because it would wait until Redis is back.
     subscriber.unsubscribe(this.#queue.channel).catch(() => {});
   }
 
@@ -118,7 +118,7 @@ export class RedisDispatcher implements JobDispatcher {
         this.#queue.admit(jobId, job, options),
       ]);
       await this.#queue.add(queue, jobId, job, load - 1).catch((error: unknown) => {
-        // Redis may have it nevertheless, but its body is released with this error.
+        // Redis may have the job nevertheless, but its body is released with this error.
         this.#revoke(jobId);
         throw error;
       });
@@ -129,7 +129,7 @@ export class RedisDispatcher implements JobDispatcher {
     }
   }
 
-  /** Otherwise the next workers would first run jobs whose callers have long since repeated their calls. */
+  /** Without a withdrawal, the next workers would first run jobs whose callers have long since repeated their calls. */
   async #withdraw(jobId: string, queue: Queue<JobData>): Promise<boolean> {
     try {
       if (!(await this.#queue.withdraw(queue, jobId))) return false;
@@ -222,7 +222,7 @@ export class RedisDispatcher implements JobDispatcher {
       if (state === 'failed') return 'failed';
       return state === 'unknown' || state === 'completed' ? 'gone' : 'under way';
     } catch (error) {
-      // Redis is down: a worker may still be running the job.
+      // Redis is down, but a worker may still be running the job.
       this.#options.logger.debug({ jobId, err: error }, 'job could not be polled');
       return 'unreachable';
     }

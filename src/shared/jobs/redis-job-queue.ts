@@ -9,7 +9,7 @@ import { queueFor } from './queue-names.ts';
 import { type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 
 /**
- * Removes a job that waits and was never taken. BullMQ would also remove one that a worker took and stalled with: that worker may
+ * Removes a job that waits and was never taken. BullMQ would also remove a job that a worker has taken and that stalled: this worker may
  * still run it.
  */
 const withdrawScript = `
@@ -19,7 +19,7 @@ redis.call('DEL', KEYS[1])
 return 1`;
 
 const lowestPriority = 1_000;
-/** Behind the first waiting job of every fairness key. */
+/** Lower than the priority of the first waiting job of every fairness key. */
 const unawaitedPriority = 1;
 
 export interface RedisJobQueueOptions {
@@ -29,21 +29,21 @@ export interface RedisJobQueueOptions {
   readonly admissions: JobAdmissionRepository;
   /** Bodies of at least this size go to the large queue. */
   readonly largeBytes: number;
-  /** How long after being queued a job may still run, in ms. */
+  /** Maximum time after queueing in which a job may still run, in ms. */
   readonly jobLifeMs: number;
 }
 
-/** Queues jobs for worker processes. Writes what a job may do to Postgres first; Redis only gets its id. */
+/** Queues jobs for worker processes. First writes the permission for a job to Postgres; Redis only gets its id. */
 export class RedisJobQueue {
   readonly #options: RedisJobQueueOptions;
-  /** Channel for the completion messages of this process's jobs; it may have no subscriber. */
+  /** The channel for the completion messages of this process's jobs. It may have no subscriber. */
   readonly channel = `${replyChannelPrefix}${randomUUID()}`;
 
   constructor(options: RedisJobQueueOptions) {
     this.#options = options;
   }
 
-  /** Queues the job to run later; resolves once it is accepted. Throws UnavailableError. */
+  /** Queues the job to run later. Resolves once it is accepted. Throws UnavailableError. */
   async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
     const queue = await this.queueFor(options);
     const jobId = randomUUID();
@@ -55,13 +55,13 @@ export class RedisJobQueue {
     return redisCall(() => this.#options.queues.get(queueFor(bytes, this.#options.largeBytes)));
   }
 
-  /** Writes the job to Postgres; workers run no job without this row. Throws database errors. */
+  /** Writes the job to Postgres. Workers run no job without this row. Throws database errors. */
   async admit(jobId: string, job: Job, { encryption = null }: DispatchOptions): Promise<void> {
     const { admissions, jobLifeMs } = this.#options;
     await admissions.insert(jobId, job, encryption, jobLifeMs / 1000);
   }
 
-  /** Removes the job if no worker has taken it; returns whether it did. Throws QueueUnavailableError. */
+  /** Removes the job if no worker has taken it. Returns whether it was removed. Throws QueueUnavailableError. */
   async withdraw(queue: Queue<JobData>, jobId: string): Promise<boolean> {
     const keys = [jobId, 'prioritized', 'wait'].map((type) => queue.toKey(type));
     return (await redisCall(() => this.#options.producer.eval(withdrawScript, keys.length, ...keys, jobId))) === 1;

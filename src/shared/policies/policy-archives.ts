@@ -17,7 +17,7 @@ import type { DocumentStore } from '../state/checkpoints/document-store.ts';
 import { resume, whenEnded } from '../state/checkpoints/opened-bytes.ts';
 import type { ArchiveRow, PolicyArchiveRepository } from './policy-archive-repository.ts';
 
-/** An archive holds a program of some files, without its dependencies. */
+/** Maximum size of an archive: a program of a few files, without its dependencies. */
 export const maxArchiveBytes = 64 * 1024 * 1024;
 
 const gzipMagic = Buffer.from([0x1f, 0x8b]);
@@ -29,8 +29,8 @@ class ArchiveDamagedError extends FaultError {
 }
 
 /**
- * The archives (.tgz) of policy packs: stored as documents, in the row or the blob store, and checked whenever they are read. A site that
- * another one has replaced marks no damaged ones.
+ * The archives (.tgz) of policy packs. They are stored as documents, in the row or the blob store, and checked on every read. A site that
+ * another site has replaced marks no damaged archives.
  */
 export class PolicyArchives {
   readonly #rows: PolicyArchiveRepository;
@@ -54,8 +54,8 @@ export class PolicyArchives {
   }
 
   /**
-   * Stores the archive of a version while it arrives; one that is stored already is only compared. Throws InvalidRequestError unless it is a
-   * .tgz, PayloadTooLargeError, and ConflictError if the version is published or gone, or has another archive.
+   * Stores the archive of a version while it arrives. An archive that is already stored is only compared. Throws InvalidRequestError
+   * unless it is a .tgz, PayloadTooLargeError, and ConflictError if the version is published or gone, or has another archive.
    */
   async receive(versionId: string, body: AsyncIterable<Buffer>): Promise<void> {
     const before = await this.#rows.find(versionId);
@@ -71,9 +71,9 @@ export class PolicyArchives {
   }
 
   /**
-   * Opens the archive of a published version and reads its first chunk. `admit` is called with the organization before a blob is opened for a
-   * stream, and returns what to call once it is closed. `at`: now, by the clock of the database. `bytes` must be read or returned once. Throws
-   * NotFoundError, ArchiveDamagedError, and what `admit` and the blob store throw.
+   * Opens the archive of a published version and reads its first chunk. `admit` is called with the organization before a blob is opened
+   * for a stream. It returns a function to call once the blob is closed. `at` is the present time by the database's clock. `bytes` must
+   * be read or returned once. Throws NotFoundError, ArchiveDamagedError, and the errors of `admit` and the blob store.
    */
   async open(
     versionId: string,
@@ -83,7 +83,7 @@ export class PolicyArchives {
     const isStreamed = archive.blobKey !== null && archive.sizeBytes > wholeLimitBytes;
     const end = isStreamed && admit ? await admit(archive.organization) : null;
     try {
-      // It may have been removed meanwhile.
+      // The archive may have been removed meanwhile.
       if (end) archive = await this.#findPublished(versionId);
       let chunks = this.#documents.open(archive);
       const first = await chunks.next().catch(async (error: unknown) => {
@@ -102,7 +102,7 @@ export class PolicyArchives {
     }
   }
 
-  /** Reads an archive, and changes nothing. Throws what the blob store throws. */
+  /** Reads an archive without changing anything. Throws the blob store's errors. */
   async inspect(id: string): Promise<'intact' | 'damaged' | 'gone'> {
     const archive = await this.#rows.find(id);
     if (!archive) return 'gone';
@@ -111,11 +111,11 @@ export class PolicyArchives {
     return (await this.#rows.find(id)) ? 'damaged' : 'gone';
   }
 
-  /** Reads an archive back; marks and reports it if it is damaged. Throws what the blob store throws, and `signal`'s reason. */
+  /** Reads an archive back. Marks and reports it if it is damaged. Throws the blob store's errors and the reason of `signal`. */
   async check(id: string, signal?: AbortSignal): Promise<'intact' | 'restored' | 'repaired' | 'damaged' | 'gone'> {
     const archive = await this.#rows.find(id);
     if (!archive) return 'gone';
-    // Read again: one wrong read does not prove that the stored bytes are wrong.
+    // Read the archive again: one wrong read does not prove that the stored bytes are wrong.
     const damage =
       (await findDamage(this.#documents, archive, signal)) && (await findDamage(this.#documents, archive, signal));
     const proof = damage && (await this.#prove(archive));
@@ -134,7 +134,7 @@ export class PolicyArchives {
     return this.#rows.listAfter(after, limit);
   }
 
-  /** `organization/pack version` of an archive; null if it is gone. */
+  /** Returns `organization/pack version` of an archive; null if it is gone. */
   async describe(id: string): Promise<string | null> {
     const archive = await this.#rows.find(id);
     return archive && nameOf(archive);
@@ -163,7 +163,7 @@ export class PolicyArchives {
     throw new UnavailableError('The archive was not read correctly; please retry', { cause: error });
   }
 
-  /** Call when a read has failed. Throws what it threw or, if no store has intact bytes, ArchiveDamagedError. */
+  /** Call after a failed read. Throws the error of the read or, if no store has intact bytes, ArchiveDamagedError. */
   async #assertRight(archive: ArchiveRow, error: unknown): Promise<void> {
     if (!isDamage(error)) throw error;
     if (!this.#copies.seen.isTrusted(archive.id)) {
@@ -176,7 +176,7 @@ export class PolicyArchives {
     );
   }
 
-  /** Returns false if the archive is gone. */
+  /** Marks and reports a damaged archive. Returns false if the archive is gone. */
   async #report(archive: ArchiveRow, damage: Error): Promise<boolean> {
     const marked = this.#readOnly.isFenced
       ? { isNew: this.#copies.seen.note(archive.id) && !archive.isDamaged }

@@ -9,11 +9,11 @@ const UnindexedRow = Type.Object({
   stackId: Type.String(),
   /** Changes when the stack becomes due again. */
   notedAt: Type.String(),
-  /** Something was saved since a worker began to index the stack, so that it becomes due again; or the clock was set back since it became due. */
+  /** Whether something was saved since a worker began to index the stack, so that it becomes due again, or the clock was set back. */
   isNotedAgain: Type.Boolean(),
-  /** Indexing it has failed, and is tried again later. */
+  /** Whether indexing has failed and is tried again later. */
   isFailing: Type.Boolean(),
-  /** When it was listed. */
+  /** The time of the listing. */
   now: Type.String(),
   organization: Type.String(),
   project: Type.String(),
@@ -23,47 +23,47 @@ const UnindexedRow = Type.Object({
 /** A stack whose newest state is not indexed. */
 export type UnindexedStack = Row<typeof UnindexedRow>;
 
-/** Stacks that the lag counts at most. */
+/** Maximum number of stacks that the lag counts. */
 const maxDue = 10_000;
-/** With the caller's grants compared: fewer if there are many grants. */
+/** The limit with a comparison of the caller's grants; lower if there are many grants. */
 const dueCompared = { least: 100, most: 1_000, factsChars: 2_000_000 };
 
 const LagRow = Type.Object({
   /** Stacks whose newest state is not indexed, up to a limit. */
   stacks: Type.Integer(),
-  /** Time since the first of them has changed. */
+  /** Seconds since the first of these stacks changed. */
   oldestSeconds: Type.Integer(),
 });
 /** The lag of the index. */
 export type IndexLag = Row<typeof LagRow>;
 
-/** Stacks that became due, and the last of them. */
+/** The number of stacks that became due, and the last of them. */
 const PageRow = Type.Object({ last: Type.String(), stacks: Type.Integer() });
 
 const CountRow = Type.Object({ count: Type.Integer() });
 
-/** Longer than a step usually takes. If it takes longer, another process may begin, and one of the two writes nothing. */
+/** Longer than a step usually takes. After it, another process may begin, and one of the two then writes nothing. */
 export const indexClaimSeconds = 120;
 
-/** Time between the failure of an attempt and the next one: this long at first, then doubled up to an hour. */
+/** The pause after a failed attempt, in seconds. It doubles with each further failure, up to an hour. */
 const retrySeconds = 30;
 
 const maxRetrySeconds = 3600;
 
-/** Of an attempt that failed after this many others. */
+/** The pause after an attempt that failed after this many other failures. */
 const retryPause = (failures: SqlFragment) =>
   sql.fragment`least(${maxRetrySeconds}::integer, ${retrySeconds}::integer * 2 ^ least(greatest(${failures}, 0), 10))`;
 
 export type DueIndexRepository = ReturnType<typeof createDueIndexRepository>;
 
-/** The stacks whose index is due. */
+/** The stacks whose index is out of date. */
 export function createDueIndexRepository(db: Queryable) {
-  /** A time of the future is clipped. */
+  /** A time in the future is clipped. */
   const changesTime = sql.fragment`(d.is_noted_again or d.noted_at > clock_timestamp())`;
   return {
     /**
-     * Claims stacks that are due, first stacks with new commits at least `delaySeconds` old. Safe in any number of processes. A claim counts as
-     * a failure until it is released: a stack that ends the process has longer claims each time.
+     * Claims due stacks, first stacks with new commits, which must be at least `delaySeconds` old. Safe in any number of processes. A
+     * claim counts as a failure until it is released, so that a stack that crashes the process has longer and longer claims.
      */
     claim: (options: {
       readonly claim: string;
@@ -86,7 +86,7 @@ export function createDueIndexRepository(db: Queryable) {
         ) next
         where d.stack_id = next.stack_id returning d.stack_id as "stackId", d.is_backlog as "isBacklog"`),
 
-    /** Ends a claim: the stack is no longer due, or due again because of a commit in between. */
+    /** Ends a claim. The stack is no longer due, unless a commit in between made it due again. */
     release: async (stackId: string, claim: string): Promise<void> => {
       await db.query(sql.command('state_index_release')`
         /* stateIndex.release */
@@ -98,7 +98,7 @@ export function createDueIndexRepository(db: Queryable) {
         where stack_id = ${stackId} and claim = ${claim}`);
     },
 
-    /** Ends a claim after a failure; the stack stays due, for later, or until something is committed. */
+    /** Ends a claim after a failure. The stack is due again later, or after the next commit. */
     postpone: (stackId: string, claim: string) =>
       db.query(sql.nothing`
         /* stateIndex.postpone */
@@ -107,7 +107,7 @@ export function createDueIndexRepository(db: Queryable) {
             else ${retryPause(sql.fragment`failures - 1`)} end)
         where stack_id = ${stackId} and claim = ${claim}`),
 
-    /** Ends a claim that has ended early for a reason that is not the stack's. */
+    /** Ends a claim early, for a reason that does not concern the stack. */
     giveBack: async (stackId: string, claim: string): Promise<void> => {
       await db.query(sql.nothing`
         /* stateIndex.giveBack */
@@ -116,7 +116,7 @@ export function createDueIndexRepository(db: Queryable) {
         where stack_id = ${stackId} and claim = ${claim}`);
     },
 
-    /** Ends waits that are too long because the clock was set back. Rows of the last moment are not of the future. Returns how many. */
+    /** Ends waits that are too long because the clock was set back. Tolerates rows of the last moment. Returns the number of rows. */
     clipWaits: async (): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* stateIndex.clipWaits */
@@ -126,7 +126,7 @@ export function createDueIndexRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Claims a stack, whether it is due or not, and whatever has failed or another process has claimed. */
+    /** Claims a stack regardless of whether it is due, has failed, or is claimed by another process. */
     take: (stackId: string, claim: string, claimSeconds: number) =>
       db.query(sql.nothing`
         /* stateIndex.take */
@@ -137,8 +137,8 @@ export function createDueIndexRepository(db: Queryable) {
           failures = state_index_due.failures + 1`),
 
     /**
-     * Marks the stacks after this one as due, and their indexes as outdated: until they are written anew, they show what they showed. Null if
-     * there are none.
+     * Marks the stacks after this one as due, and their indexes as outdated. Until it is rewritten, an outdated index shows its old
+     * content. Returns null if there are no more stacks.
      */
     notePage: (after: string | null, limit: number) =>
       db.maybeOne(sql.rows(PageRow)`
@@ -157,7 +157,7 @@ export function createDueIndexRepository(db: Queryable) {
         )
         select id as last, (select count(*)::integer from page) as stacks from page order by id desc limit 1`),
 
-    /** Stacks that are due, counted up to 10,000. */
+    /** Counts due stacks, up to 10,000. */
     countDue: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* stateIndex.countDue */
@@ -166,8 +166,8 @@ export function createDueIndexRepository(db: Queryable) {
     },
 
     /**
-     * Other stacks of the same organization of which a state is not indexed, except in an index that is only outdated; with `until`, one saved
-     * up to then, or any if the stack is one of `alsoOf`. Stacks that will be due again come first.
+     * Lists other stacks of the same organization with a state that is not indexed. Stacks whose index is complete but outdated are
+     * omitted. `until` limits the list to states saved up to then, and to stacks in `alsoOf`. Stacks that will be due again come first.
      */
     listUnindexed: (
       { id, organization }: { readonly id: string; readonly organization: string },
@@ -191,8 +191,8 @@ export function createDueIndexRepository(db: Queryable) {
         order by ${changesTime} desc, d.noted_at limit ${limit}`),
 
     /**
-     * Null if the index shows the newest states of all stacks of these organizations that may be read. If it is far behind for others, so that not
-     * all are looked at, the others count: they say no more than that it is built again.
+     * Returns null if the index shows the newest states of all stacks of these organizations that the caller may read. If the index is so
+     * far behind that not all stacks are compared, unreadable stacks count too: they reveal only that the index is being rebuilt.
      */
     readLag: async (organizations: readonly ListedOrganization[]): Promise<IndexLag | null> => {
       const ids = organizations.map(({ id }) => id);

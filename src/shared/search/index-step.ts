@@ -4,27 +4,27 @@ import { PackedRows } from './packed-rows.ts';
 import { compareResources, digestOf, type ResourceFacts, readFacts, viewResource } from './resource-facts.ts';
 import type { IndexStep } from './state-index-repository.ts';
 
-/** Changed resources of a version whose texts are kept to be compared, in bytes; of others only the fact is recorded. */
+/** Bytes of changed resources whose texts are kept for a comparison. For further resources, only the fact of the change is recorded. */
 const maxKeptBytes = 32 * 1024 * 1024;
 /** Maximum number of property names recorded for one resource. */
 const maxPaths = 50;
 /**
- * Maximum number of indexed resources of a state: each takes up to 800 bytes of memory here, and about 1 KB in Postgres. A state of 1 GiB may
- * have 50 million. References to stacks have some more, because rules rely on them.
+ * Maximum number of indexed resources of a state. Each takes up to 800 bytes of memory here, and about 1 KB in Postgres. A state of 1 GiB
+ * may have 50 million resources. References to stacks have additional room, because rules rely on them.
  */
 const maxResources = 250_000;
 const moreReferences = 10_000;
-/** Indexes of releases without the bound may have more, too many to be read. */
+/** Releases without this bound may have written larger indexes, which are too large to be read. */
 export const maxIndexed = maxResources + moreReferences;
 
-/** Resources by digest, to recognize a resource without reading its members. */
+/** Maps digests to keys, to recognize a resource without reading its members. */
 function byDigest(digests: ReadonlyMap<string, string>): Map<string, string> {
   return new Map([...digests].map(([key, digest]) => [digest, key]));
 }
 
-/** Computes one step of an index, from the resources of the state that is indexed and of the one before the version. */
+/** Computes one step of an index, from the resources of the indexed state and of the state before the version. */
 export class IndexStepBuilder {
-  /** Digests of the state before the version; null while it runs. */
+  /** Digests of the state before the version; null while the version runs. */
   #base: ReadonlyMap<string, string> | null = null;
   readonly #readBase = new Map<string, string>();
   readonly #stack: StackRef;
@@ -33,13 +33,13 @@ export class IndexStepBuilder {
   #baseKeys: ReadonlyMap<string, string> = new Map();
   readonly #seen = new Set<string>();
   readonly #written = new PackedRows<ResourceFacts>();
-  /** Resources that differ from those of the same key before the version; the text is null if it is not kept. */
+  /** Resources that differ from the resources of the same key before the version. The text is null if it is not kept. */
   readonly #differing = new Map<
     string,
     { readonly urn: string; readonly type: string; readonly text: Buffer | null }
   >();
   readonly #created = new PackedRows<ResourceChange>();
-  /** Of resources that existed before the version. */
+  /** Changes of resources that existed before the version. */
   readonly #changed = new PackedRows<ResourceChange>();
   readonly #counts = { updated: 0, replaced: 0, deleted: 0 };
   readonly #limit: number;
@@ -53,20 +53,20 @@ export class IndexStepBuilder {
     this.#knownKeys = byDigest(known);
   }
 
-  /** Takes a resource of the state before the version. */
+  /** Adds a resource of the state before the version. */
   async addBase(text: Buffer): Promise<void> {
     const digest = digestOf(text);
     const key = this.#knownKeys.get(digest) ?? (await viewResource(text)).key;
     if (this.#readBase.size < this.#limit || this.#readBase.has(key)) this.#readBase.set(key, digest);
   }
 
-  /** Call when the version has ended. With `isKnown`, the state before it is the one that is indexed so far. */
+  /** Call when the version has ended. `isKnown` means that the state before it is the one indexed so far. */
   beginVersion(isKnown: boolean): void {
     this.#base = isKnown ? this.#known : this.#readBase;
     this.#baseKeys = isKnown ? this.#knownKeys : byDigest(this.#readBase);
   }
 
-  /** Takes a resource of the state that is indexed. If two have the same key, the last one counts. */
+  /** Adds a resource of the state to index. If two have the same key, the last one counts. */
   async add(text: Buffer): Promise<void> {
     const digest = digestOf(text);
     const known = this.#knownKeys.get(digest);
@@ -84,7 +84,7 @@ export class IndexStepBuilder {
     if (known === undefined) this.#written.set(facts);
     if (this.#base === null || this.#base.get(key) === digest || facts.isDeleted) return;
     if (!this.#base.has(key)) {
-      // It may have been one of the skipped ones.
+      // The resource may have been skipped in the base.
       const isNew = this.#base.size < this.#limit;
       if (isNew) this.#created.set({ key, urn, type, change: 'created', paths: [], pathCount: 0 });
       return;
@@ -99,7 +99,7 @@ export class IndexStepBuilder {
     return size < this.#limit || this.#seen.has(key) || (isReference && size < this.#limit + moreReferences);
   }
 
-  /** Resources that were not seen are gone: false if they may have been skipped. */
+  /** Whether resources that were not seen are gone. False if they may have been skipped. */
   #seesAll(): boolean {
     return this.#seen.size < this.#limit;
   }
@@ -111,7 +111,7 @@ export class IndexStepBuilder {
     this.#differing.delete(key);
   }
 
-  /** Whether the state before the version has to be read to determine how resources have changed. */
+  /** Whether the state before the version must be read to determine how resources have changed. */
   needsBase(): boolean {
     if (this.#base === null) return false;
     if (this.#differing.size > 0) return true;
@@ -120,7 +120,7 @@ export class IndexStepBuilder {
     return false;
   }
 
-  /** Takes a resource of the state before the version, after all others. */
+  /** Compares a resource of the state before the version. Call it after all calls of `add`. */
   async compare(text: Buffer): Promise<void> {
     const digest = digestOf(text);
     const key = this.#baseKeys.get(digest);
@@ -143,7 +143,7 @@ export class IndexStepBuilder {
     if (paths.length > 0 || change === 'replaced') this.#add({ key, urn, type }, change, paths);
   }
 
-  /** `skipped`: resources beyond the bound. */
+  /** `skipped` counts resources beyond the bound. */
   finish(): Pick<IndexStep, 'changes' | 'removed' | 'resourceCount' | 'skipped' | 'written'> {
     const [changed, created] = [this.#changed, this.#created];
     const changes: VersionChanges = {
@@ -175,7 +175,7 @@ export class IndexStepBuilder {
   }
 }
 
-/** Postgres stores no NUL, and the names are joined by line breaks. */
+/** Postgres stores no NUL, and line breaks separate the names. */
 function storablePath(path: string): string {
   return path.replace(/[\0\n]/g, ' ').toWellFormed();
 }

@@ -8,12 +8,12 @@ export interface ResourceChange {
   readonly urn: string;
   readonly type: string;
   readonly change: ChangeKind;
-  /** Null if they were not compared. */
+  /** Null if the resources were not compared. */
   readonly paths: readonly string[] | null;
   readonly pathCount: number;
 }
 
-/** Rows that are generated as they are read, a few hundred at a time. Can be read more than once. */
+/** Rows that are generated while they are read, a few hundred at a time. They can be read repeatedly. */
 export interface Batches<T> {
   batches(): Iterable<readonly T[]>;
 }

@@ -1,19 +1,19 @@
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { wholeUnzstdOptions, wholeZstdOptions } from '../state/checkpoints/document-codec.ts';
 
-/** Text of a block, in characters. Takes about 1 ms to compress; a reader holds one block at a time. */
+/** Characters of text in a block. Compressing it takes about 1 ms; a reader holds one block at a time. */
 const defaultBlockChars = 256 * 1024;
 
 interface Block {
   readonly bytes: Buffer;
   readonly textBytes: number;
-  /** Position of its first row among all added rows. */
+  /** Position of the block's first row among all added rows. */
   readonly start: number;
 }
 
 /**
- * Rows by key, compressed in blocks, so that many rows take a tenth of the memory of objects, most of it outside of V8's heap. Rows are plain JSON.
- * Of several rows with the same key, the last one counts.
+ * Rows by key, compressed in blocks: many rows take a tenth of the memory of objects, most of it outside of V8's heap. Rows are plain
+ * JSON. If several rows have the same key, the last one counts.
  */
 export class PackedRows<T extends { readonly key: string }> {
   readonly #blockChars: number;
@@ -48,7 +48,7 @@ export class PackedRows<T extends { readonly key: string }> {
     this.#positions.delete(key);
   }
 
-  /** The rows in the order in which they were added, a few hundred at a time. Can be read more than once. */
+  /** Yields the rows in order of addition, a few hundred at a time. Can be called repeatedly. */
   *batches(): Generator<T[]> {
     for (const { bytes, start, textBytes } of this.#blocks) {
       const text = zstdDecompressSync(bytes, wholeUnzstdOptions(textBytes)).toString('utf8');
@@ -64,7 +64,7 @@ export class PackedRows<T extends { readonly key: string }> {
 
   #close(): void {
     const text = Buffer.from(listOf(this.#open));
-    // Copied, since the result may lie in a larger chunk.
+    // Copied, because the result may be part of a larger chunk.
     const bytes = Buffer.from(zstdCompressSync(text, wholeZstdOptions(text.length)));
     this.#blocks.push({ bytes, textBytes: text.length, start: this.#openStart });
     this.#openStart += this.#open.length;

@@ -6,20 +6,20 @@ import { cutText } from '../platform/text/cut-text.ts';
 const signatureKey = '4dabf18193072939515e22adb298388d';
 const secretSignature = '"1b47061264138c4ac30d75fd1eb44270"';
 
-/** Deeper values are compared as a whole. */
+/** Values below this depth are compared as a whole. */
 const maxDepth = 8;
-/** With more values, only the outermost properties are compared. */
+/** With more leaves, only the outermost properties are compared. */
 const maxLeaves = 2_000;
-/** With more values than this, they are not listed: a resource of a few MiB may have millions. */
+/** Values are not listed if there are more: a resource of a few MiB may have millions. */
 const maxListed = 20_000;
-/** Depths at which leaves are searched, and the maximum number of leaves. */
+/** The depths at which leaves are searched, each with its maximum number of leaves. */
 const attempts = [
   [maxDepth, maxLeaves],
   [1, maxListed],
 ] as const;
-/** The cost of a leaf within a slice, when leaves are compared. */
+/** The cost of a leaf in a slice, in bytes, when leaves are compared. */
 const leafBytes = 100;
-/** Longer names of properties are cut, in characters. */
+/** Longer property names are cut, in characters. */
 const maxPathLength = 200;
 
 /** A value that is compared as a whole: a scalar, an empty object or array, a secret, an asset. */
@@ -30,7 +30,7 @@ export interface Leaf {
   readonly isSecret: boolean;
 }
 
-/** A difference between two property values, with the raw JSON of both sides; null where there is none. */
+/** A difference between two property values, with the raw JSON of both sides; null for an absent side. */
 export interface PropertyDifference {
   readonly path: string;
   readonly before: { readonly text: Buffer; readonly isSecret: boolean } | null;
@@ -38,8 +38,8 @@ export interface PropertyDifference {
 }
 
 /**
- * Compares two objects of properties, leaf by leaf; null stands for an empty object. Compares bytes: `1.0` is not `1`. Takes slices of the
- * event loop.
+ * Compares two objects of properties, leaf by leaf; null stands for an empty object. Compares bytes, so `1.0` differs from `1`. Runs in
+ * slices of the event loop.
  */
 export async function diffProperties(before: Buffer | null, after: Buffer | null): Promise<PropertyDifference[]> {
   if (before !== null && after !== null && before.equals(after)) return [];
@@ -63,7 +63,7 @@ export async function diffProperties(before: Buffer | null, after: Buffer | null
   return found;
 }
 
-/** Paths of the values in the object in `text`, as `diffProperties` names them. Throws JsonSyntaxError. */
+/** Lists the paths of the values in the object in `text`, in the form of `diffProperties`. Throws JsonSyntaxError. */
 export async function listLeafPathsInSlices(text: Buffer | null): Promise<string[]> {
   if (text === null) return [];
   for (const [depth, most] of attempts) {
@@ -74,8 +74,8 @@ export async function listLeafPathsInSlices(text: Buffer | null): Promise<string
 }
 
 /**
- * The leaves of objects, all at the same depth: the deepest that yields few enough. With too many even at the outermost depth, each object
- * is one leaf.
+ * Returns the leaves of objects, all at the same depth: the deepest one with few enough leaves. If even the outermost depth has too many,
+ * each object is one leaf.
  */
 async function leavesOf(texts: readonly (Buffer | null)[]): Promise<readonly (readonly Leaf[])[]> {
   for (const [depth, most] of attempts) {
@@ -90,7 +90,7 @@ async function leavesOf(texts: readonly (Buffer | null)[]): Promise<readonly (re
 /** Ends a scan. */
 class TooManyLeaves extends Error {}
 
-/** The leaves of the object in `text`, in order; null if there are too many. Throws JsonSyntaxError. */
+/** Lists the leaves of the object in `text`, in order; null if there are too many. Throws JsonSyntaxError. */
 async function listLeaves(text: Buffer | null, depth: number): Promise<readonly Leaf[] | null> {
   if (text === null) return [];
   const { leaves, scanner } = leafScanner(text, depth);
@@ -99,16 +99,16 @@ async function listLeaves(text: Buffer | null, depth: number): Promise<readonly 
   return leaves;
 }
 
-/** Returns false for the error that ends a scan; rethrows any other. */
+/** Returns false for the error that ends a scan; rethrows any other error. */
 function unlessTooMany(error: unknown): false {
   if (error instanceof TooManyLeaves) return false;
   throw error;
 }
 
-/** A scanner that is to be fed `text`, and the leaves that it has found. It throws TooManyLeaves. */
+/** Returns a scanner for `text`, and the list of the leaves that it finds. The scanner throws TooManyLeaves. */
 function leafScanner(text: Buffer, depth: number): { readonly scanner: JsonScanner; readonly leaves: Leaf[] } {
   const leaves: Leaf[] = [];
-  /** By depth: the open object at that depth. */
+  /** The kind of the open object at each depth. */
   const signed: (undefined | 'secret' | 'other')[] = [];
   const scanner = new JsonScanner({
     reportDepth: depth + 1,
@@ -131,12 +131,12 @@ function leafScanner(text: Buffer, depth: number): { readonly scanner: JsonScann
   return { scanner, leaves };
 }
 
-/** As the CLI writes it: `tags.Name`, `rules[0].port`, `tags["a.b"]`. */
+/** Formats a path like the CLI: `tags.Name`, `rules[0].port`, `tags["a.b"]`. */
 function pathText(path: readonly (string | number)[]): string {
   let text = '';
   for (const part of path) {
     if (text.length > maxPathLength) break;
-    // Of a long name, each of its leaves would otherwise read and keep all.
+    // A long name is cut first: otherwise, each of its leaves would process and keep the whole name.
     const name = typeof part === 'number' ? part : cutText(part, maxPathLength + 1);
     if (typeof name === 'number') text += `[${name}]`;
     else if (/^[\p{L}\p{N}_$/:@-]+$/u.test(name)) text += text === '' ? name : `.${name}`;

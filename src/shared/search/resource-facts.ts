@@ -18,14 +18,14 @@ const providerTypePrefix = 'pulumi:providers:';
 /** Longer URNs, types and names are cut, in characters. */
 const maxTextLength = 2_000;
 const maxPlaceLength = 200;
-/** How many dependencies of one resource are indexed. */
+/** Maximum number of indexed dependencies of one resource. */
 const maxDependencies = 2_000;
-/** Maximum number of differing members reported for one resource. A resource has about 30. */
+/** Maximum number of differing members reported for one resource. A resource has about 30 members. */
 const maxMembers = 20_000;
-/** Members that are compared in one slice. */
+/** Number of members compared in one slice. */
 const membersPerSlice = 1_000;
 
-/** The index entry of a resource: no property values, except the name of a referenced stack and versions of providers. */
+/** The index entry of a resource. Contains no property values, except the name of a referenced stack and versions of providers. */
 export interface ResourceFacts {
   readonly key: string;
   readonly digest: string;
@@ -47,7 +47,7 @@ export interface ResourceFacts {
   readonly reads: string | null;
 }
 
-/** A resource as raw JSON, with its members. Make one with `viewResource`. */
+/** A resource as raw JSON, with its members. Created by `viewResource`. */
 export class ResourceView {
   readonly text: Buffer;
   readonly #members: ReadonlyMap<string, JsonSpan>;
@@ -66,7 +66,7 @@ export class ResourceView {
     return this.#members.has(name);
   }
 
-  /** The raw JSON of a member; null if it is absent or null. */
+  /** Returns the raw JSON of a member; null if it is absent or null. */
   raw(name: string): Buffer | null {
     const span = this.#members.get(name);
     if (span === undefined || (span.kind === 'literal' && this.text[span.start] === 0x6e)) return null;
@@ -82,7 +82,7 @@ export class ResourceView {
     return this.raw(name)?.toString('utf8') === 'true';
   }
 
-  /** The first `limit` strings of a list. */
+  /** Returns the first `limit` strings of a list. */
   async strings(name: string, limit: number): Promise<string[]> {
     const text = this.raw(name);
     if (text === null || this.#members.get(name)?.kind !== 'array') return [];
@@ -124,7 +124,7 @@ export function digestOf(text: Buffer): string {
   return shortHash(text);
 }
 
-/** The index entry of a resource of this stack. */
+/** Returns the index entry of a resource of this stack. */
 export async function readFacts(view: ResourceView, digest: string, stack: StackRef): Promise<ResourceFacts> {
   const { urn } = view;
   const type = view.string('type');
@@ -156,7 +156,7 @@ export async function readFacts(view: ResourceView, digest: string, stack: Stack
 /** Members that differ without a change by a user, or that are compared separately. */
 const ignoredMembers = new Set(['urn', 'inputs', 'outputs', 'created', 'modified', 'sourcePosition', 'stackTrace']);
 
-/** How a resource has changed from one version to another, by names of properties; `updated` without names if nothing has changed. */
+/** Returns how a resource changed between two versions, with the names of properties; `updated` without names if nothing changed. */
 export async function compareResources(
   before: ResourceView,
   after: ResourceView,
@@ -187,13 +187,13 @@ async function differingMembers(before: ResourceView, after: ResourceView): Prom
   return found;
 }
 
-/** `inputs.tags`, `inputs["a b"]`. */
+/** Returns e.g. `inputs.tags` or `inputs["a b"]`. */
 export function joinPath(part: string, path: string): string {
   if (path === '') return part;
   return path.startsWith('[') ? `${part}${path}` : `${part}.${path}`;
 }
 
-/** Whether both have the member and its values differ. A resource gets an id and a time of creation later than it gets into a state. */
+/** Whether both have the member, with different values. A resource gets its id and creation time only after it was first saved. */
 function differs(before: ResourceView, after: ResourceView, name: string): boolean {
   const [was, is] = [before.string(name), after.string(name)];
   return was !== '' && is !== '' && was !== is;
@@ -209,13 +209,13 @@ function hashOf(text: Buffer | null): string | null {
   return text === null ? null : shortHash(text);
 }
 
-/** Postgres stores no NUL. */
+/** Replaces NULs, which Postgres does not store, and shortens the text. */
 function storable(text: string, maxLength: number): string {
   const whole = text.replaceAll('\0', '\uFFFD').toWellFormed();
   return cutText(whole, maxLength);
 }
 
-/** An input that is a string and no secret; null if there is none. */
+/** Returns an input that is a string and not a secret; null if there is none. */
 async function inputString(view: ResourceView, name: string): Promise<string | null> {
   const inputs = view.raw('inputs');
   const span = inputs && (await scanMembersInSlices(inputs))?.get(name);
@@ -223,7 +223,7 @@ async function inputString(view: ResourceView, name: string): Promise<string | n
   return storable(JSON.parse(sliceOf(inputs, span).toString('utf8')) as string, 200);
 }
 
-/** The stack that a reference names, as the CLI reads it: missing parts are taken from the stack that has the reference. */
+/** Returns the stack that a reference names. Like the CLI, takes missing parts from the stack that contains the reference. */
 async function readStackName(view: ResourceView, { organization, project }: StackRef): Promise<string | null> {
   const parts = (await inputString(view, 'name'))?.split('/') ?? [];
   const [first = '', second = '', third = ''] = parts;

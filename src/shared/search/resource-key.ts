@@ -3,7 +3,7 @@ import { parseUrn, providerUrn, rootStackType } from '../state/deployments/urn.t
 
 /** First 132 bits of SHA-256, in base64url: 22 characters. */
 export function shortHash(data: string | Buffer): string {
-  // `slice` would keep the whole string in memory, and an object for the slice.
+  // `slice` would keep the whole string in memory, plus an object for the slice.
   wholeHash.write(hash('sha256', data, 'base64url'), 'latin1');
   return wholeHash.toString('latin1', 0, shortHashLength);
 }
@@ -11,8 +11,8 @@ export const shortHashLength = 22;
 const wholeHash = Buffer.alloc(43);
 
 /**
- * The text of a URN without the parts that a rename of the stack changes: its type, with the types of its parents, and its name. The name of the
- * root contains the stack's name, which is left out, too.
+ * Returns the parts of a URN that a rename of the stack does not change: its type, with the types of its parents, and its name. The
+ * root's name contains the stack's name and is omitted.
  */
 export function withoutStack(urn: string): string {
   const parts = parseUrn(urn);
@@ -25,12 +25,12 @@ export function resourceKey(urn: string): string {
   return shortHash(withoutStack(urn));
 }
 
-/** Identifies a resource that was replaced and is still to be deleted; the one that replaces it has the same URN. */
+/** Identifies a replaced resource that is still to be deleted. Its replacement has the same URN. */
 export function deletedKey(urn: string, id: string): string {
   return shortHash(`${withoutStack(urn)}\n${id}`);
 }
 
-/** The key of the provider that a reference `<urn>::<id>` names; null if it names none. */
+/** Returns the key of the provider named by a reference `<urn>::<id>`; null if it names none. */
 export function providerKey(reference: string): string | null {
   const urn = providerUrn(reference);
   return urn === '' ? null : resourceKey(urn);

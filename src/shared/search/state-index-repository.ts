@@ -7,7 +7,7 @@ import { shortHashLength } from './resource-key.ts';
 
 const IndexRow = Type.Object({
   edition: Type.Integer(),
-  /** Null before the first time, and if all its rows are to be written anew. */
+  /** Null before the first write, and if all rows must be rewritten. */
   version: Nullable(Type.Integer()),
   checkpointId: Nullable(Type.String()),
   isEnded: Type.Boolean(),
@@ -23,9 +23,9 @@ export const StateRow = Type.Object({
   baseVersion: Type.Integer(),
   baseCheckpointId: Nullable(Type.String()),
   checkpointId: Nullable(Type.String()),
-  /** It is final: nothing is added to it any more. */
+  /** Whether the state is final. */
   isEnded: Type.Boolean(),
-  /** Retention has deleted the state before it, so what it has changed is not known. */
+  /** Whether retention has deleted the previous state, so that the changes of this one are unknown. */
   isBaseDeleted: Type.Boolean(),
 });
 /** The state of a version, or of the head of a stack without versions (version 0). */
@@ -41,15 +41,15 @@ export interface IndexStep {
   readonly skipped: number;
   readonly written: Batches<ResourceFacts>;
   readonly removed: readonly string[];
-  /** Of the version; null while it runs. */
+  /** The changes of the version; null while it runs. */
   readonly changes: VersionChanges | null;
 }
 
 export type StateIndexRepository = ReturnType<typeof createStateIndexRepository>;
 
-/** The index of states: what is indexed, and the statements that write it. */
+/** The index of states: the indexed version of each stack, and the statements that write the index. */
 export function createStateIndexRepository(db: Queryable) {
-  /** The index of a live stack; null: there is none. */
+  /** Finds the index of a live stack. */
   const find = (stackId: string): Promise<IndexRow | null> =>
     db.maybeOne(sql.prepared('state_index_read', IndexRow)`
       /* stateIndex.read */
@@ -60,7 +60,7 @@ export function createStateIndexRepository(db: Queryable) {
       where i.stack_id = ${stackId} and s.deleted_at is null`);
 
   return {
-    /** The stack and the state that its index shows; null if the stack is gone. */
+    /** Returns the stack and the state that its index shows; null if the stack is gone. */
     open: async (stackId: string): Promise<IndexRow | null> => {
       await db.query(sql.command('state_index_open')`
         /* stateIndex.open */
@@ -72,13 +72,13 @@ export function createStateIndexRepository(db: Queryable) {
 
     find,
 
-    /** The states from this version on, oldest first. */
+    /** Lists the states from this version on, oldest first. */
     listStates: (stackId: string, fromVersion: number, limit: number) =>
       db.any(sql.prepared('state_index_list_states', StateRow)`
         /* stateIndex.listStates */
         ${states(stackId)} and u.stack_version >= ${fromVersion} order by u.stack_version limit ${limit}`),
 
-    /** The newest state; null if the stack is gone. */
+    /** Finds the newest state; null if the stack is gone. */
     findHead: async (stackId: string): Promise<IndexedState | null> => {
       const newest = await db.maybeOne(sql.prepared('state_index_find_newest', StateRow)`
         /* stateIndex.findNewest */ ${states(stackId)} order by u.stack_version desc limit 1`);
@@ -92,7 +92,7 @@ export function createStateIndexRepository(db: Queryable) {
       );
     },
 
-    /** The digests of the indexed resources, by key. */
+    /** Returns the digests of the indexed resources, by key. */
     readDigests: async (stackId: string): Promise<Map<string, string>> => {
       const row = await db.one(sql.prepared('state_index_read_digests', TextRow)`
         /* stateIndex.readDigests */
@@ -106,7 +106,7 @@ export function createStateIndexRepository(db: Queryable) {
     },
 
     /**
-     * Marks the index of a stack as outdated, so that all its rows are written anew. `keepsChanges` keeps the changes of versions, and
+     * Marks the index of a stack as outdated, so that all its rows are rewritten. `keepsChanges` keeps the changes of versions, and
      * `keepsKnown` their marks as known.
      */
     reset: (
@@ -125,8 +125,8 @@ export function createStateIndexRepository(db: Queryable) {
         delete from version_changes v using reset r where v.stack_id = r.stack_id and not ${keepsChanges}`),
 
     /**
-     * Writes one step, in a transaction of the caller. Returns false if the stack is gone, or if another process has written since
-     * the index was read; nothing is written then.
+     * Writes one step in the caller's transaction. Returns false and writes nothing if the stack is gone, or if another process has
+     * written since the index was read.
      */
     write: async (
       stackId: string,
@@ -144,7 +144,7 @@ export function createStateIndexRepository(db: Queryable) {
     },
   };
 
-  /** The row of the index stays locked until the end of the transaction; that of the stack, which commits lock, is only read. */
+  /** Locks the row of the index until the end of the transaction. Only reads the row of the stack, which commits lock. */
   async function fence(
     stackId: string,
     edition: number,

@@ -16,7 +16,7 @@ import {
   type StateIndexRepository,
 } from './state-index-repository.ts';
 
-/** Another process may write the same index; then it is read again. */
+/** Maximum attempts. If another process writes the same index, it is read again. */
 const attempts = 5;
 
 /** The number of indexed versions, and the bytes of documents that were read for them. */
@@ -26,8 +26,9 @@ export interface IndexProgress {
 }
 
 /**
- * Maintains the index of a stack's newest state, and of the changes of each version. Reads documents as streams, and writes only rows that differ,
- * in one transaction for each version. The transaction verifies the part of the index that was read, so of two processes one starts over.
+ * Maintains the index of a stack's newest state, and of the changes of each version. Reads documents as streams, and writes only rows
+ * that differ, in one transaction per version. The transaction verifies the part of the index that was read, so of two processes one
+ * starts over.
  */
 export class StateIndexer {
   readonly #db: Database;
@@ -45,7 +46,7 @@ export class StateIndexer {
     this.#due = createDueIndexRepository(parts.db);
   }
 
-  /** Brings the index to the newest state, version by version. Stops early, between two of them, when the signal fires. */
+  /** Brings the index to the newest state, version by version. When the signal fires, stops after the current version. */
   async index(stackId: string, signal?: AbortSignal): Promise<IndexProgress> {
     let versions = 0;
     let bytes = 0;
@@ -67,7 +68,7 @@ export class StateIndexer {
         if (isWritten) versions++;
         attempt = isWritten ? 1 : attempt + 1;
       } catch (error) {
-        // Replaced by a newer one during the lookup.
+        // A newer state replaced this one during the lookup.
         if (!(error instanceof DocumentMissingError) || attempt === attempts) throw error;
         attempt++;
       }
@@ -75,7 +76,7 @@ export class StateIndexer {
     return { versions, bytes };
   }
 
-  /** Records what the newest version before the index has changed. Null: there is none, or its states do not exist any more. */
+  /** Records the changes of the newest version before the index. Returns null if there is none, or if its states no longer exist. */
   async fillBack(stackId: string): Promise<IndexProgress | null> {
     const index = await this.#rows.find(stackId);
     const state = index && (await createFormerVersionsRepository(this.#db).findUnknown(stackId));
@@ -88,8 +89,8 @@ export class StateIndexer {
   }
 
   /**
-   * Indexes the stack anew. With `allVersions`, also recomputes the changes of each version, from the oldest one on; all their documents are read.
-   * Until then, the stack is due, so that workers finish what has failed.
+   * Indexes the stack anew. `allVersions` also recomputes the changes of each version, from the oldest one on, which reads all their
+   * documents. The stack stays due until the end, so that workers finish the work after a failure.
    */
   async rebuild(stackId: string, { allVersions }: { readonly allVersions: boolean }): Promise<IndexProgress> {
     const claim = randomUUID();
@@ -99,7 +100,7 @@ export class StateIndexer {
       await this.#due.release(stackId, claim);
       return progress;
     } catch (error) {
-      // Otherwise the claim lapses.
+      // Without this call, the claim would expire by itself.
       await this.#due.postpone(stackId, claim).catch(() => undefined);
       throw error;
     }
@@ -127,14 +128,14 @@ export class StateIndexer {
     { keepsChanges }: { readonly keepsChanges: boolean },
   ): Promise<void> {
     const head = await this.#rows.findHead(stackId);
-    // Otherwise versions in between would appear to have changed nothing.
+    // Otherwise, the versions in between would appear to have changed nothing.
     const keepsKnown = keepsChanges && (shown?.version ?? -1) >= (head?.baseVersion ?? 0);
     await this.#rows.reset(stackId, { keepsChanges, keepsKnown });
   }
 
   /**
-   * Whether the indexed resources are those of the state that the index shows. Changes nothing. Null: the index was written meanwhile, shows
-   * no state yet, or is to be written anew.
+   * Whether the indexed resources match the state that the index shows. Changes nothing. Returns null if the index was written
+   * meanwhile, shows no state yet, or must be rewritten.
    */
   async isRight(stackId: string): Promise<boolean | null> {
     const index = await this.#rows.find(stackId);
@@ -150,7 +151,7 @@ export class StateIndexer {
     };
     const known = await this.#rows.readDigests(stackId);
     const step = await this.#computeStep(index, state, known).catch((error: unknown) => {
-      // Replaced by a newer one meanwhile.
+      // A newer state replaced this one meanwhile.
       if (error instanceof DocumentMissingError) return null;
       throw error;
     });
@@ -159,7 +160,7 @@ export class StateIndexer {
     return written === undefined && step.removed.length === 0 && step.resourceCount === resourceCount;
   }
 
-  /** The state to index next: the indexed one, if it has changed, or the one after it. Null if there is none. */
+  /** Returns the next state to index: the indexed one if it has changed, or the one after it. Null if there is none. */
   async #findNext(stackId: string, index: IndexRow): Promise<IndexedState | null> {
     if (index.version === null) return this.#rows.findHead(stackId);
     for (const state of await this.#rows.listStates(stackId, index.version, 2)) {
@@ -170,12 +171,12 @@ export class StateIndexer {
     return null;
   }
 
-  /** The digests of the indexed resources, by key; none if all rows are to be written anew. */
+  /** Returns the digests of the indexed resources, by key; none if all rows must be rewritten. */
   async #readKnown(stackId: string, { version }: IndexRow): Promise<ReadonlyMap<string, string>> {
     return version === null ? new Map() : this.#rows.readDigests(stackId);
   }
 
-  /** A damaged state counts as deleted: the step passes it over, and what the version after it has changed is not known. */
+  /** Treats a damaged state as deleted: the step skips it, and the changes of the next version are unknown. */
   async #computeNext(stackId: string, index: IndexRow, next: IndexedState): Promise<IndexStep & { bytes: number }> {
     const known = await this.#readKnown(stackId, index);
     for (let state = next; ; ) {
@@ -183,7 +184,7 @@ export class StateIndexer {
         return await this.#computeStep(index, state, known);
       } catch (error) {
         if (!(error instanceof DocumentDamagedError)) throw error;
-        // Without the state before it, its own is damaged.
+        // If the state was already read without its base, the state itself is damaged.
         const usable = state.isBaseDeleted ? (await this.#rows.listStates(stackId, state.version + 1, 1))[0] : state;
         if (!usable) throw error;
         state = { ...usable, isBaseDeleted: true };
@@ -191,7 +192,7 @@ export class StateIndexer {
     }
   }
 
-  /** `known`: the digests of the indexed resources, by key. */
+  /** `known` are the digests of the indexed resources, by key. */
   async #computeStep(
     index: IndexRow,
     state: IndexedState,
@@ -219,7 +220,7 @@ export class StateIndexer {
   }
 }
 
-/** Unless its rows are to be written anew, they are read. */
+/** Whether the rows of the index are few enough to be read. Rows that must be rewritten are not read at all. */
 function isReadable({ resourceCount, version }: IndexRow): boolean {
   return version === null || resourceCount <= maxIndexed;
 }

@@ -24,8 +24,8 @@ export class DataKeys {
   readonly #cache = new LRUCache<string, DataKey>({ max: maxCachedKeys });
 
   /**
-   * Without a ring, every call that needs a key throws. A current key older than `maxAgeSeconds` is rotated when it is
-   * requested; 0 means never.
+   * Without a ring, every call that needs a key throws. A current key older than `maxAgeSeconds` is rotated when it is requested; 0 means
+   * never.
    */
   constructor(keys: EncryptionKeyRepository, ring: KeyRing | null, maxAgeSeconds: number) {
     this.#keys = keys;
@@ -33,7 +33,7 @@ export class DataKeys {
     this.#maxAgeSeconds = maxAgeSeconds;
   }
 
-  /** Returns the current key, created if missing; null if the stack was deleted. Throws MasterKeyError. */
+  /** Returns the current key, which is created if missing; null if the stack was deleted. Throws MasterKeyError. */
   async current(stackId: string | null): Promise<DataKey | null> {
     let row = await this.#keys.findCurrent(stackId);
     if (!row || (this.#maxAgeSeconds > 0 && row.ageSeconds >= this.#maxAgeSeconds)) {
@@ -43,7 +43,7 @@ export class DataKeys {
     return row && this.#open(row);
   }
 
-  /** Returns the key with this id, of any version; null if there is none. Throws MasterKeyError. */
+  /** Returns the key with this id, of any version; null if it does not exist. Throws MasterKeyError. */
   async find(id: string): Promise<DataKey | null> {
     const cached = this.#cache.get(id);
     if (cached) return cached;
@@ -66,8 +66,8 @@ export class DataKeys {
 }
 
 /**
- * Stores a new random key as the version after `version` (0: no key yet). Returns false if another process did so first,
- * whose key is then just as new, or if the stack was deleted. Throws MasterKeyError if the master key is no longer stored.
+ * Stores a new random key as the version after `version` (0 for no key yet). Returns false if another process was first, whose key is
+ * then just as new, or if the stack was deleted. Throws MasterKeyError if the master key is no longer stored.
  */
 export async function addVersion(
   keys: EncryptionKeyRepository,

@@ -2,7 +2,7 @@ import type { Queryable } from '../platform/db/sql.ts';
 import { createEncryptionKeyRepository } from './encryption-key-repository.ts';
 import { type DerivedKeys, deriveKey, type KeyRing, MasterKeyError } from './key-ring.ts';
 
-/** A short secret as it is stored. */
+/** A short secret in its stored form. */
 export interface EncryptedSecret {
   readonly masterKeyId: string;
   readonly encrypted: Buffer;
@@ -17,12 +17,12 @@ export class EncryptedSecrets {
     this.#ring = ring;
   }
 
-  /** Whether this process has master keys. Workers have none unless documents are encrypted. */
+  /** Whether this process has master keys. Workers have them only if documents are encrypted. */
   get hasKeys(): boolean {
     return this.#ring !== null;
   }
 
-  /** Encrypts the secret, to be stored by the transaction. Throws MasterKeyError. */
+  /** Encrypts a secret that the transaction will store. Throws MasterKeyError. */
   async encrypt(tx: Queryable, owner: string, secret: string): Promise<EncryptedSecret> {
     const wrapped = this.#requireRing().wrap(Buffer.from(secret), owner);
     if (!(await createEncryptionKeyRepository(tx).isMasterKeyStored(wrapped)))
@@ -32,18 +32,18 @@ export class EncryptedSecrets {
     return { masterKeyId: wrapped.masterKeyId, encrypted: wrapped.wrappedKey };
   }
 
-  /** Throws MasterKeyError if the key is missing, or if the bytes are not the owner's. */
+  /** Throws MasterKeyError if the key is missing, or if the bytes belong to another owner. */
   open(owner: string, { masterKeyId, encrypted }: EncryptedSecret): string {
     return this.#requireRing().unwrap(masterKeyId, encrypted, owner).toString();
   }
 
-  /** See KeyRing. Without master keys, a copy of the database gives the key: there are no secrets then, but people sign in. */
+  /** See KeyRing. Without master keys, a copy of the database reveals the key. There are no secrets then, but people still sign in. */
   async deriveKeys(db: Queryable, purpose: string): Promise<DerivedKeys> {
     const salt = await createEncryptionKeyRepository(db).derivationSalt();
     return this.#ring?.derive(purpose, salt) ?? [deriveKey(Buffer.alloc(0), purpose, salt)];
   }
 
-  /** Id of the master key that encrypts; null without master keys. */
+  /** The id of the encrypting master key; null without master keys. */
   get currentId(): string | null {
     return this.#ring?.currentId ?? null;
   }

@@ -42,7 +42,8 @@ export function createEncryptionKeyRepository(db: Queryable) {
       ? sql.fragment`true`
       : sql.fragment`exists (
           select 1 from master_keys where master_keys.id = ${masterKeyId} and canary = ${sql.binary(storedCanary)})`;
-  // A deleted stack that can be restored keeps its keys. A transaction that makes it unrestorable deletes them under the lock of the stack's row.
+  // A deleted stack that can be restored keeps its keys. The transaction that makes it unrestorable deletes them under the lock of its
+  // row.
   const hasFuture = sql.fragment`(s.deleted_at is null or s.restorable_until is not null)`;
   const inScope = (scope: KeyScope) => {
     if (scope.kind === 'stack') return sql.fragment`s.id = ${scope.stackId}::uuid`;
@@ -65,7 +66,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
       db.maybeOne(sql.rows(EncryptionKeyRow)`
         /* encryptionKeys.findById */ select ${columns} from encryption_keys k where k.id = ${id}`),
 
-    /** Adds a version. Returns false if another process added it first, or the stack was deleted for good, or the master key is not stored. */
+    /** Adds a version. Returns false if another process was first, the stack was deleted for good, or the master key is not stored. */
     insert: async (key: { stackId: string | null; version: number; wrapped: WrappedDataKey }): Promise<boolean> => {
       const { masterKeyId, wrappedKey } = key.wrapped;
       const values = sql.fragment`${key.version}::integer, ${masterKeyId}::text, ${sql.binary(wrappedKey)}::bytea`;
@@ -81,12 +82,12 @@ export function createEncryptionKeyRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Whether the master key of a wrapped data key is stored, if it must be. */
+    /** Whether the master key of a wrapped data key is stored, if it has to be. */
     isMasterKeyStored: (wrapped: WrappedDataKey) =>
       db.exists(sql.rows(Type.Object({ found: Type.Integer() }))`
         /* encryptionKeys.isMasterKeyStored */ select 1 as found where ${isStored(wrapped)}`),
 
-    /** Random bytes of the installation, which never change. No secret: each copy of the database has them. */
+    /** Returns random bytes of the installation, which never change. They are not secret: each copy of the database has them. */
     derivationSalt: async (): Promise<Buffer> => {
       const { salt } = await db.one(sql.rows(SaltRow)`
         /* encryptionKeys.derivationSalt */ select url_key as salt from installation`);
@@ -106,14 +107,16 @@ export function createEncryptionKeyRepository(db: Queryable) {
         select ${columns} from encryption_keys k
         where ${after}::uuid is null or k.id > ${after}::uuid order by k.id limit ${limit}`),
 
-    /** Lists keys that are wrapped by any other master key than `masterKeyId`, ordered by id. */
+    /** Lists keys wrapped by a master key other than `masterKeyId`, ordered by id. */
     listWrappedByOthers: (masterKeyId: string, after: string | null, limit: number) =>
       db.any(sql.rows(EncryptionKeyRow)`
         /* encryptionKeys.listWrappedByOthers */
         select ${columns} from encryption_keys k
         where k.master_key_id <> ${masterKeyId} and (${after}::uuid is null or k.id > ${after}::uuid) order by k.id limit ${limit}`),
 
-    /** Replaces the wrapping of a key. Returns false if the key was changed or deleted since it was read, or the master key is not stored. */
+    /**
+     * Replaces the wrapping of a key. Returns false if the key was changed or deleted since the read, or the master key is not stored.
+     */
     rewrap: async (read: EncryptionKeyRow, wrapped: WrappedDataKey): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* encryptionKeys.rewrap */
@@ -122,7 +125,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Lists the stacks of the scope that have a key, with deleted ones that can be restored, ordered by id. */
+    /** Lists the stacks of the scope that have a key, including deleted ones that can be restored, ordered by id. */
     listStacksWithKeys: async (scope: KeyScope, after: string | null, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* encryptionKeys.listStacksWithKeys */
@@ -141,7 +144,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
         from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where s.id = any (${sql.array([...stackIds], 'uuid')}) and s.deleted_at is null`),
 
-    /** Lists stacks that have or had this name in the organization, without deleted ones. */
+    /** Lists stacks that have, or had, this name in the organization, without deleted ones. */
     listStackIdsByName: async (organizationId: string, project: string, stack: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* encryptionKeys.listStackIdsByName */

@@ -4,7 +4,7 @@ import { OperatorError } from '../platform/errors/errors.ts';
 const algorithm = 'aes-256-gcm';
 const nonceBytes = 12;
 const tagBytes = 16;
-/** Context of document keys; keys of stacks use the stack id. */
+/** The context of document keys. Keys of stacks use the stack id. */
 const documentsOwner = 'documents';
 const canaryText = Buffer.from('holdfast');
 const canaryContext = (masterKeyId: string): Buffer => Buffer.from(`master key ${masterKeyId}`);
@@ -29,7 +29,7 @@ export function decryptWith(key: Buffer, encrypted: Buffer, context: Buffer): Bu
       decipher.final(),
     ]);
   } catch {
-    // The tag does not match. The caller decides what that means.
+    // The tag does not match. The caller interprets this.
     return null;
   }
 }
@@ -49,18 +49,18 @@ export const unusedKey = (id: string): MasterKeyError =>
 export interface WrappedDataKey {
   readonly masterKeyId: string;
   readonly wrappedKey: Buffer;
-  /** Stored with the master key, which must still be there when the data key is stored; null for a key in the setting. */
+  /** The stored canary of the master key, which must still exist when the data key is stored; null for a key in the setting. */
   readonly storedCanary: Buffer | null;
 }
 
-/** Keys for signatures, one for each master key: the first signs, all recognize. */
+/** Keys for signatures, one for each master key. The first one signs; all verify. */
 export type DerivedKeys = readonly [Buffer, ...Buffer[]];
 
 export function deriveKey(secret: Buffer, purpose: string, salt: Buffer): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, salt, purpose, 32));
 }
 
-/** Master keys by id. The first one wraps new data keys; all can unwrap, so that they can be rotated one by one. */
+/** Master keys by id. The first one wraps new data keys. All can unwrap, so that they can be rotated one by one. */
 export class KeyRing {
   readonly #keys: ReadonlyMap<string, Buffer>;
   /** Id of the master key that wraps new data keys. */
@@ -70,8 +70,8 @@ export class KeyRing {
   #wraps = true;
 
   /**
-   * The keys by id, 32 bytes each. At least one; the first is the current one. `storedCanaries` has the canaries of keys that exist only in the
-   * table of master keys.
+   * The keys by id, 32 bytes each. There is at least one; the first is the current one. `storedCanaries` has the canaries of keys that
+   * exist only in the table of master keys.
    */
   constructor(keys: ReadonlyMap<string, Buffer>, storedCanaries: ReadonlyMap<string, Buffer> = new Map()) {
     this.#keys = keys;
@@ -89,7 +89,7 @@ export class KeyRing {
     this.#wraps = false;
   }
 
-  /** Wraps a data key, bound to the id of its stack, or another secret, bound to its owner; null for a document key. */
+  /** Wraps a data key bound to its stack's id (null for a document key), or another secret bound to its owner. */
   wrap(dataKey: Buffer, stackId: string | null): WrappedDataKey {
     if (!this.#wraps) throw unusedKey(this.currentId);
     const masterKeyId = this.currentId;
@@ -100,17 +100,17 @@ export class KeyRing {
     };
   }
 
-  /** A known text encrypted with the key, by which `matchesCanary` recognizes it. */
+  /** Returns a known text encrypted with the key, by which `matchesCanary` recognizes the key. */
   makeCanary(masterKeyId: string): Buffer {
     return encryptWith(this.#get(masterKeyId), canaryText, canaryContext(masterKeyId));
   }
 
-  /** Whether the key under this id is the one that made the canary. */
+  /** Whether the key with this id made the canary. */
   matchesCanary(masterKeyId: string, canary: Buffer): boolean {
     return decryptWith(this.#get(masterKeyId), canary, canaryContext(masterKeyId))?.equals(canaryText) ?? false;
   }
 
-  /** Unwraps a data key. Throws MasterKeyError if the ring lacks the master key or the bytes were not wrapped by it. */
+  /** Unwraps a data key. Throws MasterKeyError if the ring lacks the master key, or another key wrapped the bytes. */
   unwrap(masterKeyId: string, wrappedKey: Buffer, stackId: string | null): Buffer {
     const dataKey = decryptWith(this.#get(masterKeyId), wrappedKey, Buffer.from(stackId ?? documentsOwner));
     if (dataKey) return dataKey;
@@ -118,7 +118,7 @@ export class KeyRing {
     throw new MasterKeyError(`Master key ${JSON.stringify(masterKeyId)} does not unwrap the data key of ${owner}`);
   }
 
-  /** Keys that a copy of the database does not give, and that change with the master keys. */
+  /** Derives keys that a copy of the database does not reveal, and that change with the master keys. */
   derive(purpose: string, salt: Buffer): DerivedKeys {
     const derived = [...this.#keys.values()].map((key) => deriveKey(key, purpose, salt));
     return derived as [Buffer, ...Buffer[]];

@@ -3,20 +3,20 @@ import { MasterKeyError } from './key-ring.ts';
 
 const keyBytes = 32;
 
-/** One member of HOLDFAST_MASTER_KEYS: the key itself, or where it is wrapped. */
+/** A member of HOLDFAST_MASTER_KEYS: the key itself, or the KMS that wraps it. */
 export type MasterKeyEntry =
   | { readonly id: string; readonly bytes: Buffer; readonly kms: null }
   | { readonly id: string; readonly bytes: null; readonly kms: KmsKey };
 
 /**
- * Parses `id:base64` (32 bytes) and `id:URL of a KMS key`, comma separated. Throws MasterKeyError, which names the invalid key
- * and shows none.
+ * Parses `id:base64` (32 bytes) and `id:URL of a KMS key`, separated by commas. Throws MasterKeyError, which names the invalid key but
+ * never contains a key.
  */
 export function parseMasterKeys(text: string): readonly MasterKeyEntry[] {
   const entries = new Map<string, MasterKeyEntry>();
   for (const [index, pair] of text.split(',').entries()) {
     const at = pair.indexOf(':');
-    // Without an id, the text may be a key, so do not show it. A URL without an id has // there, and so does one key in 4,096.
+    // Without an id, the text may be a key and is not shown. A URL without an id has // there, and so does one key in 4,096.
     if (at < 1 || (pair.startsWith('//', at + 1) && keyOf(pair.slice(at + 1).trim()) === null))
       throw new MasterKeyError(
         `Master key ${index + 1} in HOLDFAST_MASTER_KEYS is not of the form id:base64 or id:URL`,
@@ -45,7 +45,7 @@ function entryOf(id: string, text: string): MasterKeyEntry {
   );
 }
 
-/** The key that the text is in base64; null if it is none. */
+/** Returns the key that the text contains in base64; null if it is not a key. */
 function keyOf(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64');
   return bytes.length === keyBytes && bytes.toString('base64') === text ? bytes : null;

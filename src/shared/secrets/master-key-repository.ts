@@ -4,7 +4,7 @@ import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
 
 const MasterKeyRow = Type.Object({
   id: Type.String(),
-  /** The key as its KMS has wrapped it; null for a key that is in the setting. */
+  /** The key wrapped by its KMS; null for a key in the setting. */
   wrappedKey: Nullable(Bytes),
   wrappedBy: Nullable(Type.String()),
   /** A known text, encrypted with the key. */
@@ -13,13 +13,13 @@ const MasterKeyRow = Type.Object({
 export type MasterKeyRow = Row<typeof MasterKeyRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
-/** `owner`: to which the encryption is bound; null: documents. */
+/** `owner` is the context of the encryption; null for documents. */
 const UseRow = Type.Object({ owner: Nullable(Type.String()), encrypted: Bytes });
 const NewestRow = Type.Object({ masterKeyId: Type.String(), ...UseRow.properties });
 
 export type MasterKeyRepository = ReturnType<typeof createMasterKeyRepository>;
 
-/** Master keys by their ids in HOLDFAST_MASTER_KEYS. Rows are never deleted: backups may need them. */
+/** Master keys by their ids in HOLDFAST_MASTER_KEYS. Rows are never deleted, because backups may need them. */
 export function createMasterKeyRepository(db: Queryable) {
   /** Data keys, and the secrets of webhooks (`secretOwner`). */
   const uses = sql.fragment`
@@ -32,7 +32,7 @@ export function createMasterKeyRepository(db: Queryable) {
         /* masterKeys.find */
         select id, wrapped_key as "wrappedKey", wrapped_by as "wrappedBy", canary from master_keys where id = ${id}`),
 
-    /** Adds a key unless there is one with this id. */
+    /** Adds a key unless a key with this id exists. */
     insert: async ({ canary, id, wrappedBy, wrappedKey }: MasterKeyRow): Promise<void> => {
       const wrapped = wrappedKey === null ? sql.fragment`null` : sql.binary(wrappedKey);
       await db.query(sql.nothing`
@@ -41,7 +41,7 @@ export function createMasterKeyRepository(db: Queryable) {
         values (${id}, ${wrapped}, ${wrappedBy}, ${sql.binary(canary)}) on conflict (id) do nothing`);
     },
 
-    /** Replaces the wrapping. Returns false if it was replaced since it was read. */
+    /** Replaces the wrapping. Returns false if it was replaced since the read. */
     rewrap: async (
       id: string,
       read: Buffer,
@@ -54,13 +54,13 @@ export function createMasterKeyRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Some of what a master key encrypts. Reads whole tables if there is nothing. */
+    /** Lists some of the data that a master key encrypts. Reads whole tables if there is none. */
     listUses: (id: string, limit: number) =>
       db.any(sql.rows(UseRow)`
         /* masterKeys.listUses */
         select owner, encrypted from (${uses}) u where master_key_id = ${id} limit ${limit}`),
 
-    /** Whether no key has been noted or used. */
+    /** Whether no key has been recorded or used. */
     hasNone: async (): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* masterKeys.hasNone */
@@ -68,13 +68,13 @@ export function createMasterKeyRepository(db: Queryable) {
       return row === null;
     },
 
-    /** The newest of what master keys encrypt. Reads whole tables. */
+    /** Lists the newest data that master keys encrypt. Reads whole tables. */
     listNewestUses: (limit: number) =>
       db.any(sql.rows(NewestRow)`
         /* masterKeys.listNewestUses */
         select master_key_id as "masterKeyId", owner, encrypted from (${uses}) u order by since desc limit ${limit}`),
 
-    /** The master keys without which something cannot be decrypted. Reads whole tables. */
+    /** Lists the master keys that are needed to decrypt existing data. Reads whole tables. */
     listUsedIds: async (): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* masterKeys.listUsedIds */ select distinct master_key_id as id from (${uses}) u order by 1`);

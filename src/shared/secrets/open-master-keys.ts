@@ -17,14 +17,14 @@ const requestMs = 5_000;
 /** Number of data keys and secrets that are tried for a master key without a canary. Some may be damaged. */
 const triedUses = 20;
 
-/** The result of opening the list. */
+/** The result of opening HOLDFAST_MASTER_KEYS. */
 export interface OpenedMasterKeys {
   readonly ring: KeyRing;
-  /** The keys that a KMS wraps. */
+  /** The keys wrapped by a KMS. */
   readonly wrapped: readonly WrappedMasterKey[];
 }
 
-/** A master key that a KMS wraps. */
+/** A master key wrapped by a KMS. */
 export interface WrappedMasterKey {
   readonly id: string;
   readonly kms: Kms;
@@ -33,8 +33,8 @@ export interface WrappedMasterKey {
 }
 
 /**
- * Whether keys under new ids are noted, and made in their KMS. False for a process that only looks: its key may be a trial. `first`, for a
- * command that encrypts: only where no key has been used yet; elsewhere, servers must know the key that it wraps with.
+ * Whether keys under new ids are recorded, and created in their KMS. False for a process that only reads: its key may be a trial. `first`
+ * is for a command that encrypts: only if no key has been used yet; otherwise, servers must know the wrapping key.
  */
 export type Registration = boolean | 'first';
 
@@ -46,10 +46,10 @@ export interface MasterKeyParts {
 }
 
 /**
- * Opens HOLDFAST_MASTER_KEYS. A key in a KMS is created when its id is first used, and stored as wrapped by the KMS;
- * from then on the process has it in memory and does not call the KMS again. A process that does not register leaves
- * out a key that is not made yet, and wraps nothing with a new one. Throws MasterKeyError if a key is not the one that
- * was used under its id, and PartUnavailableError if a KMS cannot be reached or does not unwrap a key.
+ * Opens HOLDFAST_MASTER_KEYS. A key in a KMS is created when its id is first used, and stored as wrapped by the KMS; from then on the
+ * process has it in memory and does not call the KMS again. A process that does not register omits a key that does not exist yet, and
+ * wraps nothing with a new one. Throws MasterKeyError if a key differs from the one used under its id, and PartUnavailableError if a KMS
+ * cannot be reached or does not unwrap a key.
  */
 export async function openMasterKeys(text: string, given: MasterKeyParts): Promise<OpenedMasterKeys> {
   const entries = parseMasterKeys(text);
@@ -87,7 +87,7 @@ async function isUsed(id: string, rows: MasterKeyRepository): Promise<boolean> {
   return (await rows.find(id)) !== null || (await rows.listUses(id, 1)).length > 0;
 }
 
-/** How this process reaches the KMS of a key. */
+/** The access of this process to the KMS of a key. */
 export function kmsAccess(config: MasterKeyParts['config']): KmsAccess {
   return { readVaultToken: () => readVaultToken(config), timeoutMs: requestMs };
 }
@@ -95,7 +95,7 @@ export function kmsAccess(config: MasterKeyParts['config']): KmsAccess {
 /** The context for which a KMS wraps a master key. */
 export const kmsContext = (id: string): string => `master-key/${id}`;
 
-/** The key behind a KMS; created if the id is new. Null: it is new, and this process does not register keys. */
+/** Returns the key behind a KMS, which is created if the id is new. Null if it is new and this process does not register keys. */
 async function openWrapped(
   id: string,
   kms: Kms,
@@ -163,7 +163,7 @@ function judgeOf(kms: Kms, wrappedBy: string | null): (error: unknown) => Verdic
   };
 }
 
-/** Throws MasterKeyError if the key is not the one that was used under this id. */
+/** Throws MasterKeyError if the key differs from the one used under this id. */
 async function checkCanary(ring: KeyRing, id: string, { registers, rows }: KnownParts): Promise<void> {
   let row = await rows.find(id);
   if (!row) {

@@ -5,8 +5,8 @@ import { keyIdBytes, keyIdOf, keyIdText } from './key-id.ts';
 import { decryptWith, encryptWith } from './key-ring.ts';
 
 /**
- * Ciphertext format: this byte, the id of the data key (16 bytes), then nonce, ciphertext and tag of AES-256-GCM with the
- * immutable stack id as context. Thanks to the key id, ciphertexts survive renames of the stack and key rotations.
+ * Ciphertext format: this byte, the id of the data key (16 bytes), then nonce, ciphertext and tag of AES-256-GCM with the immutable stack
+ * id as context. Because of the key id, ciphertexts survive renames of the stack and key rotations.
  */
 const formatByte = 1;
 
@@ -37,8 +37,8 @@ export class StackCipher {
   }
 
   /**
-   * Decrypts ciphertexts of the given stacks (the addressed one and stacks that had its name before).
-   * Throws InvalidRequestError if a ciphertext belongs to none of them.
+   * Decrypts ciphertexts of the given stacks (the addressed one and stacks that had its name before). Throws InvalidRequestError if a
+   * ciphertext belongs to none of them.
    */
   async decrypt(stackIds: readonly string[], ciphertexts: readonly Buffer[]): Promise<Buffer[]> {
     return (await this.decryptEach(stackIds, ciphertexts)).map((plaintext) => {
@@ -69,7 +69,7 @@ export class StackCipher {
   }
 }
 
-/** The id of the data key that encrypted it; null if it is not a ciphertext of this format. */
+/** Returns the id of the encrypting data key; null if the text is not a ciphertext of this format. */
 function keyIdIn(ciphertext: Buffer): string | null {
   if (ciphertext.length <= 1 + keyIdBytes || ciphertext[0] !== formatByte) return null;
   return keyIdText(ciphertext.subarray(1, 1 + keyIdBytes));

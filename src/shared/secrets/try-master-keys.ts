@@ -8,18 +8,18 @@ import { kmsAccess, kmsContext, type MasterKeyParts } from './open-master-keys.t
 /** Number of data keys and secrets that are opened. */
 const triedUses = 100;
 
-/** What a trial of the master keys has shown. */
+/** The result of trying the master keys. */
 export interface MasterKeyTrial {
   /** Ids of the keys that work. */
   readonly ids: readonly string[];
-  /** Data keys and secrets that were opened. */
+  /** Number of opened data keys and secrets. */
   readonly opened: number;
-  /** Sentences; empty: all is well. */
+  /** Sentences; empty if there are no faults. */
   readonly faults: readonly string[];
 }
 
 /**
- * Tries HOLDFAST_MASTER_KEYS as `openMasterKeys` would use them, and the newest of what they encrypt, but stores nothing. Throws MasterKeyError if
+ * Tries HOLDFAST_MASTER_KEYS like `openMasterKeys`, and the newest data encrypted with them, but stores nothing. Throws MasterKeyError if
  * the text is malformed.
  */
 export async function tryMasterKeys(
@@ -50,7 +50,7 @@ export async function tryMasterKeys(
   return { ids: [...keys.keys()], opened: uses.length, faults };
 }
 
-/** The key of an entry, which is the one that was used under its id; null: its KMS works, and has no key for it yet. */
+/** Opens the key of an entry, i.e. the one used under its id. Null if its KMS works but has no key for it yet. */
 async function openEntry(
   entry: MasterKeyEntry,
   config: MasterKeyParts['config'],

@@ -1,7 +1,7 @@
 import { ConflictError, NotFoundError } from '../platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from './names.ts';
 
-/** Its restore period is over or was ended: its data is being deleted. */
+/** The restore period is over or was ended: the stack's data is being deleted. */
 export class StackPurgedError extends ConflictError {
   override readonly name = 'StackPurgedError';
   override readonly code = 'stack-purged';
@@ -10,7 +10,7 @@ export class StackPurgedError extends ConflictError {
   }
 }
 
-/** Its data must not be deleted. */
+/** The stack is under a legal hold: its data must not be deleted. */
 export class StackHeldError extends ConflictError {
   override readonly name = 'StackHeldError';
   override readonly code = 'stack-held';
@@ -19,7 +19,7 @@ export class StackHeldError extends ConflictError {
   }
 }
 
-/** Another stack has the name by now. `free`: an unused name. */
+/** Another stack has taken the name. `free` is an unused name. */
 export class NameTakenError extends ConflictError {
   override readonly name = 'NameTakenError';
   override readonly code = 'stack-name-taken';

@@ -4,7 +4,7 @@ import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 
 export type ImportRunKind = 'import' | 'verify' | 'rollback';
 
-/** Of an organization; the oldest are deleted. */
+/** Maximum number of runs of an organization. The oldest are deleted. */
 const maxImportRuns = 200;
 
 const IdRow = Type.Object({ id: Type.String() });
@@ -16,13 +16,13 @@ const RunRow = Type.Object({
   by: Type.String(),
   startedAt: Timestamp,
   endedAt: Nullable(Timestamp),
-  /** That were compared, or of which something came or was deleted; those with notes, and in quarantine. */
+  /** Number of stacks that were compared or partly imported or deleted; number of stacks with notes; number of stacks in quarantine. */
   stacks: Type.Integer(),
   versions: Type.Integer(),
   previews: Type.Integer(),
   noted: Type.Integer(),
   quarantined: Type.Integer(),
-  /** Of an import: the newest comparison with its source that began after its end; all null if there was none. */
+  /** For an import: its newest comparison with the source that began after its end. All null if there was none. */
   verifiedAt: Nullable(Timestamp),
   verifiedStacks: Nullable(Type.Integer()),
   differentStacks: Nullable(Type.Integer()),
@@ -42,7 +42,7 @@ const StackRow = Type.Object({
   isHere: Type.Boolean(),
 });
 
-/** What a run has done with a stack. */
+/** The result of a run for a stack. */
 export interface ImportRunStack {
   readonly name: string;
   readonly project: string | null;
@@ -76,7 +76,7 @@ export function createImportRunRepository(db: Queryable) {
     left join lateral (${counts} where t.run_id = v.id) w on v.id is not null
     order by r.number desc`;
   return {
-    /** Begins a run, and deletes the oldest ones of the organization. Returns its id. */
+    /** Begins a run, and deletes the oldest runs of the organization. Returns its id. */
     begin: async (
       organizationId: string,
       { by, kind, source }: { readonly kind: ImportRunKind; readonly source: string; readonly by: string },
@@ -104,7 +104,7 @@ export function createImportRunRepository(db: Queryable) {
         sql.nothing`/* importRuns.end */ update import_runs set ended_at = clock_timestamp() where id = ${runId}`,
       ),
 
-    /** The newest first. */
+    /** Lists the newest runs first. */
     list: (organization: string, before: number | null, limit: number) =>
       db.any(sql.rows(RunRow)`
         /* importRuns.list */
@@ -114,7 +114,7 @@ export function createImportRunRepository(db: Queryable) {
       db.maybeOne(sql.rows(RunRow)`
         /* importRuns.find */ ${listed(sql.fragment`o.name = ${organization} and i.id = ${id}::uuid`, 1)}`),
 
-    /** The stacks of a run by name. */
+    /** Lists the stacks of a run by name. */
     listStacks: (organization: string, runId: string, after: string, limit: number) =>
       db.any(sql.rows(StackRow)`
         /* importRuns.listStacks */

@@ -1,9 +1,9 @@
-/** Longest text from outside that is compared with patterns, in characters. Names, types and claims in use are shorter. */
+/** Longest external text that is compared with patterns, in characters. Names, types and claims in use are shorter. */
 export const maxMatchedChars = 500;
 
 /**
- * Whether the name has the pattern, in which `*` stands for any characters. Each part between two `*` is searched for once, so the time is
- * proportional to the sum of both lengths. The function name_matches in the database is the same rule.
+ * Whether the name matches the pattern, in which `*` stands for any characters. Searches once for each part between two `*`, so the time
+ * is proportional to the sum of both lengths. The database function name_matches is the same rule.
  */
 export function nameMatches(pattern: string | null, name: string): boolean {
   if (pattern === null) return true;
@@ -22,11 +22,13 @@ export function nameMatches(pattern: string | null, name: string): boolean {
   return true;
 }
 
-/** As `name.indexOf(part, at)`, whose time is the product of both lengths for some parts of more than 250 characters (Knuth, Morris, Pratt). */
+/**
+ * Like `name.indexOf(part, at)`, which takes the product of both lengths for some parts of over 250 characters (Knuth, Morris, Pratt).
+ */
 function indexOf(name: string, part: string, at: number): number {
   const length = part.length;
   if (length <= 250) return name.indexOf(part, at);
-  // By the length of a beginning of the part: the longest shorter one with which it also ends.
+  // For each length of a prefix of the part: the longest shorter prefix with which it also ends.
   const shorter = [0, 0];
   let same = 0;
   for (let index = 1; index < length; index++) {
@@ -45,7 +47,7 @@ function indexOf(name: string, part: string, at: number): number {
   return same === length ? index - length : -1;
 }
 
-/** The pattern in the syntax of LIKE. */
+/** Returns the pattern in the syntax of LIKE. */
 export function likePattern(pattern: string): string {
   return pattern.replace(/[\\%_]/g, '\\$&').replaceAll('*', '%');
 }

@@ -19,12 +19,12 @@ export function isOrganizationName(name: string): boolean {
   return organizationPattern.test(name);
 }
 
-/** First parts of paths that programs call: the server has no pages below them. */
+/** The first parts of paths that programs call. The server has no pages below them. */
 export const programPaths = 'api trpc scim policy-packs assets fonts healthz readyz metrics'.split(' ');
-/** Of other pages. */
+/** The first parts of other pages. */
 const pagePaths = ['account', 'cli-login', 'sign-in', 'sign-out'];
 
-/** Whether the pages of an organization with that name would have the addresses of others. A proxy may ignore the case. */
+/** Whether pages of an organization with this name would have the addresses of other pages. A proxy may ignore the case. */
 export function isReservedName(name: string): boolean {
   return [...programPaths, ...pagePaths].includes(name.toLowerCase());
 }
@@ -33,12 +33,12 @@ export function isLogin(name: string): boolean {
   return loginPattern.test(name);
 }
 
-/** Whether the name is valid for a project or a stack. `.` and `..` are not: clients collapse them in paths. */
+/** Whether the name is valid for a project or a stack. `.` and `..` are invalid, because clients collapse them in paths. */
 export function isSegmentName(name: string): boolean {
   return segmentPattern.test(name) && name !== '.' && name !== '..';
 }
 
-/** Throws InvalidRequestError that says which name breaks which rule. */
+/** Throws InvalidRequestError, which names the broken rule. */
 export function assertStackRef(ref: StackRef): void {
   assertOrganizationName(ref.organization);
   assertProjectName(ref.project);
@@ -63,7 +63,7 @@ export function assertStackName(name: string): void {
 
 const segmentRule = '1 to 100 letters, digits, hyphens, underscores and periods, and neither "." nor ".."';
 
-/** The parts of `org/project/stack`, or null unless these are three valid names. */
+/** Returns the parts of `org/project/stack`, or null unless these are three valid names. */
 export function parseQualifiedName(text: string): StackRef | null {
   const [organization, project, stack, ...rest] = text.split('/');
   if (organization === undefined || project === undefined || stack === undefined || rest.length > 0) return null;

@@ -5,14 +5,14 @@ export const quarantineTag = 'holdfast:quarantine';
 
 const maxReasonBytes = 250;
 
-/** The tags with the mark of a stack in quarantine; without the mark if there is no reason. */
+/** Returns the tags with the mark of a stack in quarantine, or without the mark if there is no reason. */
 export function withQuarantine(tags: Tags, reason: string | null): Tags {
   const { [quarantineTag]: _, ...others } = tags;
   if (reason === null) return others;
   return { ...others, [quarantineTag]: Buffer.from(reason).subarray(0, maxReasonBytes).toString('utf8') };
 }
 
-/** What a reader of the state must know; null if the stack is not in quarantine. */
+/** Describes the quarantine for readers of the state; null if the stack is not in quarantine. */
 export function describeQuarantine(tags: Tags): string | null {
   const reason = tags[quarantineTag];
   if (reason === undefined) return null;

@@ -13,15 +13,15 @@ const RestorableStackRow = Type.Object({
   resourceCount: Type.Integer(),
   checkpointId: Nullable(Type.String()),
   deletedAt: Timestamp,
-  /** The same in microseconds since the epoch. Times as `Date` are too coarse to continue a list after. */
+  /** The same time in microseconds since the epoch. A `Date` is too coarse for the continuation of a list. */
   deletedMicros: Type.String(),
   deletedBy: Type.String(),
-  /** Null: no longer. */
+  /** Null if it can no longer be restored. */
   restorableUntil: Nullable(Timestamp),
   isRestorable: Type.Boolean(),
-  /** Under a legal hold. */
+  /** Whether the stack is under a legal hold. */
   isHeld: Type.Boolean(),
-  /** Whether another stack has its name now. */
+  /** Whether another stack now has its name. */
   isNameTaken: Type.Boolean(),
 });
 export type RestorableStackRow = Row<typeof RestorableStackRow>;
@@ -39,7 +39,7 @@ export interface DeletedStackPosition {
   readonly id: string;
 }
 
-/** Deleted stacks that still have their data: restoring and purging them. */
+/** Deleted stacks that still have their data, for restoring and purging. */
 export function createRestorableStackRepository(db: Queryable) {
   const columns = sql.fragment`
     s.id, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project, s.name as stack,
@@ -55,7 +55,7 @@ export function createRestorableStackRepository(db: Queryable) {
   const of = (organization: string, id: string) =>
     sql.fragment`o.name = ${organization} and s.id = ${id}::uuid and s.deleted_at is not null`;
   return {
-    /** Stacks of an organization that can be restored, the last deleted first. */
+    /** Lists stacks of an organization that can be restored, the last deleted first. */
     list: (organization: string, before: DeletedStackPosition | null, limit: number) =>
       db.any(sql.rows(RestorableStackRow)`
         /* restorableStacks.list */
@@ -69,7 +69,7 @@ export function createRestorableStackRepository(db: Queryable) {
           }
         order by s.deleted_at desc, s.id desc limit ${limit}`),
 
-    /** Also one that can no longer be restored, while its row exists. */
+    /** Also finds a stack that can no longer be restored, while its row exists. */
     find: (organization: string, id: string) =>
       db.maybeOne(sql.rows(RestorableStackRow)`
         /* restorableStacks.find */ select ${columns} from ${joins} where ${of(organization, id)}`),
@@ -79,7 +79,7 @@ export function createRestorableStackRepository(db: Queryable) {
       db.maybeOne(sql.rows(RestorableStackRow)`
         /* restorableStacks.lock */ select ${columns} from ${joins} where ${of(organization, id)} for update of s`),
 
-    /** The last stack of this name that was deleted and can be restored. */
+    /** Finds the last deleted stack with this name that can be restored. */
     findFormer: (projectId: string, name: string) =>
       db.maybeOne(sql.rows(FormerRow)`
         /* restorableStacks.findFormer */
@@ -87,7 +87,7 @@ export function createRestorableStackRepository(db: Queryable) {
         where s.project_id = ${projectId} and s.name = ${name} and s.restorable_until is not null and s.restorable_until > clock_timestamp()
         order by s.deleted_at desc limit 1`),
 
-    /** Leaves at least a day to restore what can be: an older database may have been restored for that, after its time. */
+    /** Leaves at least a day for restorable stacks: an older database may have been restored for them, after their period. */
     prolong: () =>
       db.query(sql.nothing`
         /* restorableStacks.prolong */
@@ -101,7 +101,7 @@ export function createRestorableStackRepository(db: Queryable) {
         insert into policy_group_stacks (group_id, stack_id)
         select group_id, ${stackId}::uuid from policy_group_stacks where stack_id = ${formerId} on conflict do nothing`),
 
-    /** Makes the locked stack a live one, under this name. Violates `stacks_name_key` if the name is taken. */
+    /** Makes the locked stack live again, under this name. Violates `stacks_name_key` if the name is taken. */
     restore: (id: string, projectId: string, name: string) =>
       db.query(sql.nothing`
         /* restorableStacks.restore */
@@ -116,7 +116,7 @@ export function createRestorableStackRepository(db: Queryable) {
         with keys as (delete from encryption_keys where stack_id = ${id})
         update stacks set restorable_until = null, restorable_in = null, deleted_checkpoint_id = null where id = ${id}`),
 
-    /** The first of these names that no live stack of the project has. */
+    /** Finds the first of these names that no live stack of the project has. */
     findFreeName: async (projectId: string, names: readonly string[]): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(FreeRow)`
         /* restorableStacks.findFreeName */

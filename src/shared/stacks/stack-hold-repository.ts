@@ -13,13 +13,13 @@ export function createStackHoldRepository(db: Queryable) {
         /* stackHolds.find */
         select held_at as "heldAt", held_by as "heldBy", hold_reason as reason from stacks where id = ${stackId} and held_at is not null`),
 
-    /** Of a locked stack. Keeps the time of a hold that exists. */
+    /** Requires a lock on the stack. Keeps the time of an existing hold. */
     set: (stackId: string, { by, reason }: { readonly by: string; readonly reason: string }) =>
       db.query(sql.nothing`
         /* stackHolds.set */
         update stacks set held_at = coalesce(held_at, clock_timestamp()), held_by = ${by}, hold_reason = ${reason} where id = ${stackId}`),
 
-    /** Of a locked stack. */
+    /** Requires a lock on the stack. */
     release: (stackId: string) =>
       db.query(sql.nothing`
         /* stackHolds.release */

@@ -6,7 +6,7 @@ import type { StackRef } from './names.ts';
 const OrganizationRow = Type.Object({
   id: Type.String(),
   name: Type.String(),
-  /** What decides which of its stacks are listed, as JSON (see SubjectFacts); null: all are. */
+  /** The facts that decide which of its stacks are listed, as JSON (see SubjectFacts); null if all are listed. */
   facts: Nullable(Type.String()),
 });
 export type ListedOrganization = Row<typeof OrganizationRow>;
@@ -33,21 +33,21 @@ export type StackListRow = Row<typeof StackListRow>;
 
 /** Filter for a list of stacks. All given conditions must hold. */
 export interface StackFilter {
-  /** In order of their names. */
+  /** Ordered by name. */
   readonly organizations: readonly ListedOrganization[];
   readonly project: string | null;
   readonly tagName: string | null;
   readonly tagValue: string | null;
-  /** In the first organization, only stacks after this one. */
+  /** In the first organization, only stacks after this one are listed. */
   readonly after: StackRef | null;
   readonly limit: number;
-  /** Whether the last update of a stack may be one that ended without having started. */
+  /** Whether an update that ended without having started may count as the last one. */
   readonly unstarted: boolean;
   /** Limit for tags and names together. At least one stack is always listed. */
   readonly maxBytes: number;
 }
 
-/** A table of `id`, `name` and `facts` with a row for each. */
+/** Returns a table with a row of `id`, `name` and `facts` for each organization. */
 export function unnested(organizations: readonly ListedOrganization[]) {
   const columns = [
     sql.array(
@@ -76,14 +76,14 @@ export type StackListRepository = ReturnType<typeof createStackListRepository>;
 /** Lists stacks in the order of their qualified names, from `stack_listings`. */
 export function createStackListRepository(db: Queryable) {
   const isReadable = sql.fragment`effective_permissions(o.facts, o.id, l.project_name, l.stack_name) & 1 = 1`;
-  /** The rows of one organization `o`, in the order of a unique index. */
+  /** Selects the rows of one organization `o`, in the order of a unique index. */
   const matches = ({ project, tagName, tagValue, after }: StackFilter) => {
     const listedUnder =
       tagName !== null && tagValue !== null
         ? sql.fragment`l.tag_name = ${tagName} and l.tag_name <> '' and l.tag_value = ${tagValue}`
         : sql.fragment`l.tag_name = ${tagName ?? ''}`;
     const ofFirst = (value: string) => sql.fragment`case when o.at = 1 then ${value} else '' end`;
-    // With the project in the row comparison too, Postgres would begin at its first stack.
+    // If the row comparison also contained the project, Postgres would begin at its first stack.
     const afterCursor =
       project === null
         ? sql.fragment`(l.project_name, l.stack_name) > (${ofFirst(after?.project ?? '')}, ${ofFirst(after?.stack ?? '')})`
@@ -92,7 +92,7 @@ export function createStackListRepository(db: Queryable) {
     return sql.fragment`l.organization_id = o.id and ${listedUnder} and ${afterCursor} and (o.facts is null or ${isReadable})`;
   };
 
-  /** The update of a stack `m` that counts as its last one in place of the noted one. */
+  /** Selects the update of a stack `m` that counts as its last one, in place of the recorded one. */
   const lastUpdate = ({ unstarted }: StackFilter) =>
     unstarted
       ? sql.fragment`stack_id = m.id and not dry_run and kind <> 'preview' order by number desc limit 1`
@@ -100,8 +100,8 @@ export function createStackListRepository(db: Queryable) {
 
   return {
     /**
-     * The organizations of a token's holder in order of their names: one of them or all, from the name `from` on. Excludes organizations whose
-     * stacks the holder's role does not show at all.
+     * Lists the organizations of a token's holder, ordered by name: one of them or all, from the name `from` on. Excludes organizations
+     * whose stacks the holder's role does not show at all.
      */
     listOrganizations: (tokenId: string, { name, from }: { name: string | null; from: string | null }) =>
       db.any(sql.rows(OrganizationRow)`
@@ -116,7 +116,7 @@ export function createStackListRepository(db: Queryable) {
           and (${from}::text is null or o.name >= ${from})
         order by o.name`),
 
-    /** Whether the project has a stack, and one that `facts` allow to read unless they are null. */
+    /** Whether the project has a stack. If `facts` are not null, they must permit reading it. */
     hasReadableStack: async (organization: string, project: string, facts: object | null): Promise<boolean> => {
       const row = await db.one(sql.rows(FoundRow)`
         /* stackLists.hasReadableStack */
@@ -128,9 +128,9 @@ export function createStackListRepository(db: Queryable) {
     },
 
     /**
-     * A page of stacks. Reads a row of each and of the update that holds it, or of its last one: an organization only when the ones
-     * before it do not fill the page, and by lateral joins, because Postgres would rather read all of a table than a tenth of it through
-     * an index.
+     * Lists a page of stacks. Reads one row of each, and of the update that holds it or was its last one. Reads an organization only if
+     * the earlier ones do not fill the page. Uses lateral joins, because Postgres would otherwise read a whole table rather than a tenth
+     * of it through an index.
      */
     list: (filter: StackFilter) =>
       db.any(sql.rows(StackListRow)`

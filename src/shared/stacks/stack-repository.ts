@@ -14,7 +14,7 @@ export const StackRow = Type.Object({
   stackVersion: Type.Integer(),
   checkpointId: Nullable(Type.String()),
   activeUpdateId: Nullable(Type.String()),
-  /** Whether an import has brought some of its versions, and others are to come. */
+  /** Whether an import has brought some of its versions, and more are to come. */
   isImportUnfinished: Type.Boolean(),
 });
 export type StackRow = Row<typeof StackRow>;
@@ -34,7 +34,7 @@ const IdRow = Type.Object({ id: Type.String() });
 
 export type StackRepository = ReturnType<typeof createStackRepository>;
 
-/** The fields of `StackRow`, of a stack `s` in `stackJoins`. */
+/** The fields of `StackRow`, for a stack `s` in `stackJoins`. */
 export const stackColumns = sql.fragment`
   s.id, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project, s.name as stack,
   s.tags, s.stack_version as "stackVersion", s.checkpoint_id as "checkpointId",
@@ -42,7 +42,7 @@ export const stackColumns = sql.fragment`
 
 export const stackJoins = sql.fragment`stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id`;
 
-/** Whether `s` has this name. A deleted stack is invisible immediately. Its row stays until everything that refers to it is deleted. */
+/** Whether `s` has this name. A deleted stack is invisible at once. Its row stays until all rows that refer to it are deleted. */
 export const stackNamed = (ref: StackRef) => sql.fragment`
   o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
 
@@ -53,8 +53,8 @@ const hasFaults = sql.fragment`exists (
 ) as "hasFaults"`;
 
 /**
- * Locks a stack by id with a statement that joins its project. One that waits while the stack moves to another project finds none: that one is not
- * of the row it has. It is sent again then, with the lock in hand.
+ * Locks a stack by id with a statement that joins its project. If the stack moves to another project while the statement waits, it finds
+ * no row, because the old project no longer matches. The statement is then sent again, with the lock already held.
  */
 export const lockedWherever = async <S>(lock: () => Promise<S | null>): Promise<S | null> => (await lock()) ?? lock();
 
@@ -71,8 +71,8 @@ export function createStackRepository(db: Queryable) {
         /* stacks.findWithFaults */ select ${stackColumns}, ${hasFaults} from ${stackJoins} where ${stackNamed(ref)}`),
 
     /**
-     * Whether an update, previews included, of a stack that has or had this name is active. Reads the active updates of the organization.
-     * Unless `facts` are null, only stacks count on which they allow anything.
+     * Whether an update (including previews) of a stack that has, or had, this name is active. Reads the active updates of the
+     * organization. Unless `facts` are null, counts only stacks on which they permit anything.
      */
     isBusy: (ref: StackRef, facts: object | null) =>
       db.exists(sql.rows(IdRow)`
@@ -90,7 +90,7 @@ export function createStackRepository(db: Queryable) {
             where s.id = u.stack_id and effective_permissions(${facts && JSON.stringify(facts)}::jsonb, o.id, p.name, s.name) <> 0))`),
 
     /**
-     * The stack, and its update with journal entries that are not in a checkpoint yet. One statement: with two, the entries of a
+     * Finds the stack, and its update with journal entries that are in no checkpoint yet. One statement: with two, the entries of a
      * compaction committed in between would appear neither in the journal nor in the head.
      */
     findHead: (ref: StackRef) =>
@@ -126,13 +126,15 @@ export function createStackRepository(db: Queryable) {
         ),
       ),
 
-    /** Keeps the project from being deleted until the end of the transaction. Waits for others only while the project itself is being created. */
+    /**
+     * Keeps the project from being deleted until the end of the transaction. Waits for others only while the project is being created.
+     */
     ensureProject: async (organizationId: string, name: string): Promise<string> => {
       for (;;) {
         const found = await db.maybeOne(sql.rows(IdRow)`
           /* projects.keep */ select id from projects where organization_id = ${organizationId} and name = ${name} for key share`);
         if (found) return found.id;
-        // Of two that insert it at once, the later one waits, and finds it then, unless it has been deleted meanwhile.
+        // If two transactions insert it at once, the later one waits, and then finds it, unless it has been deleted meanwhile.
         const inserted = await db.maybeOne(sql.rows(IdRow)`
           /* projects.insert */ insert into projects (organization_id, name) values (${organizationId}, ${name})
           on conflict on constraint projects_name_key do nothing returning id`);
@@ -190,9 +192,8 @@ export function createStackRepository(db: Queryable) {
         where stack_id = ${id} and project_name = ${project} and stack_name = ${stack}`),
 
     /**
-     * Hides the stack and frees its name; a sweep deletes its data when these days are over, or never while it is
-     * under a legal hold. Clears the pointers, so that
-     * deleting checkpoints and updates does not touch this row.
+     * Hides the stack and frees its name. A sweep deletes its data after `days`, but never while it is under a legal hold. Clears the
+     * pointers, so that deleting checkpoints and updates does not touch this row.
      */
     markDeleted: (id: string, { days, by }: { readonly days: number; readonly by: string }) => {
       const ifRestorable = (value: ReturnType<typeof sql.fragment>) =>
@@ -217,8 +218,8 @@ export function createStackRepository(db: Queryable) {
 }
 
 /**
- * Runs `work` in a transaction that has locked the row of the stack, deleted or not. The lock is a statement of its own: statements of `work`
- * see what was committed during the wait for it, such as the start of an update, which does not change that row.
+ * Runs `work` in a transaction that has locked the row of the stack, deleted or not. The lock is a separate statement: statements of
+ * `work` see commits during the wait for it, e.g. the start of an update, which does not change that row.
  */
 export function onLockedStack<T>(db: Queryable, stackId: string, work: (tx: Queryable) => Promise<T>): Promise<T> {
   return db.transaction(async (tx) => {

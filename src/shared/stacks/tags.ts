@@ -41,13 +41,13 @@ export function readTags(stored: string): Tags {
   return Object.assign(Object.create(null), JSON.parse(stored)) as Tags;
 }
 
-/** The tags of a stack once it is in this project: updates the tag that names the project. */
+/** Returns the tags of a stack in this project, with an updated tag for the project's name. */
 export function tagsIn(project: string, tags: Tags): Tags {
   return tags['pulumi:project'] === undefined ? tags : { ...tags, 'pulumi:project': project };
 }
 
 /**
- * The tags of a PATCH body in the CLI's dialect: a bare map, or the contract's `{"tags": {…}}`, which is recognized by having
+ * Returns the tags of a PATCH body: a bare map, as in the CLI's dialect, or the contract's `{"tags": {…}}`. The latter is recognized by
  * `tags` as its only member, with an object as value.
  */
 export function tagsOfRequest(body: unknown): Tags {

@@ -24,15 +24,15 @@ import { recordEdit } from './record-edit.ts';
 export interface Restoration {
   readonly organization: string;
   readonly id: string;
-  /** Null: its previous name. */
+  /** Null for the previous name. */
   readonly project: string | null;
   readonly stack: string | null;
   readonly requestedBy: string | null;
 }
 
-/** The parts of a change that its transaction needs. */
+/** The steps that the caller adds to the transaction. */
 export interface RestorationSteps {
-  /** Called before any lock on a stack: checks rights and limits. */
+  /** Called before any lock on a stack. Checks rights and limits. */
   readonly hold: (tx: Queryable) => Promise<void>;
   readonly record: (tx: Queryable, from: RestorableStackRow, to: StackRef) => Promise<void>;
 }
@@ -57,9 +57,9 @@ export class DeletedStackRestorer {
   }
 
   /**
-   * Makes the stack a live one again, complete, in one transaction. Under another name its state gets that name in a new version, as by a
-   * rename. Returns its name. Throws NotFoundError, StackPurgedError, NameTakenError, ConflictError, InvalidRequestError, and what `hold` throws;
-   * nothing is changed then.
+   * Makes the complete stack live again, in one transaction. If its name changes, its state gets the new name in a new version, as in a
+   * rename. Returns the stack's name. Throws NotFoundError, StackPurgedError, NameTakenError, ConflictError, InvalidRequestError, and the
+   * errors of `hold`, without a change.
    */
   async restore(restoration: Restoration, { hold, record }: RestorationSteps): Promise<StackRef> {
     const { id, organization, requestedBy } = restoration;
@@ -80,7 +80,7 @@ export class DeletedStackRestorer {
         const restorable = createRestorableStackRepository(tx);
         const stacks = createStackRepository(tx);
         const locked = assertRestorable(await restorable.lock(organization, id));
-        // Its name and state may have changed since they were read.
+        // The stack's name and state may have changed since they were read.
         if (locked.deletedMicros !== found.deletedMicros)
           throw new ConflictError(`Stack '${formatStackRef(locked)}' was restored and deleted again meanwhile`);
         const projectId = isRenamed ? await stacks.ensureProject(locked.organizationId, to.project) : locked.projectId;
@@ -94,7 +94,9 @@ export class DeletedStackRestorer {
     return to;
   }
 
-  /** Deletes its data keys at once, and leaves its data to the sweep. Throws NotFoundError, StackHeldError, and StackPurgedError if it was purged before. */
+  /**
+   * Deletes the stack's data keys at once and leaves its data to the sweep. Throws NotFoundError, StackHeldError and StackPurgedError.
+   */
   async purge(
     { id, organization }: Pick<Restoration, 'id' | 'organization'>,
     { hold, record }: { hold: RestorationSteps['hold']; record: (tx: Queryable, from: StackRef) => Promise<void> },
@@ -112,7 +114,7 @@ export class DeletedStackRestorer {
     });
   }
 
-  /** Stores the newest state with the new names. Returns null if the stack has no state. */
+  /** Stores the newest state under the new names. Returns null if the stack has no state. */
   async #renameState(from: RestorableStackRow, to: StackRef): Promise<NewCheckpoint | null> {
     const checkpoint = from.checkpointId === null ? null : await this.#checkpoints.find(from.checkpointId);
     if (!checkpoint) return null;
@@ -121,7 +123,7 @@ export class DeletedStackRestorer {
   }
 
   async #nameTaken(found: RestorableStackRow, to: StackRef): Promise<NameTakenError> {
-    // A stack of another project: its own names are not considered.
+    // No free name is proposed in another project.
     if (to.project !== found.project) return new NameTakenError(to, null);
     const names = ['restored', ...Array.from({ length: 8 }, (_, index) => `restored-${index + 2}`)];
     const free = await createRestorableStackRepository(this.#db).findFreeName(
@@ -139,7 +141,7 @@ function assertRestorable(found: RestorableStackRow | null): RestorableStackRow 
   return found;
 }
 
-/** Records the new names as a rename does. The stack's row has them already. */
+/** Records the new names like a rename. The stack's row has them already. */
 async function recordRenamed(
   tx: Queryable,
   {
@@ -152,7 +154,7 @@ async function recordRenamed(
   const stacks = createStackRepository(tx);
   const stack = await stacks.lockById(from.id);
   if (!stack) throw deletedStackNotFound();
-  // They are replayed over the state under its old names.
+  // Pending entries would be replayed over the state under its old names.
   if (await createUpdateRepository(tx).findWithPendingEntries(from.id))
     throw new ConflictError(
       `An interrupted update of '${formatStackRef(from)}' has not been compacted: restore the stack under its own name, and rename it then`,

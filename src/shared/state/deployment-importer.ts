@@ -15,9 +15,9 @@ import { recordEdit } from './record-edit.ts';
 /** The fields of a job that makes a new version. */
 export const editTarget = {
   stackId: Type.String(),
-  /** Chosen before the job is queued, so that a second run finds what the first one committed. */
+  /** Chosen before the job is queued, so that a second run finds the result of the first. */
   updateId: Type.String(),
-  /** Null for a token that belongs to no user. */
+  /** Null for a token without a user. */
   requestedBy: Nullable(Type.String()),
   /** See StateEdit. */
   tokenId: Type.String(),
@@ -27,7 +27,7 @@ export const editTarget = {
 };
 type ImportJob = Static<TObject<typeof editTarget>>;
 
-/** An import before its body has arrived: the head that it may replace, without a deadline. */
+/** An import whose body has not arrived yet: the head that it may replace, without a deadline. */
 export interface ImportInput extends Omit<ImportJob, 'admission'> {
   readonly head: StackHead;
 }
@@ -55,7 +55,7 @@ export const importDeployment = {
     stateEdits.resolveFailure(updateId, error),
 } as const;
 
-/** Idempotent: running the same import twice commits it once. */
+/** Idempotent: a second run of the same import commits nothing. */
 export interface DeploymentImport extends StateEdit {
   readonly requestedBy: string | null;
   readonly source?: AuditSource | undefined;
@@ -76,14 +76,14 @@ export class DeploymentImporter {
   }
 
   /**
-   * Resolves once the deployment is committed as a new version, on top of the head that it was admitted against. Throws
-   * InvalidRequestError, PayloadTooLargeError and the errors of StateEdits.commit; nothing is changed then.
+   * Resolves once the deployment is committed as a new version, on the head against which it was admitted. Throws InvalidRequestError,
+   * PayloadTooLargeError and the errors of StateEdits.commit, without a change.
    */
   async import(request: DeploymentImport): Promise<void> {
     if (await this.#stateEdits.isCommitted(request)) return;
     const source: ByteSource = () => inflate(request.body, request.encoding, this.#maxBytes);
     const state = await storeDeployment(this.#documents, source).catch(async (error: unknown) => {
-      // The body was dropped while it was being read, because the import was abandoned or another run of it has finished.
+      // The body was dropped while it was read: the import was abandoned, or another run of it has finished.
       if (error instanceof PayloadMissingError && (await this.#stateEdits.isCommitted(request))) return null;
       throw error;
     });

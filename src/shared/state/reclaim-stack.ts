@@ -10,10 +10,10 @@ import { isActive } from '../updates/update-state.ts';
 import { assertNoFault } from './journal/journal-fault.ts';
 
 export interface ReclaimOptions {
-  /** Whose share of the workers a compaction uses, if known. */
+  /** The organization whose share of the workers a compaction uses, if known. */
   readonly organization?: string;
   readonly admitsFault?: boolean;
-  /** Waits for others that have locked the stack, so that the caller can then look whether its client is still there. */
+  /** Waits for other transactions that have locked the stack, so that the caller can then check whether its client is still there. */
   readonly waitsForLock?: boolean;
 }
 
@@ -37,7 +37,7 @@ export async function reclaimStack(
     return stack ? reclaimExpired(tx, stack, leaseSeconds) : null;
   };
   const updates = createUpdateRepository(db);
-  // The locks would hold up the batches of a running update. Under them, its state decides.
+  // The locks would delay the batches of a running update, so they are only taken if an end is due. The state under the locks decides.
   const ended = (await updates.isHolderDue(stackId, leaseSeconds)) ? await db.inTransaction(reclaim) : null;
   if (ended) noteEnded({ logger, metrics }, ended);
   if (waitsForLock) await db.inTransaction((tx) => createStackRepository(tx).lockById(stackId));

@@ -18,9 +18,9 @@ export interface RecordedEdit {
 }
 
 /**
- * Creates a new version of a locked stack. Writes the update that records it, its checkpoint, the stack's head and the version
- * number in the given transaction. Returns the version. Throws StackBusyError, ImportUnfinishedError, JournalFaultError, and UnavailableError if the
- * stack's current state has pending entries or the sweep has deleted the new state.
+ * Creates a new version of a locked stack. Writes the update that records it, its checkpoint, the stack's head and the version number in
+ * the given transaction. Returns the version. Throws StackBusyError, ImportUnfinishedError, JournalFaultError, and UnavailableError if
+ * the stack's current state has pending entries or the sweep has deleted the new state.
  */
 export async function recordEdit(
   tx: Queryable,

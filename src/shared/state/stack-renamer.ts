@@ -15,7 +15,7 @@ import { renameDeployment } from './deployments/rename-deployment.ts';
 import { StackChangedError, type StateEdit, type StateEdits } from './edits/state-edits.ts';
 import { recordEdit } from './record-edit.ts';
 
-/** Idempotent: running the same rename twice commits it once. */
+/** Idempotent: a second run of the same rename commits nothing. */
 export interface StackRenaming extends StateEdit {
   readonly from: StackRef;
   readonly to: StackRef;
@@ -24,9 +24,9 @@ export interface StackRenaming extends StateEdit {
 }
 
 /**
- * Renames or moves a stack and rewrites every reference to it in its newest state (URNs, root resource, secrets provider), because
- * the CLI leaves that to the server. Recorded as an update of kind rename with its own stack version. Memory use does not grow with
- * the state.
+ * Renames or moves a stack and rewrites every reference to it in its newest state (URNs, root resource, secrets provider), because the
+ * CLI leaves this to the server. The rename is recorded as an update of kind rename with its own stack version. Memory use does not grow
+ * with the state.
  */
 export class StackRenamer {
   readonly #stateEdits: StateEdits;
@@ -47,8 +47,9 @@ export class StackRenamer {
   }
 
   /**
-   * Resolves once the rename is committed on top of the head that it was admitted against. Throws NotFoundError, ConflictError (the
-   * target exists, or a consumer does that a rule protects), DocumentDamagedError and the errors of StateEdits.commit; nothing is changed then.
+   * Resolves once the rename is committed on the head against which it was admitted. Throws ConflictError if the target exists, or if a
+   * rule protects a consumer of the stack. Also throws NotFoundError, DocumentDamagedError and the errors of StateEdits.commit. Changes
+   * nothing then.
    */
   async rename(request: StackRenaming, beforeCommit: () => Promise<void> = async () => {}): Promise<void> {
     if (await this.#stateEdits.isCommitted(request)) return;
@@ -63,8 +64,8 @@ export class StackRenamer {
         if (request.tokenId !== null) await assertNotConsumedSince(tx, stack);
         const projectId = await createStackRepository(tx).ensureProject(stack.organizationId, project);
         await commit(tx, stack, request, { projectId, state: renamed });
-        // As a new stack of that name, whose deletion has ended by now: deleting a stack and renaming another must not bypass its rules
-        // and policy groups.
+        // The stack also takes the place of a former stack of that name, whose deletion has ended by now: deleting a stack and renaming
+        // another must not bypass its rules and policy groups.
         const restorable = createRestorableStackRepository(tx);
         const former = await restorable.findFormer(projectId, name);
         if (!former) return;
@@ -76,7 +77,7 @@ export class StackRenamer {
     }
   }
 
-  /** Stores the newest state with the new names. Returns null if the stack has no state. Throws StackChangedError. */
+  /** Stores the newest state under the new names. Returns null if the stack has no state. Throws StackChangedError. */
   async #renameState({ from, to, admission }: StackRenaming): Promise<NewCheckpoint | null> {
     if (admission.checkpointId === null) return null;
     const checkpoint = await this.#checkpoints.find(admission.checkpointId);

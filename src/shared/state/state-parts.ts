@@ -33,10 +33,10 @@ import { ThreadedReplayRunner } from './journal/replay/runner/threaded-replay-ru
 import { StackRenamer } from './stack-renamer.ts';
 import { StateReader } from './state-reader.ts';
 
-/** What reads, writes, checks and repairs states in a process. */
+/** The parts that read, write, check and repair states in a process. */
 export type StateParts = Readonly<ReturnType<typeof createStateParts>>;
 
-/** Parts that a caller such as a test provides itself. */
+/** Parts that a caller, e.g. a test, provides itself. */
 export interface StateOverrides {
   readonly largeReplays?: ReplayRunner;
   readonly openReplays?: OpenReplays;
@@ -48,9 +48,9 @@ interface Foundation {
   readonly lifecycle: Lifecycle;
   readonly logger: Logger;
   readonly blobs: BlobStore;
-  /** All stores that may have a blob, each by itself. */
+  /** All stores that may have a blob, separately. */
   readonly sources: () => Promise<readonly CopySource[]>;
-  /** Notes a blob that is wrong in one of them. */
+  /** Records a blob that is wrong in one of the stores. */
   readonly repairLater: (key: string) => Promise<unknown>;
   readonly dataKeys: DataKeys;
   readonly stacks: StackRepository;
@@ -114,7 +114,7 @@ export function createStateParts(
     readOnly,
     logger,
   });
-  // The compactor needs the reader; the reader calls the compactor only once a document is damaged.
+  // The compactor needs the reader. The reader calls the compactor only after it found a damaged document.
   const rebuild: RebuildState = (updateId, damagedId) => compactor.rebuild(updateId, damagedId);
   const repair = new DocumentRepair({ documentChecks, checkpoints, documents, chunks, rebuild, logger });
   const documentReader = new DocumentReader({
@@ -148,12 +148,12 @@ export function createStateParts(
   const incrementalCompaction = new IncrementalCompaction((updateId) => compactor.advance(updateId), logger);
   lifecycle.onClose('work', 'incremental compaction', () => incrementalCompaction.close());
   const stateEdits = new StateEdits(db, config.jobs.waitSeconds);
-  /** Memory that decompressed bodies take in this process. */
+  /** Memory for decompressed bodies in this process. */
   const bufferedBodyBytes = new ByteBudget(maxBufferedBytes);
   const bodyBuffer = new BodyBuffer(
     Math.min(maxBatchBytes, maxBodyBytes),
     bufferedBodyBytes,
-    // Bodies are smaller as received than when decompressed.
+    // Received bodies are smaller than decompressed ones.
     Math.ceil(maxBufferedBytes / 2),
   );
   return {

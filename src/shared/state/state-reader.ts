@@ -18,10 +18,10 @@ import { describeFault, type JournalFault } from './journal/journal-fault.ts';
 import { InvalidJournalError, isShortReplay } from './journal/replay/runner/replay-runner.ts';
 import { StateDeletedError } from './retention/deleted-errors.ts';
 
-/** A stack without state, as in `application/vnd.service+8`: `resources` null and no manifest. */
+/** A stack without a state, as in `application/vnd.service+8`: `resources` is null and there is no manifest. */
 const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');
 
-/** A superseded checkpoint can be deleted between finding and opening it. The head has moved then, and the read is retried. */
+/** A superseded checkpoint can be deleted between finding and opening it. The head has then moved, and the read is retried. */
 const attempts = 5;
 
 /** A state document, ready to send. */
@@ -29,7 +29,7 @@ export interface StateDocument {
   readonly sizeBytes: number;
   /** Compressed size; null if the document is not stored. */
   readonly storedBytes: number | null;
-  /** Must be read or returned once; a blob stays open until then. */
+  /** Must be read or returned once. A blob stays open until then. */
   readonly bytes: AsyncIterable<Buffer>;
   readonly resourceCount: number;
   /** Null if the document does not come from a checkpoint (empty, or replayed on demand). */
@@ -38,22 +38,22 @@ export interface StateDocument {
   readonly warning: string | null;
 }
 
-/** Waits until the blob of a large document may be opened, and returns what to call once it is closed. */
+/** Waits until the blob of a large document may be opened. Returns a function to call once the blob is closed. */
 export type AdmitBlob = () => Promise<() => void>;
 
-/** The rows that an attempt reads, all from the same server. */
+/** The repositories that one attempt reads, all from the same server. */
 interface Rows {
   readonly stacks: StackRepository;
   readonly updates: UpdateRepository;
   readonly checkpoints: CheckpointRepository;
   readonly compactions: CompactionRepository;
-  /** Null: the rows of the document store. */
+  /** Null to use the document store's own rows. */
   readonly chunks: ChunkRepository | null;
 }
 
 /**
- * Reads the newest state of a stack or the state of any version, always including pending journal entries. Reading a damaged
- * document throws DocumentDamagedError, at the latest in place of its last chunk.
+ * Reads the newest state of a stack or the state of any version, always including pending journal entries. Reading a damaged document
+ * throws DocumentDamagedError, at the latest in place of its last chunk.
  */
 export class StateReader {
   readonly #rows: Rows;
@@ -69,9 +69,11 @@ export class StateReader {
     documentReader: DocumentReader;
     compactor: JournalCompactor;
     compactions: CompactionRepository;
-    /** Compacts a large journal. In the API, a worker does it, so that the process is not blocked. */
+    /** Compacts a large journal. In the API, a worker does this, so that the process is not blocked. */
     compactLarge: (updateId: string, organization?: string) => Promise<void>;
-    /** Serves what is stored; entries that are not compacted yet are always read from the primary. Null where decisions depend on the read. */
+    /**
+     * Serves stored data; entries that are not compacted yet are always read from the primary. Null where decisions depend on the read.
+     */
     replica: Replica | null;
   }) {
     const { stacks, updates, checkpoints, compactions } = parts;
@@ -82,7 +84,7 @@ export class StateReader {
     this.#compactLarge = parts.compactLarge;
   }
 
-  /** The stack's newest state; null if the stack does not exist. Throws also what `admit` throws. */
+  /** Returns the stack's newest state; null if the stack does not exist. Also throws the errors of `admit`. */
   readHead(ref: StackRef, admit?: AdmitBlob): Promise<{ stack: StackRow; state: StateDocument } | null> {
     return this.#retryWhileMoving(async (rows) => {
       const stack = await rows.stacks.findHead(ref);
@@ -103,8 +105,8 @@ export class StateReader {
   }
 
   /**
-   * The state of this version; null if the stack has no such version. Throws StateDeletedError if retention has deleted it, and what
-   * `admit` throws.
+   * Returns the state of this version; null if the version does not exist. Throws StateDeletedError if retention has deleted it, and
+   * the errors of `admit`.
    */
   readVersion(
     stackId: string,
@@ -122,8 +124,8 @@ export class StateReader {
   }
 
   /**
-   * Retries while the state changes during the read. Of the attempts, only the first is made at a replica. Throws
-   * UnavailableError if all fail.
+   * Retries while the state changes during the read. Only the first attempt reads from a replica. Throws UnavailableError if all attempts
+   * fail.
    */
   async #retryWhileMoving<T>(read: (rows: Rows) => Promise<T | 'moved'>): Promise<T> {
     const replica = await this.#replica?.begin();
@@ -143,7 +145,7 @@ export class StateReader {
     );
   }
 
-  /** Replays a short journal over a small state on demand. Otherwise has a worker compact it into a checkpoint first. */
+  /** Replays a short journal over a small state on demand. Otherwise, a worker first compacts the journal into a checkpoint. */
   async #replay(
     update: UpdateRow,
     organization: string | undefined,
@@ -157,7 +159,7 @@ export class StateReader {
     }
     const replayed = await this.#compactor.replay(update).catch(async (error: unknown) => {
       if (!(error instanceof InvalidJournalError) || isActive(update.status)) throw error;
-      // The longest valid prefix becomes the state of an ended update; the next attempt reads that.
+      // The longest valid prefix becomes the state of an ended update. The next attempt reads this state.
       await this.#compactor.compact(update.id);
       return null;
     });
@@ -173,7 +175,7 @@ export class StateReader {
     };
   }
 
-  /** Opens the update's checkpoint, with a warning if its compaction skipped entries. */
+  /** Opens the update's checkpoint and adds a warning if its compaction skipped entries. */
   async #openCompacted(rows: Rows, update: UpdateRow, admit?: AdmitBlob): Promise<StateDocument | 'moved'> {
     const state = await this.#open(rows, update.checkpointId, admit);
     const isFaulty = update.compactionError !== null || update.compactionWarning !== null;
@@ -197,8 +199,8 @@ export class StateReader {
     const isBlob = checkpoint.blobKey !== null && checkpoint.sizeBytes > wholeLimitBytes;
     const end = isBlob && admit ? await admit() : null;
     const bytes = whenEnded(this.#documentReader.open(checkpoint, rows.chunks ?? undefined), end);
-    // Reads the first chunk here, so that a deleted blob can still be handled by a retry and a damaged one by an error response. A
-    // small document is fully verified at this point.
+    // Reads the first chunk here, so that a retry can handle a deleted blob, and an error response a damaged one. A small document is
+    // fully verified at this point.
     const first = await bytes.next();
     return {
       sizeBytes: checkpoint.sizeBytes,
@@ -221,7 +223,7 @@ function rowsOf(db: Queryable): Rows {
   };
 }
 
-/** Of an update whose entries were replayed for this read. */
+/** Describes the warnings for an update whose entries were replayed for this read. */
 function describeWarnings(update: UpdateRow, warning: string | null): string | null {
   const warnings = [update.compactionWarning, warning].filter((each) => each !== null);
   if (warnings.length === 0) return null;

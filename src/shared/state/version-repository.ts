@@ -17,10 +17,10 @@ const SubjectRow = Type.Object({
   storedBytes: Type.Integer(),
   damaged: Type.Boolean(),
   isDeleted: Type.Boolean(),
-  /** Deleted, and may be restored. */
+  /** Whether the stack is deleted and may be restored. */
   isRestorable: Type.Boolean(),
   isHead: Type.Boolean(),
-  /** An update that has not ended for good may read it again and again. */
+  /** Whether an update that has not ended for good may read the state repeatedly. */
   isInUse: Type.Boolean(),
   previousId: Nullable(Type.String()),
 });
@@ -32,7 +32,7 @@ const EncodedRow = Type.Object({ id: Type.String(), number: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 
-/** A chunk of an encoded version: one that exists (`added` is null), or one to be inserted. */
+/** A chunk of an encoded version: an existing one (`added` is null), or one to insert. */
 export interface NewChunk {
   readonly id: number;
   readonly added: {
@@ -49,7 +49,7 @@ export type VersionRepository = ReturnType<typeof createVersionRepository>;
 
 /** States of stacks as versions; older versions are encoded as chunks. */
 export function createVersionRepository(db: Queryable) {
-  // The state of an update that runs, or whose journal may still be replayed: it is read again, or replaced.
+  // The state of an update that runs, or whose journal may still be replayed. The state is read again, or replaced.
   const inUse = sql.fragment`
     exists (
       select 1 from updates u where (u.checkpoint_id = c.id or u.base_checkpoint_id = c.id)
@@ -58,7 +58,7 @@ export function createVersionRepository(db: Queryable) {
     )`;
   const isHead = sql.fragment`exists (select 1 from stacks h where h.checkpoint_id = c.id)`;
   return {
-    /** States that are due, oldest first. */
+    /** Lists states that are due, oldest first. */
     listDue: (limit: number): Promise<readonly DueState[]> =>
       db.any(sql.rows(DueRow)`
         /* versions.listDue */
@@ -73,7 +73,7 @@ export function createVersionRepository(db: Queryable) {
           select count(*)::integer as count from (select 1 from checkpoints where encode_at <= now() limit ${limit}) c`)
         .then(({ count }) => count),
 
-    /** A state, and the one from which its update began. */
+    /** Finds a state, and the state from which its update began. */
     find: (id: string): Promise<VersionRow | null> =>
       db.maybeOne(sql.rows(SubjectRow)`
         /* versions.find */
@@ -84,7 +84,7 @@ export function createVersionRepository(db: Queryable) {
         from checkpoints c join stacks s on s.id = c.stack_id left join updates o on o.id = c.update_id
         where c.id = ${id}`),
 
-    /** Nothing is left to do for the state, unless it has become due again. */
+    /** Marks the state as done, unless it has become due again. */
     settle: ({ id, encodeAt }: DueState) =>
       db.query(sql.nothing`
         /* versions.settle */
@@ -106,7 +106,7 @@ export function createVersionRepository(db: Queryable) {
           where stack_id = ${stackId} and encoded_number is not null`)
         .then(({ number }) => number),
 
-    /** The encoded version with this number or, if there is none any more, the next lower one from `first` on. Never a damaged one. */
+    /** Finds the encoded version with this number or, if it is gone, the next lower one from `first` on. Skips damaged versions. */
     findEncoded: (stackId: string, number: number, first: number) =>
       db.maybeOne(sql.rows(EncodedRow)`
         /* versions.findEncoded */
@@ -114,7 +114,7 @@ export function createVersionRepository(db: Queryable) {
         where stack_id = ${stackId} and encoded_number between ${first}::integer and ${number}::integer and damaged_at is null
         order by encoded_number desc limit 1`),
 
-    /** An encoded version of the stack with the same text, from this number on. */
+    /** Finds an encoded version of the stack with the same text, from the number `first` on. */
     findSame: (version: VersionRow, first: number) =>
       db.maybeOne(sql.rows(IdRow)`
         /* versions.findSame */
@@ -123,9 +123,9 @@ export function createVersionRepository(db: Queryable) {
           and damaged_at is null limit 1`),
 
     /**
-     * Makes these chunks the bytes of a version, if it still has the bytes that were read, nothing has made it the newest or uses
-     * it, the stack exists, and no blob of the chunks is pending deletion. One statement; its first lock is the stack's, which it does
-     * not wait for. Returns whether it did. Throws if another process has used the number.
+     * Makes these chunks the bytes of a version. Requires that it still has the bytes that were read, is not the newest version or in
+     * use, that its stack exists, and that no blob of the chunks is pending deletion. One statement; it does not wait for its first lock,
+     * the stack's. Returns whether the version was encoded. Throws if another process has used the number.
      */
     encode: async (version: CheckpointRow & { stackId: string }, number: number, chunks: readonly NewChunk[]) => {
       const added = chunks.flatMap(({ id, added: chunk }) => (chunk ? [{ id, ...chunk }] : []));

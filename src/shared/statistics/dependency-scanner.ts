@@ -7,7 +7,7 @@ import { urnKey } from '../state/deployments/live-urns.ts';
 const maxUrnBytes = 64 * 1024;
 const maxEdges = 200_000;
 
-/** Dependencies among resources, by the keys of their URNs: each one once, however often a state names it. */
+/** Dependencies among resources, by the keys of their URNs. Each is stored once, however often a state names it. */
 export interface Dependencies {
   /** The resources on which a resource depends. */
   readonly before: ReadonlyMap<string, ReadonlySet<string>>;
@@ -15,10 +15,7 @@ export interface Dependencies {
   readonly after: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/**
- * Finds the dependencies among some resources in deployment documents that arrive in chunks. Keeps no more than the keys of their
- * URNs.
- */
+/** Finds the dependencies among some resources in deployment documents that arrive in chunks. Keeps only the keys of their URNs. */
 export class DependencyScanner {
   readonly #among: ReadonlySet<string>;
   readonly #before = new Map<string, Set<string>>();
@@ -39,7 +36,7 @@ export class DependencyScanner {
     let urn: string | null = null;
     let needs = new Set<string>();
     const add = (start: number, end: number, isReference = false): void => {
-      // The CLI writes the URN first: most resources have no step.
+      // The CLI writes the URN first, and most resources have no step.
       if (urn !== null && !this.#among.has(urn)) return;
       const key = keyOf(texts.textOf(start, end), isReference);
       if (this.#among.has(key)) needs.add(key);
@@ -86,7 +83,7 @@ function add(map: Map<string, Set<string>>, key: string, value: string): void {
   else map.set(key, new Set([value]));
 }
 
-/** The key of a URN in JSON text; for a provider reference, without the id at its end. */
+/** Returns the key of a URN in JSON text. For a provider reference, ignores the id at its end. */
 function keyOf(text: Buffer | null, isReference = false): string {
   const value: unknown = text && JSON.parse(text.toString('utf8'));
   if (typeof value !== 'string') return '';

@@ -4,13 +4,13 @@ import { metadataOf, parsedEvent } from './step-times.ts';
 /** Signs that one resource was tried more than once. */
 interface RetriedResource {
   readonly urn: string;
-  /** How often a step of it began that had begun before. */
+  /** The number of repeated beginnings of a step. */
   readonly repeats: number;
-  /** Messages about it that mention another attempt. */
+  /** The number of messages about it that mention another attempt. */
   readonly messages: number;
 }
 
-/** Signs of retries, as far as an update reports them. */
+/** Signs of retries in the reports of an update. */
 export interface Retries {
   readonly repeats: number;
   readonly messages: number;
@@ -18,7 +18,7 @@ export interface Retries {
   readonly resources: readonly RetriedResource[];
 }
 
-/** Further steps and further retried resources are ignored. */
+/** Steps and retried resources beyond this number are ignored. */
 const maxBegun = 20_000;
 const maxResources = 1_000;
 const maxListed = 10;
@@ -26,14 +26,14 @@ const maxListed = 10;
 const maxMessageChars = 16_384;
 const maxUrnChars = 4_000;
 
-/** Phrases of providers: `Retry #2; creation failed`, `retrying in 5s`, `attempt 3 of 10`. */
+/** Phrases of providers, e.g. `Retry #2; creation failed`, `retrying in 5s`, `attempt 3 of 10`. */
 const speaksOfRetry = /\bretry(?:ing)?\b|\bretried\b|\battempt #?\d/i;
 /** Advice to the user is not a sign of a retry. */
 const isAdvice = /\b(?:please|then|to|you can|should|must|cannot|not) (?:be )?(?:retry|retried)\b/i;
 
 /**
- * Collects signs of retries from the events of an update, in their order: steps that begin again, and messages of providers that mention retries.
- * Silent retries of a provider or an SDK cannot be detected.
+ * Collects signs of retries from the events of an update, in order: steps that begin again, and messages of providers that mention
+ * retries. Silent retries of a provider or an SDK cannot be detected.
  */
 export class RetrySigns {
   readonly #begun = new Set<string>();
@@ -50,7 +50,7 @@ export class RetrySigns {
     };
   }
 
-  /** Adds an event as its client has sent it. */
+  /** Adds an event as sent by its client. */
   add(type: string, text: string): void {
     if (type === 'diagnosticEvent') this.#addMessage(text);
     else if (type === 'resourcePreEvent') this.#addBeginning(text);
@@ -59,7 +59,7 @@ export class RetrySigns {
   #addBeginning(text: string): void {
     const step = metadataOf(parsedEvent(text)['resourcePreEvent']);
     if (!step) return;
-    // Several copies of a resource may be deleted one after the other: their ids tell them apart.
+    // Several copies of a resource may be deleted one after another. Their ids distinguish them.
     const key = `${step.key} ${step.oldId}`;
     if (this.#begun.has(key)) this.#note(step.urn, 'repeats');
     else if (this.#begun.size < maxBegun) this.#begun.add(key);

@@ -12,11 +12,11 @@ import { statisticsOf } from './step-statistics.ts';
 import { type Step, StepTimes, stepEventTypes } from './step-times.ts';
 import { countsOf } from './unusual-updates.ts';
 
-/** Maximum size of a step's event, in bytes; larger ones are left out. */
+/** Maximum size of a step's event, in bytes. Larger ones are skipped. */
 const maxEventBytes = 4 * 1024 * 1024;
 const appetite = { events: 1_000, bytes: 4 * 1024 * 1024 };
 
-/** Computes and stores the counts and durations of ended updates. Memory depends on `StepTimes` only. */
+/** Computes and stores the counts and durations of ended updates. Memory use depends only on `StepTimes`. */
 export class StatisticsRecorder {
   readonly #db: Database;
   readonly #events: EventReader;
@@ -35,7 +35,7 @@ export class StatisticsRecorder {
     this.#documentReader = parts.documentReader;
   }
 
-  /** Safe in any number of processes. Throws what reading events or states throws. */
+  /** Safe in any number of processes. Throws the errors of reading events or states. */
   async keep(updateId: string): Promise<void> {
     const statistics = createStatisticsRepository(this.#db);
     const update = await statistics.findEnded(updateId);
@@ -66,8 +66,8 @@ export class StatisticsRecorder {
   }
 
   /**
-   * Dependencies in the state after the update and, if it has deleted something, in the state before. Null if there is nothing to compare, or a
-   * state is damaged.
+   * Returns dependencies in the state after the update and, if it deleted a resource, in the state before. Null if there is nothing to
+   * compare, or a state is damaged.
    */
   async #dependencies(update: EndedUpdate, { isCut, steps }: StepTimes): Promise<Dependencies | null> {
     if (update.isPreview || isCut || steps.length === 0) return null;

@@ -30,10 +30,10 @@ const ShownRow = Type.Object({
   status: Type.String(),
   endReason: Nullable(Type.String()),
   waitedSeconds: Nullable(Type.Number()),
-  /** Null before the end; of a running update, until now. */
+  /** Null before the end. For a running update, the time until now. */
   seconds: Nullable(Type.Number()),
   resourceChanges: Type.String(),
-  /** All null while there are no statistics. */
+  /** All null if there are no statistics yet. */
   commit: Nullable(Type.String()),
   steps: Nullable(Type.String()),
 });
@@ -66,7 +66,7 @@ export interface Usual {
   /** The number of updates. */
   readonly count: number;
   readonly seconds: readonly [number, number];
-  /** In the queue, before they were created. */
+  /** Seconds in the queue before the creation of the update. */
   readonly waitedSeconds: readonly [number, number];
   readonly counts: Readonly<Record<(typeof comparedCounts)[number], readonly [number, number]>>;
   readonly medians: Readonly<Record<ComparedValue, number>>;
@@ -83,7 +83,7 @@ export function createStatisticsRepository(db: Queryable) {
   const changes = sql.fragment`
     case when octet_length(u.resource_changes) <= ${maxChangesBytes} then u.resource_changes else '{}' end as "resourceChanges"`;
   return {
-    /** An ended update without statistics; null: there is none, or it was not run by a client. */
+    /** Finds an ended update without statistics; null if there is none, or if no client ran it. */
     findEnded: (updateId: string) =>
       db.maybeOne(sql.rows(EndedRow)`
         /* statistics.findEnded */
@@ -94,7 +94,9 @@ export function createStatisticsRepository(db: Queryable) {
           and u.kind in ('update', 'preview', 'refresh', 'destroy')
           and not exists (select 1 from update_statistics f where f.update_id = u.id)`),
 
-    /** Stores the statistics of an update, unless it has some or is gone. A trigger counts its delivery, unless it was imported. */
+    /**
+     * Stores the statistics of an update, unless it already has some or is gone. A trigger counts its delivery, unless it was imported.
+     */
     insert: (
       { id, seconds }: EndedUpdate,
       { commit, counts, steps }: { readonly commit: string | null; readonly counts: Counts; readonly steps: string },
@@ -110,7 +112,7 @@ export function createStatisticsRepository(db: Queryable) {
         from updates u where u.id = ${id}
         on conflict (update_id) do nothing`),
 
-    /** The update with its statistics, if it belongs to that stack. */
+    /** Finds the update with its statistics, if it belongs to this stack. */
     find: (updateId: string, ref: StackRef) =>
       db.maybeOne(sql.rows(ShownRow)`
         /* statistics.find */
@@ -123,7 +125,9 @@ export function createStatisticsRepository(db: Queryable) {
           where s.id = u.stack_id and o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack}
             and s.deleted_at is null)`),
 
-    /** The usual values of successful updates of this kind of the stack; null if there were none. Excludes the update that is compared. */
+    /**
+     * Returns the usual values of successful updates of this kind of the stack; null if there were none. Excludes the compared update.
+     */
     findUsual: async (stackId: string, kind: string, except: string | null): Promise<Usual | null> => {
       const range = (column: ReturnType<typeof sql.fragment>) =>
         sql.fragment`percentile_disc(array[0.1, 0.5, 0.9]) within group (order by ${column})`;
@@ -149,7 +153,7 @@ export function createStatisticsRepository(db: Queryable) {
       };
     },
 
-    /** What of an ended update can be compared; null: it is gone, or was not run by a client. */
+    /** Returns the comparable values of an ended update; null if it is gone, or if no client ran it. */
     findComparable: (updateId: string) =>
       db.maybeOne(sql.rows(ComparableRow)`
         /* statistics.findComparable */
@@ -159,7 +163,7 @@ export function createStatisticsRepository(db: Queryable) {
         from updates u where u.id = ${updateId} and u.ended_at is not null and u.started_at is not null
           and u.kind in ('update', 'preview', 'refresh', 'destroy')`),
 
-    /** Runs of the same commit and kind that failed within the compared time, before this update. */
+    /** Counts runs of the same commit and kind that failed within the compared period, before this update. */
     countFailedBefore: async (updateId: string): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* statistics.countFailedBefore */
@@ -169,7 +173,7 @@ export function createStatisticsRepository(db: Queryable) {
       return count;
     },
 
-    /** The counts of a summary, as its client has sent them; `{}` if there are none. */
+    /** Returns the counts of a summary as sent by its client; `{}` if there are none. */
     findChanges: async (updateId: string): Promise<string> => {
       const row = await db.maybeOne(sql.rows(ChangesRow)`
         /* statistics.findChanges */ select ${changes} from updates u where u.id = ${updateId}`);

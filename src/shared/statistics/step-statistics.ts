@@ -5,30 +5,30 @@ import type { Step } from './step-times.ts';
 
 const maxSlowest = 10;
 const maxPathSteps = 100;
-/** Times are whole seconds: a step that ended in the second in which another began may have ended before it. */
+/** Times are whole seconds: a step that ended in the second in which another one began may have ended before it. */
 const toleranceSeconds = 1;
 
-/** A step as it is shown. */
+/** A step in the form shown to users. */
 export interface StepView {
   readonly urn: string;
   readonly type: string;
   readonly operation: string;
-  /** After the beginning of the first step. */
+  /** Seconds after the beginning of the first step. */
   readonly startSeconds: number;
   readonly seconds: number;
 }
 
 /** The statistics of the steps of an update. */
 export interface StepStatistics {
-  /** The number of ended steps, and how many of them failed. */
+  /** The number of ended steps, and the number of failed ones. */
   readonly count: number;
   readonly failed: number;
   readonly slowest: readonly StepView[];
-  /** The steps that waited for one another and together took the longest; null if that is not known. */
+  /** The chain of steps that waited for each other and took the longest; null if unknown. */
   readonly criticalPath: { readonly seconds: number; readonly steps: readonly StepView[] } | null;
 }
 
-/** `dependencies`: of the resources with steps; null if they are not known. */
+/** `dependencies` belong to the resources with steps; null if unknown. */
 export async function statisticsOf(
   steps: readonly Step[],
   isCut: boolean,
@@ -53,8 +53,8 @@ export async function statisticsOf(
 }
 
 /**
- * From the step that ended last back to the step that it waited for, and so on: of the steps that had to end before it, the one that ended last. The
- * first step comes first.
+ * Goes from the step that ended last back to the step for which it waited, and so on. This is the step that ended last among those that
+ * had to end before it. Returns the first step first.
  */
 async function criticalPath(steps: readonly Step[], { before, after }: Dependencies): Promise<Step[]> {
   const byResource = Map.groupBy(steps, ({ urn }) => urnKey(urn));
@@ -66,7 +66,7 @@ async function criticalPath(steps: readonly Step[], { before, after }: Dependenc
     seen.add(step);
     const { operation, startedAt, urn } = step;
     const key = urnKey(urn);
-    // A resource is deleted after its dependents, and created after its dependencies; its replacement has several steps.
+    // A resource is deleted after its dependents, and created after its dependencies. Its replacement has several steps.
     const others = (isDelete(step) ? after : before).get(key) ?? new Set();
     const mayHaveWaitedFor = (other: Step): boolean =>
       !seen.has(other) &&
@@ -74,7 +74,7 @@ async function criticalPath(steps: readonly Step[], { before, after }: Dependenc
       other.startedAt <= startedAt &&
       (other.urn === urn ? other.operation !== operation : isDelete(other) === operation.startsWith('delete'));
     step = undefined;
-    // Each step is visited once at most, and none is copied into a list: a client chooses how many there are.
+    // Each step is visited at most once, and none is copied into a list, because a client chooses their number.
     for (const resource of new Set([key, ...others]))
       for (const other of byResource.get(resource) ?? [])
         if (mayHaveWaitedFor(other) && !(step && step.endedAt >= other.endedAt)) step = other;

@@ -5,7 +5,7 @@ import { urnKey } from '../state/deployments/live-urns.ts';
 export interface Step {
   readonly urn: string;
   readonly type: string;
-  /** Such as `create` or `delete-replaced`. */
+  /** For example `create` or `delete-replaced`. */
   readonly operation: string;
   readonly startedAt: number;
   readonly endedAt: number;
@@ -15,17 +15,17 @@ export interface Step {
 /** The types of events about steps. */
 export const stepEventTypes = ['resourcePreEvent', 'resOutputsEvent', 'resOpFailedEvent'] as const;
 
-/** More steps than these are counted, and their times are not compared. */
+/** Steps beyond this number are counted, but their times are not compared. */
 const maxSteps = 20_000;
-/** Maximum length of a URN; no program produces longer ones. */
+/** Maximum length of a URN. No program produces longer ones. */
 const maxUrnChars = 4_000;
 
 /** Steps that do nothing to a resource. */
 const idle: ReadonlySet<string> = new Set(['same', 'read', 'refresh', 'replace', 'discard', 'remove-pending-replace']);
-/** Most events are about unchanged resources: only the others are parsed. */
+/** Most events are about unchanged resources. Only events that match are parsed. */
 const mayBeStep = /"op"\s*:\s*"(?!(?:same|read|refresh|replace|discard)")/;
 
-/** Collects the steps of an update from its events, in their order. Keeps `maxSteps` at most. */
+/** Collects the steps of an update from its events, in order. Keeps at most `maxSteps`. */
 export class StepTimes {
   readonly #open = new Map<
     string,
@@ -34,17 +34,17 @@ export class StepTimes {
   readonly #steps: Step[] = [];
   #count = 0;
 
-  /** The steps that have ended, in the order of their ends. */
+  /** The ended steps, in the order of their ends. */
   get steps(): readonly Step[] {
     return this.#steps;
   }
 
-  /** Whether there were more than are kept. */
+  /** Whether there were more steps than are kept. */
   get isCut(): boolean {
     return this.#count > this.#steps.length + this.#open.size;
   }
 
-  /** Adds an event as its client has sent it. Events that are not about a step are ignored. */
+  /** Adds an event as sent by its client. Ignores events that are not about a step. */
   add(text: string): void {
     if (!mayBeStep.test(text)) return;
     const event = parsedEvent(text);
@@ -73,7 +73,7 @@ export class StepTimes {
   }
 }
 
-/** The members of an event; none if it is no object. */
+/** Returns the members of an event; none if it is not an object. */
 export function parsedEvent(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text);
@@ -87,7 +87,7 @@ function timeOf(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : 0;
 }
 
-/** The step that an event is about; null if it is about none that changes something. */
+/** Returns the step of an event; null if the event is about none that changes a resource. */
 export function metadataOf(payload: unknown) {
   const metadata = (payload as { readonly metadata?: Readonly<Record<string, unknown>> | null } | null | undefined)
     ?.metadata;

@@ -7,10 +7,10 @@ import {
   type Usual,
 } from './statistics-repository.ts';
 
-/** Fewer updates say nothing about what is usual. */
+/** With fewer updates, nothing is considered usual. */
 const minUpdates = 5;
 
-/** The counts of a summary, whose text was sent by a client: anything that is not a count is left out. */
+/** Returns the counts of a summary. A client sent the text, so all values that are not counts are dropped. */
 export function countsOf(resourceChanges: string): Counts {
   const values = parsed(resourceChanges);
   const count = (operation: string): number => {
@@ -29,11 +29,11 @@ function parsed(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** A tenth of all updates takes longer than the range, most of them not by much: times are unusual only from so much above it. */
+/** A tenth of all updates take longer than the range, most of them slightly. Times are unusual only above this multiple. */
 const minTimes = 1.5;
 const minSecondsAbove = 10;
 
-/** A value that is above the range of earlier updates. */
+/** A value above the range of earlier updates. */
 export interface Unusual {
   readonly name: ComparedValue;
   readonly value: number;
@@ -46,7 +46,7 @@ function isUnusual(name: ComparedValue, value: number, most: number): boolean {
   return value > (verbs[name] === undefined ? most : Math.max(most * minTimes, most + minSecondsAbove));
 }
 
-/** The values above what is usual; empty while too few updates are known. */
+/** Returns the values above the usual range; empty if too few updates are known. */
 export function findUnusual(values: Readonly<Partial<Record<ComparedValue, number>>>, usual: Usual | null): Unusual[] {
   if (!usual || usual.count < minUpdates) return [];
   const { counts, seconds, waitedSeconds } = usual;
@@ -57,7 +57,7 @@ export function findUnusual(values: Readonly<Partial<Record<ComparedValue, numbe
   });
 }
 
-/** In words, as in `deletes 14, usually 0 to 2`, or `took 90 s, usually 3 to 5 s`. */
+/** Describes a value, e.g. `deletes 14, usually 0 to 2`, or `took 90 s, usually 3 to 5 s`. */
 export function describeUnusual({ name, range: [from, to], value }: Unusual): string {
   const verb = verbs[name];
   if (verb === undefined) return `${name} ${value}, usually ${from === to ? to : `${from} to ${to}`}`;
@@ -65,7 +65,9 @@ export function describeUnusual({ name, range: [from, to], value }: Unusual): st
   return `${verb} ${shown} s, usually ${least === most ? most : `${least} to ${most}`} s`;
 }
 
-/** What is unusual about an ended update, in words. A preview is compared with updates, by its counts only: it takes another time. */
+/**
+ * Describes what is unusual about an ended update. A preview is compared with updates by its counts only, because its duration differs.
+ */
 export async function findUnusualOfUpdate(db: Queryable, updateId: string): Promise<string[]> {
   const statistics = createStatisticsRepository(db);
   const update = await statistics.findComparable(updateId);

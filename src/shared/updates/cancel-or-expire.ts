@@ -10,15 +10,15 @@ import { createLockedUpdateRepository, type LockedUpdate } from './locked-update
 import { createUpdateRepository } from './update-repository.ts';
 import { isActive } from './update-state.ts';
 
-/** Maximum wait for each lock of an update that has expired, in ms. Others that have expired wait meanwhile. */
+/** Maximum wait for each lock of an expired update, in ms. Other expired updates wait meanwhile. */
 const expiryLockMs = 500;
 
-/** Locks the stack, then the update (always in this order). Returns null if there is no such update. */
+/** Locks the stack, then the update (always in this order). Returns null if the update does not exist. */
 export function lockUpdate(tx: Queryable, updateId: string): Promise<LockedUpdate | null> {
   return createLockedUpdateRepository(tx).lock(updateId);
 }
 
-/** Cancels a locked update, whose client does not complete it. Returns whether it was active; nothing is changed otherwise. */
+/** Ends a locked update as cancelled, in place of its client. Returns whether it was active; if not, nothing is changed. */
 export async function cancelUpdate(
   tx: Queryable,
   { missingEntries, stack, update }: LockedUpdate,
@@ -31,7 +31,7 @@ export async function cancelUpdate(
     stackId: stack.id,
     status: 'cancelled',
     reason: loss ?? reason,
-    // After a loss the hash is kept, so that the holder can be informed of the reason. It no longer grants access.
+    // After a loss, the hash is kept, so that the holder can be told the reason. The hash no longer grants access.
     keepLease: loss !== null,
     stackVersion: update.stackVersion,
     missingEntries,
@@ -39,7 +39,7 @@ export async function cancelUpdate(
   return true;
 }
 
-/** The audit details about gaps in the journal of an update that ends. */
+/** The audit details about gaps in the journal of an ending update. */
 export function describeGap({ missingEntries }: LockedUpdate): { readonly missingEntries?: string } {
   return missingEntries === null ? {} : { missingEntries };
 }
@@ -65,7 +65,7 @@ async function endExpired(tx: Queryable, locked: LockedUpdate): Promise<ExpiredU
   return { updateId: update.id, kind: update.kind, reason };
 }
 
-/** Releases a locked stack from an update whose lease or waiting time is over. Clips remaining time above one lease. */
+/** Releases a locked stack from an update whose lease or waiting time is over. Clips the remaining time to one lease. */
 export async function reclaimExpired(
   tx: Queryable,
   stack: StackRow,
@@ -80,8 +80,8 @@ export async function reclaimExpired(
 }
 
 /**
- * Ends the update if it has expired. Safe to run on any number of replicas. Returns the update if this call ended it. Waits only a moment for
- * a stack or update that others have locked, and fails then.
+ * Ends the update if it has expired. Safe to run on any number of replicas. Returns the update if this call ended it. Fails after a short
+ * wait if another transaction has locked the stack or the update.
  */
 export async function expireUpdate(db: Database, updateId: string): Promise<ExpiredUpdate | null> {
   return db.inTransaction(async (tx) => {

@@ -1,4 +1,4 @@
-/** A value of a configuration as the CLI sends and reads it (sdk/go/common/apitype/history.go). */
+/** A configuration value as the CLI sends and reads it (sdk/go/common/apitype/history.go). */
 export interface ConfigValue {
   readonly string: string;
   readonly secret?: boolean;
@@ -8,20 +8,20 @@ export interface ConfigValue {
 /** `namespace:name` or `namespace:config:name` (sdk/go/common/resource/config/key.go). */
 const keyPattern = /^[^:]*:(config:)?[^:]*$/;
 const members: readonly string[] = ['string', 'secret', 'object'];
-/** What Go takes for a member: it ignores the case, and takes the long s, too. */
+/** Matches names that Go accepts for a member. Go ignores the case and also accepts the long s. */
 const memberPattern = /^(string|secret|object)$/iu;
-/** The environments of Pulumi ESC that the stack's file names: a text in the environment that the CLI parses. */
+/** The key of the ESC environments that the stack's file names. Its text in the environment is parsed by the CLI. */
 export const environmentsName = 'stack.environments';
 
 /**
- * The part of a configuration that the CLI can read, as JSON text; null: all of it. The CLI would show no history at all because of one value
- * that it cannot decode.
+ * Returns the part of a configuration that the CLI can read, as JSON text; null if it can read everything. A single value that the CLI
+ * cannot decode would keep it from showing any history.
  */
 export function cliConfig(config: object): string | null {
   return partOf(config, (key, value) => keyPattern.test(key) && isConfigValue(value));
 }
 
-/** The same of an environment. */
+/** Like `cliConfig`, for an environment. */
 export function cliEnvironment(environment: object): string | null {
   return partOf(
     environment,
@@ -54,7 +54,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Undefined: not JSON. */
+/** Returns undefined if the text is not JSON. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

@@ -2,13 +2,13 @@ import { InvalidRequestError } from '../platform/errors/errors.ts';
 
 const commitPattern = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
-/** The commit that the update runs, as reported by its CLI (pkg/backend/updates.go); null if there are local changes. */
+/** The commit that the update runs, as reported by its CLI (pkg/backend/updates.go). Null if there are local changes. */
 export function commitOf(environment: object): string | null {
   const { 'git.dirty': dirty } = environment as Readonly<Record<string, unknown>>;
   return dirty !== 'true' && dirty !== true ? headOf(environment) : null;
 }
 
-/** The commit that is checked out where the update runs, as reported by its CLI, regardless of local changes. Null if it is not known. */
+/** The commit checked out where the update runs, as reported by its CLI, regardless of local changes. Null if unknown. */
 export function headOf(environment: object): string | null {
   const { 'git.head': head } = environment as Readonly<Record<string, unknown>>;
   return typeof head === 'string' && commitPattern.test(head) ? head : null;

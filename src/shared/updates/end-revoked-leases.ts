@@ -8,8 +8,8 @@ import { createUpdateRepository } from './update-repository.ts';
 const batchSize = 100;
 
 /**
- * Cancels updates that lost their lease with the token, user or membership under which they were started. The next reader or
- * sweep compacts their journals. Safe on any number of replicas. Returns the updates that this call ended.
+ * Cancels updates that lost their lease with the token, user or membership under which they were started. The next reader or sweep
+ * compacts their journals. Safe on any number of replicas. Returns the updates that this call ended.
  */
 export async function endRevokedLeases(db: Database): Promise<ExpiredUpdate[]> {
   const ended: ExpiredUpdate[] = [];
@@ -19,12 +19,12 @@ export async function endRevokedLeases(db: Database): Promise<ExpiredUpdate[]> {
       const update = await expireUpdate(db, updateId);
       if (update) ended.push(update);
     }
-    // Any that remain after a partial batch belong to stacks that are being deleted.
+    // After a partial batch, any remaining updates belong to stacks that are being deleted.
     if (lost.length < batchSize) return ended;
   }
 }
 
-/** Counts and logs an update that was ended because its lease ended. */
+/** Counts and logs an update that ended because its lease ended. */
 export function noteEnded(
   { logger, metrics }: { readonly logger: Logger; readonly metrics: Metrics },
   { kind, reason, updateId }: ExpiredUpdate,

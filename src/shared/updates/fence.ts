@@ -1,15 +1,15 @@
 import { type Static, Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 
-/** What an admitted execution-phase call may write to: one update, in the epoch in which the call was admitted. */
+/** The scope of an admitted execution-phase call: one update, in the epoch in which the call was admitted. */
 export const LeaseFence = Type.Object({ updateId: Type.String(), stackId: Type.String(), epoch: Type.Integer() });
 export type LeaseFence = Readonly<Static<typeof LeaseFence>>;
 
-/** Selects the update of a fence from `updates u` if it runs in the same epoch, with a valid lease. */
+/** The condition that the update `u` of the fence runs in the same epoch, with a valid lease. */
 export const fenceHolds = ({ updateId, epoch }: Pick<LeaseFence, 'updateId' | 'epoch'>) => sql.fragment`
   u.id = ${updateId} and u.status = 'running' and u.epoch = ${epoch} and u.expires_at > clock_timestamp()`;
 
-/** The same, of an update that was read before. */
+/** The same condition for an update that was read before. */
 export function isHeld(
   update: { readonly status: string; readonly expired: boolean; readonly epoch: number },
   fence: LeaseFence,
@@ -17,7 +17,7 @@ export function isHeld(
   return update.status === 'running' && !update.expired && update.epoch === fence.epoch;
 }
 
-/** The fence held no longer at a later statement of a transaction. */
+/** The fence no longer held at a later statement of a transaction. */
 export class FenceError extends Error {
   override readonly name = 'FenceError';
 }

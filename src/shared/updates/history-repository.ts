@@ -11,7 +11,7 @@ const Text = Nullable(Type.String());
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** The fields that histories and the get call show. The four texts are all null if together they exceed the requested size. */
+/** The fields shown by histories and the get call. The four texts are all null if together they exceed the requested size. */
 const UpdateInfoRow = Type.Object({
   id: Type.String(),
   number: Type.Integer(),
@@ -24,10 +24,10 @@ const UpdateInfoRow = Type.Object({
   environment: Text,
   config: Text,
   resourceChanges: Text,
-  /** Ids of entries that its journal lacked when it ended, as in `3-4, 7`. */
+  /** Ids of entries that its journal lacked when it ended, e.g. `3-4, 7`. */
   missingEntries: Text,
   resourceCount: Nullable(Type.Integer()),
-  /** When retention deleted the state of its version, and its events. */
+  /** The times when retention deleted the state of its version, and its events. */
   stateDeletedAt: Nullable(Timestamp),
   eventsDeletedAt: Nullable(Timestamp),
   createdAt: Timestamp,
@@ -39,7 +39,7 @@ export type UpdateInfoRow = Row<typeof UpdateInfoRow>;
 const UpdateStatusRow = Type.Object({
   id: Type.String(),
   status: Type.Unsafe<UpdateStatus>(Type.String()),
-  /** Whether events may be in rows. False for good once all are archived. */
+  /** Whether events may be in rows. Stays false once all are archived. */
   mayHaveEventRows: Type.Boolean(),
   hasDeletedEvents: Type.Boolean(),
 });
@@ -54,13 +54,13 @@ const ConfigurationRow = Type.Object({
 export type ConfigurationRow = Row<typeof ConfigurationRow>;
 const TextRow = Type.Object({ text: Type.String() });
 
-/** A text of an update that the client supplied, and that may be large. */
+/** A text of an update that the client supplied and that may be large. */
 export type UpdateText = 'message' | 'environment' | 'config' | 'resourceChanges';
 
-/** As the client has sent them, or what the CLI can read of them: see cli-texts.ts. */
+/** `sent`: as the client sent the texts. `cli`: only what the CLI can read, see cli-texts.ts. */
 export type TextForm = 'sent' | 'cli';
 
-/** Of an update `u`. */
+/** The texts of an update `u`. */
 const textColumns: Readonly<Record<TextForm, Readonly<Record<UpdateText, SqlFragment>>>> = {
   sent: {
     message: sql.fragment`u.message`,
@@ -76,16 +76,19 @@ const textColumns: Readonly<Record<TextForm, Readonly<Record<UpdateText, SqlFrag
   },
 };
 
-/** Which updates a history has. */
+/** The updates that a history contains. */
 export type ShownUpdates = 'all' | 'updates' | 'previews';
 
-/** Which updates a client gets, and their texts. */
+/** The updates that a client gets, and the form of their texts. */
 export interface HistoryView {
   readonly shown: ShownUpdates;
   readonly form: TextForm;
 }
 
-/** An update `u` that is no preview, and has not ended without having started: histories show it, but it says nothing about its stack. */
+/**
+ * An update `u` that is no preview, and did not end without having started. Histories show the others too, but they do not affect the
+ * stack.
+ */
 export const isEffective = sql.fragment`${isNoPreview} and (u.started_at is not null or u.ended_at is null)`;
 
 const condition: Readonly<Record<ShownUpdates, SqlFragment>> = {
@@ -94,7 +97,7 @@ const condition: Readonly<Record<ShownUpdates, SqlFragment>> = {
   previews: isPreview,
 };
 
-/** The condition that leaves out the first `offset` of the `listed` updates `u`, newest first. These are counted in the index alone. */
+/** The condition that skips the first `offset` of the `listed` updates `u`, newest first. An index-only scan counts them. */
 function withoutFirst(offset: number, listed: SqlFragment): SqlFragment {
   if (offset === 0) return sql.fragment``;
   return sql.fragment`and u.number <= (select u.number from updates u where ${listed} order by u.number desc limit 1 offset ${offset})`;
@@ -105,7 +108,7 @@ const rowBytes = 500;
 
 export type HistoryRepository = ReturnType<typeof createHistoryRepository>;
 
-/** Reads updates for display, with texts in this form. */
+/** Reads updates for display, with their texts in the given form. */
 export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') {
   const texts = textColumns[form];
   const columns = sql.fragment`
@@ -130,8 +133,8 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
 
   return {
     /**
-     * A stack's history, newest first: of the `shown` updates, those before number `before`, without the first `offset` of them; as many as `limit` and
-     * `maxBytes` allow, but at least one if there is any. Texts above `wholeBytes` are null.
+     * Lists a stack's history, newest first: the `shown` updates before number `before`, without the first `offset` of them. Returns as
+     * many as `limit` and `maxBytes` allow, but at least one if there is any. Texts of an update above `wholeBytes` are null.
      */
     list: (
       stackId: string,
@@ -150,7 +153,7 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
         order by m.number desc`);
     },
 
-    /** Ids of the newest previews, without the first `offset` of them. */
+    /** Lists the ids of the newest previews, without the first `offset` of them. */
     listPreviewIds: (stackId: string, { limit, offset }: { limit: number; offset: number }) => {
       const listed = sql.fragment`u.stack_id = ${stackId} and ${isPreview}`;
       return db.any(sql.rows(IdRow)`
@@ -159,8 +162,8 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
     },
 
     /**
-     * The configuration of the newest update that may have deployed it; null if there is none. Imports and renames leave it as it was, unless
-     * they have one, as they may if they come from another backend.
+     * Finds the configuration of the newest update that may have deployed it; null if there is none. Skips imports and renames, which
+     * keep the configuration, unless they have their own, which is possible if they come from another backend.
      */
     findConfiguration: (stackId: string, maxBytes: number) =>
       db.maybeOne(sql.rows(ConfigurationRow)`
@@ -172,7 +175,7 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
         where u.stack_id = ${stackId} and ${isEffective} and (u.kind not in ('import', 'rename') or u.config <> '{}')
         order by u.number desc limit 1`),
 
-    /** The update, if it belongs to that stack. */
+    /** Finds the update if it belongs to this stack. */
     find: (id: string, ref: StackRef, maxBytes: number) =>
       db.maybeOne(sql.rows(UpdateInfoRow)`
         /* history.find */ select ${shown(maxBytes)}
@@ -183,7 +186,7 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
         /* history.findStatus */ select u.id, u.status, not u.events_archived as "mayHaveEventRows",
           u.events_deleted_at is not null as "hasDeletedEvents" from updates u where ${inStack(id, ref)}`),
 
-    /** The update of the stack that had this id where it was imported from; null if none had. */
+    /** Finds the update of the stack that had this id at the backend from which it was imported. */
     findImported: async (id: string, ref: StackRef): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* history.findImported */
@@ -199,7 +202,7 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
       return row?.id ?? null;
     },
 
-    /** The update that produced this version of the stack. */
+    /** Finds the update that produced this version of the stack. */
     findVersionStatus: (stackVersion: number, ref: StackRef) =>
       db.maybeOne(sql.rows(UpdateStatusRow)`
         /* history.findVersionStatus */
@@ -208,7 +211,7 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
         where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null
           and u.stack_version = ${stackVersion}`),
 
-    /** `chars` characters of a text, starting at character `from` (1-based). */
+    /** Returns `chars` characters of a text, starting at character `from` (1-based). */
     readText: async (id: string, text: UpdateText, from: number, chars: number): Promise<string> => {
       const row = await db.maybeOne(sql.rows(TextRow)`
         /* history.readText */ select substr(${texts[text]}, ${from}, ${chars}) as text from updates u where u.id = ${id}`);

@@ -13,7 +13,7 @@ import type { UpdateKind, UpdateStatus } from './update-state.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** An update with its stack, whose fields have other names where both have one. */
+/** An update with its stack. A field of the stack has another name if the update has one of that name. */
 const LockedRow = Type.Object({
   ...UpdateRow.properties,
   organizationId: Type.String(),
@@ -33,11 +33,11 @@ const LockedRow = Type.Object({
 export interface LockedUpdate {
   readonly update: UpdateRow;
   readonly stack: StackRow;
-  /** Ids of entries that its journal lacks before the last one, as in `3-4, 7`; null: none. */
+  /** Ids of entries that its journal lacks before the last one, e.g. `3-4, 7`; null for none. */
   readonly missingEntries: string | null;
 }
 
-/** The outcome of a call that completes an update: see the function complete_update in the schema. */
+/** The outcome of a call that completes an update; see the function complete_update in the schema. */
 export type Completion =
   | { readonly outcome: 'ended' | 'repeated'; readonly kind: UpdateKind; readonly missingEntries: string | null }
   | { readonly outcome: 'gap'; readonly missingEntries: string }
@@ -61,7 +61,7 @@ export interface Started {
   readonly stackVersion: number | null;
   readonly journalVersion: number;
 }
-/** The outcome of a call that starts an update: see the function start_update in the schema. */
+/** The outcome of a call that starts an update; see the function start_update in the schema. */
 export type Start =
   | Started
   | { readonly outcome: 'no-access' | 'not-found' }
@@ -92,22 +92,20 @@ export interface NewStart {
   readonly id: string;
   readonly ref: StackRef;
   readonly tokenId: string;
-  /** Tags that the stack must have, as JSON text; null: any. */
+  /** The tags that the stack must have, as JSON text; null for any. */
   readonly tags: string | null;
   readonly leaseHash: Buffer;
   readonly leaseSeconds: number;
   readonly maxSeconds: number;
   readonly withJournal: boolean;
-  /** Whether the caller has prepared the stack, see reclaimStack. */
+  /** Whether the caller has prepared the stack; see reclaimStack. */
   readonly isPrepared: boolean;
 }
 
-/** Statements of transactions that hold the locks of an update and its stack. */
+/** Statements of transactions that hold the locks on an update and its stack. */
 export function createLockedUpdateRepository(tx: Queryable) {
   return {
-    /**
-     * Starts an update and adds `action` to the audit log, all in one statement. Changes nothing unless the outcome is `started`.
-     */
+    /** Starts an update and adds `action` to the audit log, in one statement. Changes nothing unless the outcome is `started`. */
     start: (update: NewStart, source: AuditSource, action: AuditAction): Promise<Start> => {
       const { id, ref } = update;
       const event = {
@@ -136,8 +134,8 @@ export function createLockedUpdateRepository(tx: Queryable) {
     },
 
     /**
-     * Locks the update and completes it for the holder of its lease, and adds `action` to the audit log, all in one statement. Changes
-     * nothing unless the outcome is `ended`. `knowsOutputs`: the caller knows the removed outputs and records them.
+     * Locks the update, completes it for the holder of its lease, and adds `action` to the audit log, in one statement. Changes nothing
+     * unless the outcome is `ended`. `knowsOutputs`: the caller knows the removed outputs and records them.
      */
     complete: (
       {
@@ -183,9 +181,9 @@ export function createLockedUpdateRepository(tx: Queryable) {
     },
 
     /**
-     * Locks the stack, then the update. Null if there is no such update, or if its stack was deleted. Two statements: journal
-     * batches and reads of secrets hold only a share lock and do not change the update's row, so a single statement that waited for them would
-     * return the data from before its wait.
+     * Locks the stack, then the update. Returns null if the update does not exist, or if its stack was deleted. Two statements are
+     * needed: journal batches and reads of secrets hold only a share lock and do not change the update's row, so a single statement that
+     * waited for them would return the data from before its wait.
      */
     lock: async (updateId: string): Promise<LockedUpdate | null> => {
       const locked = await tx.maybeOne(sql.prepared('updates_lock_with_stack', IdRow)`
@@ -215,8 +213,8 @@ export function createLockedUpdateRepository(tx: Queryable) {
     },
 
     /**
-     * Ends an active update, releases the stack if the update held it, publishes `stackVersion` and records the entries that its journal lacks.
-     * `keepLease`: keeps the hash, so that its holder can be distinguished from others.
+     * Ends an active update, releases the stack if the update held it, publishes `stackVersion`, and records the entries that the
+     * update's journal lacks. `keepLease` keeps the hash, so that the lease's holder can be distinguished from other callers.
      */
     end: (ended: {
       readonly id: string;

@@ -24,14 +24,14 @@ export interface NewUpdate {
   readonly requestedBy: string | null;
   readonly tokenId: string;
   readonly waitSeconds: number;
-  /** How long its caller has waited for the stack, in ms; null if it has not. */
+  /** The time for which its caller has waited for the stack, in ms; null if it has not waited. */
   readonly waitedMs: number | null;
-  /** The tags of its stack when the call arrived, as JSON text, if they were changed while it waited. */
+  /** The tags of its stack at the arrival of the call, as JSON text, if they were changed while the call waited. */
   readonly tagsAtArrival: string | null;
-  /** The names of its organization and of its stack in the audit log. */
+  /** The names of its organization and its stack in the audit log. */
   readonly organization: string;
   readonly object: string;
-  /** Whether it may begin although journal entries of its stack could not be replayed. */
+  /** Whether the update may begin although journal entries of its stack could not be replayed. */
   readonly admitsFault: boolean;
 }
 
@@ -39,9 +39,9 @@ export interface NewUpdate {
 export function createNewUpdateRepository(db: Queryable) {
   return {
     /**
-     * Inserts an update that waits for its start, lets it hold its stack if it is exclusive, and adds `action` to the audit log, all in one
-     * statement. Returns null if the stack has a fault that it does not admit. Violates `updates_one_active_per_stack` when another exclusive
-     * update is active.
+     * Inserts an update that waits for its start, lets it hold its stack if it is exclusive, and adds `action` to the audit log, in one
+     * statement. Returns null if the stack has a fault that the update does not admit. Violates `updates_one_active_per_stack` if another
+     * exclusive update is active.
      */
     insert: async (update: NewUpdate, source: AuditSource, action: AuditAction): Promise<string | null> => {
       const { dryRun, kind, stackId } = update;

@@ -2,12 +2,12 @@ import { Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { stoppingKinds } from './rules/rule-kinds.ts';
 
-/** Why a call that creates an update is refused. */
+/** The reasons for refusing a call that creates an update. */
 const callReasons = ['busy', 'frozen', 'limit', 'preview-needed', 'has-consumers'] as const;
 
 /**
- * Why a run did not run, or not to its end. Triggers record how a run left the queue, and the kind of the rule that stopped a running
- * one.
+ * The reasons why a run did not run, or not to its end. Triggers record how a run left the queue, and the kind of the rule that stopped a
+ * running one.
  */
 export const refusalReasons = [...callReasons, 'superseded', 'evicted', ...stoppingKinds] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
@@ -32,10 +32,10 @@ interface RefusedRun {
 const CountRow = Type.Object({ count: Type.Integer() });
 const maxMessage = 1_000;
 
-/** Refused runs, and counts of ended runs, as long as pages show them. */
+/** Refused runs, and counts of ended runs. Kept as long as pages show them. */
 export function createRefusedRunRepository(db: Queryable) {
   return {
-    /** The same refusal within a minute is counted, not added. */
+    /** Adds a refused run. Counts a repetition of the same refusal within a minute instead. */
     insert: (run: RefusedRun) =>
       db.query(sql.nothing`
         /* refusedRuns.insert */
@@ -48,7 +48,7 @@ export function createRefusedRunRepository(db: Queryable) {
         on conflict (repeat_key) where repeat_key is not null do update set times = r.times + 1, message = excluded.message,
           waited_ms = r.waited_ms + excluded.waited_ms, refused_at = excluded.refused_at`),
 
-    /** Deletes up to `limit` older ones. Returns how many. */
+    /** Deletes up to `limit` runs older than `days`. Returns the number. */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* refusedRuns.deleteOld */
@@ -60,7 +60,7 @@ export function createRefusedRunRepository(db: Queryable) {
       return count;
     },
 
-    /** Deletes up to `limit` counts of earlier days. Returns how many. */
+    /** Deletes up to `limit` counts older than `days`. Returns the number. */
     deleteOldDays: async (days: number, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* refusedRuns.deleteOldDays */

@@ -6,7 +6,7 @@ import { createUpdateQueueProcessRepository } from './update-queue-process-repos
 const QueueEntryRow = Type.Object({
   id: Type.String(),
   number: Type.Integer(),
-  /** Since it was taken. */
+  /** Seconds since the arrival of the call. */
   waitedSeconds: Type.Number(),
   /** JSON text. */
   supersededBy: Nullable(Type.String()),
@@ -16,7 +16,7 @@ export type QueueEntryRow = Row<typeof QueueEntryRow>;
 const NextRow = Type.Object({
   id: Type.String(),
   stackId: Type.String(),
-  /** Whether an update still holds the stack whose lease has expired. */
+  /** Whether the stack is still held by an update whose lease has expired. */
   isExpired: Type.Boolean(),
 });
 
@@ -38,22 +38,22 @@ const WaitedRow = Type.Object({ waitedMs: Type.Integer() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const PositionRow = Type.Object({ position: Type.Integer() });
 
-/** The channel on which the database notifies calls that may continue: ids of queue entries. */
+/** The channel on which the database notifies calls that may continue. The payload is the id of a queue entry. */
 export const updateQueueChannel = 'holdfast_update_queue';
-/** On the same channel, before the id of an organization: its rules for updates have changed. */
+/** On the same channel, before the id of an organization whose rules for updates have changed. */
 export const rulesMessage = 'rules:';
 /** On the same channel: fewer updates run in an organization in which a limit defers calls. */
 export const heldMessage = 'held';
-/** On the same channel, before the id of a queue entry: a newer run has taken its position. */
+/** On the same channel, before the id of a queue entry whose position a newer run has taken. */
 export const supersededMessage = 'superseded:';
 
-/** The run of a waiting call, as far as newer runs may supersede it. */
+/** The facts about the run of a waiting call by which newer runs may supersede it. */
 export interface WaitingRun {
   /** Identifies runs that supersede each other. */
   readonly series: string;
   readonly commit: string;
   readonly url: string | null;
-  /** The pipeline that `build` counts builds of; null: only the order of arrival decides. */
+  /** The pipeline in which `build` counts; null if only the order of arrival decides. */
   readonly builds: string | null;
   readonly build: number | null;
 }
@@ -66,15 +66,15 @@ export interface RunView {
   readonly url: string | null;
 }
 
-/** What a call had when it entered the queue. */
+/** The terms under which a call entered the queue. */
 export interface WaitTerms {
-  /** The tags of its stack then, as JSON text. */
+  /** The tags of its stack at that time, as JSON text. */
   readonly tags: string;
-  /** How long it may wait. */
+  /** The time for which it may wait. */
   readonly waitSeconds: number;
 }
 
-/** Why a queued run has lost its position: a run of a newer commit superseded it, or a user evicted it. */
+/** The reason why a queued run lost its position: a run of a newer commit superseded it, or a user evicted it. */
 export type QueueLoss =
   | { readonly commit: string; readonly url: string | null }
   | { readonly evictedBy: string; readonly reason: string };
@@ -91,12 +91,12 @@ interface WaiterOwner {
   readonly processId: string;
 }
 
-/** Number of calls that check again when a limit may admit one: several updates may have ended. */
+/** Number of calls that check again when a limit may admit one, because several updates may have ended. */
 const firstHeld = 4;
 
 export type UpdateQueueRepository = ReturnType<typeof createUpdateQueueRepository>;
 
-/** Calls that wait for a stack, in the order in which they arrived. All times are by the database's clock. */
+/** Calls that wait for a stack, in order of arrival. All times are by the database's clock. */
 export function createUpdateQueueRepository(db: Queryable) {
   // The condition of first_lock_waiter, for a queue entry `w` of process `p`.
   const counts = sql.fragment`w.superseded_by is null and p.alive_until > clock_timestamp()`;
@@ -162,21 +162,21 @@ export function createUpdateQueueRepository(db: Queryable) {
       return rows.length > 0;
     },
 
-    /** Why the queue entry has lost its position; null if it has not. */
+    /** Returns the reason why the queue entry lost its position; null if it has not. */
     findLoss: async (id: string): Promise<QueueLoss | null> => {
       const row = await db.maybeOne(sql.rows(SupersedingRow)`
         /* updateQueue.findLoss */ select superseded_by::text as "supersededBy" from update_queue_waiters where id = ${id}`);
       return readLoss(row?.supersededBy ?? null);
     },
 
-    /** With what the caller's entry was admitted; null: it has none. */
+    /** Returns the terms under which the caller's entry was admitted; null if there is no entry. */
     findWaitTerms: (id: string, { stackId, tokenId }: Omit<WaiterOwner, 'processId'>): Promise<WaitTerms | null> =>
       db.maybeOne(sql.rows(AdmissionRow)`
         /* updateQueue.findWaitTerms */
         select tags, wait_seconds as "waitSeconds" from update_queue_waiters
         where id = ${id} and stack_id = ${stackId} and token_id = ${tokenId} and tags is not null and wait_seconds is not null`),
 
-    /** Resumes a queue entry. Null if it was lost or belongs to another caller. */
+    /** Resumes a queue entry. Returns null if it was lost or belongs to another caller. */
     resume: (id: string, { stackId, tokenId, processId }: WaiterOwner) =>
       db.maybeOne(sql.rows(QueueEntryRow)`
         /* updateQueue.resume */
@@ -184,7 +184,7 @@ export function createUpdateQueueRepository(db: Queryable) {
         where id = ${id} and stack_id = ${stackId} and token_id = ${tokenId} and (process_id is not null or kept_until > clock_timestamp())
         returning id, number, superseded_by::text as "supersededBy", ${waited}`),
 
-    /** Notifies webhooks that the calls at these queue entries have waited for long, once for each. */
+    /** Notifies webhooks, once per queue entry, that the calls of these entries have waited for long. */
     notifyOfLate: (ids: readonly string[]) =>
       db.query(sql.nothing`
         /* updateQueue.notifyOfLate */
@@ -201,21 +201,21 @@ export function createUpdateQueueRepository(db: Queryable) {
         cross join lateral (
           select count(*) from update_queue_waiters o where o.stack_id = w.stack_id and o.superseded_by is null and o.number < w.number) ahead`),
 
-    /** Marks that webhooks were notified that a freeze defers the call at this queue entry. Returns whether they had not been notified before. */
+    /** Marks that webhooks were notified of a freeze that defers this queue entry. Returns false if this was marked before. */
     noteFreeze: async (id: string): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* updateQueue.noteFreeze */ update update_queue_waiters set is_freeze_notified = true where id = ${id} and not is_freeze_notified`);
       return result.rowCount > 0;
     },
 
-    /** Keeps the queue entry for a client that was asked to call again, for `seconds`. */
+    /** Keeps the queue entry for `seconds`, for a client that was asked to call again. */
     keep: (id: string, processId: string, seconds: number) =>
       db.query(sql.nothing`
         /* updateQueue.keep */
         update update_queue_waiters set process_id = null, kept_until = clock_timestamp() + make_interval(secs => ${seconds})
         where id = ${id} and process_id = ${processId}`),
 
-    /** Leaves the queue, and wakes the first call if the stack is free: this one may have been the first. */
+    /** Removes the entry and, if the stack is free, wakes the first call, because this entry may have been the first. */
     leave: (id: string, stackId: string) =>
       db.query(sql.nothing`
         /* updateQueue.leave */
@@ -226,7 +226,7 @@ export function createUpdateQueueRepository(db: Queryable) {
         where exists (select 1 from gone)
           and exists (select 1 from stacks where id = ${stackId} and active_update_id is null)`),
 
-    /** The first queue entry at which a call waits now. */
+    /** Finds the first queue entry for which a call is waiting. */
     findFirst: async (stackId: string): Promise<string | null> => {
       const { id } = await db.one(
         sql.rows(IdRow)`/* updateQueue.findFirst */ select first_lock_waiter(${stackId}) as id`,
@@ -234,7 +234,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return id;
     },
 
-    /** Records the limit that defers the queue entry; null: none does. Returns whether that is new. */
+    /** Records the limit that defers the queue entry; null for none. Returns whether it is new. */
     noteLimit: async (id: string, limit: { organizationId: string; key: string } | null): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* updateQueue.noteLimit */
@@ -243,7 +243,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return result.rowCount > 0;
     },
 
-    /** The queue entries of this process that are among the first that their limits defer. */
+    /** Lists the queue entries of this process that are among the first deferred by their limits. */
     listFirstHeld: async (processId: string): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(GivenIdRow)`
         /* updateQueue.listFirstHeld */
@@ -255,7 +255,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Ends the wait of a call whose turn has come. Returns how long it has waited, in ms; null if a newer run has superseded it. */
+    /** Ends the wait of a call whose turn has come. Returns its waiting time in ms; null if a newer run has superseded it. */
     take: async (id: string): Promise<number | null> => {
       const row = await db.maybeOne(sql.rows(WaitedRow)`
         /* updateQueue.take */
@@ -264,7 +264,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return row?.waitedMs ?? null;
     },
 
-    /** The queue entries of this process whose turn it is, for these stacks. Needed where a notification was lost. */
+    /** Lists the entries of this process whose turn it is, for these stacks. Needed if a notification was lost. */
     listNext: (processId: string, stackIds: readonly string[]) =>
       db.any(sql.rows(NextRow)`
         /* updateQueue.listNext */
@@ -275,7 +275,7 @@ export function createUpdateQueueRepository(db: Queryable) {
         where s.id = any (${sql.array([...stackIds], 'uuid')}) and first.process_id = ${processId}
           and not exists (select 1 from updates u where u.id = s.active_update_id and u.expires_at > clock_timestamp() and u.end_reason is null)`),
 
-    /** The update that holds the stack; null if none does. */
+    /** Finds the update that holds the stack; null if none does. */
     findHolder: (stackId: string) =>
       db.maybeOne(sql.rows(HolderRow)`
         /* updateQueue.findHolder */
@@ -291,7 +291,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return count;
     },
 
-    /** The position of the entry in its queue, from 1; one beyond the end if it is in none. */
+    /** Returns the position of the entry in its queue, from 1. Without an entry, returns one beyond the end. */
     positionOf: async (id: string, stackId: string): Promise<number> => {
       const { position } = await db.one(sql.rows(PositionRow)`
         /* updateQueue.positionOf */

@@ -10,7 +10,7 @@ import type { UpdateKind, UpdateStatus } from './update-state.ts';
 const Status = Type.Unsafe<UpdateStatus>(Type.String());
 const Kind = Type.Unsafe<UpdateKind>(Type.String());
 
-/** The fields of an update that control calls and lease checks need. */
+/** The fields of an update for control calls and lease checks. */
 export const UpdateRow = Type.Object({
   id: Type.String(),
   stackId: Type.String(),
@@ -22,35 +22,35 @@ export const UpdateRow = Type.Object({
   baseStackVersion: Type.Integer(),
   leaseHash: Nullable(Bytes),
   expiresAt: Timestamp,
-  /** Its time is over, or its lease was revoked. */
+  /** Whether its time is over, or its lease was revoked. */
   expired: Type.Boolean(),
-  /** Why it ended without being completed, or is due to be ended: see lease-loss.ts. */
+  /** The reason why it ended without being completed, or is due to be ended; see lease-loss.ts. */
   endReason: Nullable(Type.String()),
-  /** Until the lease ends, or the wait for the start. */
+  /** Seconds until the lease, or the wait for the start, ends. */
   secondsLeft: Type.Number(),
   epoch: Type.Integer(),
-  /** 1 if it sends a journal, whose entries have their version themselves; 0 if not. */
+  /** 1 if the update sends a journal, whose entries have their own versions; otherwise 0. */
   journalVersion: Type.Integer(),
   /** Whether there is a journal, even if empty. It exists until it is compacted and deleted. */
   hasJournal: Type.Boolean(),
-  /** Whether the journal has entries that are in no checkpoint and that have not failed to replay. */
+  /** Whether the journal has entries that are in no checkpoint and whose replay has not failed. */
   hasPendingEntries: Type.Boolean(),
   baseCheckpointId: Nullable(Type.String()),
   checkpointId: Nullable(Type.String()),
   /** The highest accepted number; -1 before the first. */
   checkpointSequence: Type.Integer(),
-  /** How many checkpoints it has written, as far as their numbers say. */
+  /** The number of checkpoints that it has written, according to their numbers. */
   checkpointCount: Type.Integer(),
   entryCount: Type.Integer(),
   compactedEntries: Type.Integer(),
-  /** Why the entries after the first `compactedEntries` could not be replayed. */
+  /** The reason why the entries after the first `compactedEntries` could not be replayed. */
   compactionError: Nullable(Type.String()),
-  /** What the compaction skipped without failing. */
+  /** A description of entries that the compaction skipped without an error. */
   compactionWarning: Nullable(Type.String()),
   /** When the compaction of the ended update was verified. */
   compactedAt: Nullable(Timestamp),
   fullCommitted: Type.Integer(),
-  /** Retention has deleted the state of its version. */
+  /** Whether retention has deleted the state of its version. */
   isStateDeleted: Type.Boolean(),
   /** Whether it has change limits that apply to its begin entries. */
   isLimited: Type.Boolean(),
@@ -59,7 +59,7 @@ export type UpdateRow = Row<typeof UpdateRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
 const ArrivalRow = Type.Object({ arrivalSequence: Type.Integer() });
-/** `baseBytes`: size of its base as it is stored. */
+/** `baseBytes` is the stored size of the update's base. */
 const UpdateWithBaseRow = Type.Object({ ...UpdateRow.properties, baseBytes: Type.Integer() });
 const TagsRow = Type.Object({ tags: Nullable(Type.String()) });
 const EnvironmentRow = Type.Object({ environment: Nullable(Type.String()) });
@@ -76,7 +76,7 @@ export function clientVersionOf(environment: string | null): string {
   return typeof version === 'string' ? version : '';
 }
 
-/** The fields of `UpdateRow`, of an update `u` and its journal `j`. */
+/** The fields of `UpdateRow`, for an update `u` and its journal `j`. */
 export const updateColumns = sql.fragment`
   u.id, u.stack_id as "stackId", u.kind, u.dry_run as "dryRun", u.exclusive, u.status, u.stack_version as "stackVersion",
   u.base_stack_version as "baseStackVersion", u.lease_hash as "leaseHash", u.expires_at as "expiresAt",
@@ -101,17 +101,17 @@ export function createUpdateRepository(db: Queryable) {
   const withJournal = sql.fragment`updates u left join journals j on j.update_id = u.id`;
   const isOf = (ref: StackRef) =>
     sql.fragment`exists (select 1 from ${stackJoins} where s.id = u.stack_id and ${stackNamed(ref)})`;
-  // The database's time as a value that an index scan can use: read once, not for each row.
+  // The database's time as a value that an index scan can use: evaluated once, not for each row.
   const once = sql.fragment`(select clock_timestamp())`;
   const ofLiveStack = sql.fragment`exists (select 1 from stacks s where s.id = u.stack_id and s.deleted_at is null)`;
 
   return {
-    /** The update, if it belongs to that stack. */
+    /** Finds the update if it belongs to this stack. */
     findNamed: (id: string, ref: StackRef) =>
       db.maybeOne(sql.prepared('updates_find_named', UpdateRow)`
         /* updates.findNamed */ select ${updateColumns} from ${withJournal} where u.id = ${id} and ${isOf(ref)}`),
 
-    /** Also under the names that its stack had: a preview goes on after a rename. Runs on every lease call. */
+    /** Also accepts former names of the stack, so that a preview continues after a rename. Runs on every lease call. */
     findInStack: (id: string, ref: StackRef) =>
       db.maybeOne(sql.prepared('updates_find_in_stack', UpdateWithBaseRow)`
         /* updates.findInStack */
@@ -127,12 +127,12 @@ export function createUpdateRepository(db: Queryable) {
         /* updates.isLease */
         select id from updates where status in ('not started', 'running') and lease_hash = ${sql.binary(hash)}`),
 
-    /** Null also if its stack was deleted. */
+    /** Also returns null if the update's stack was deleted. */
     find: (id: string) =>
       db.maybeOne(sql.prepared('updates_find', UpdateRow)`
         /* updates.find */ select ${updateColumns} from ${withJournal} where u.id = ${id} and ${ofLiveStack}`),
 
-    /** The update of this stack whose journal has entries that are not in a checkpoint yet. */
+    /** Finds the update of this stack whose journal has entries that are in no checkpoint yet. */
     findWithPendingEntries: (stackId: string) =>
       db.maybeOne(sql.prepared('updates_find_with_pending_entries', UpdateRow)`
         /* updates.findWithPendingEntries */ select ${updateColumns} from ${withJournal}
@@ -175,8 +175,8 @@ export function createUpdateRepository(db: Queryable) {
     },
 
     /**
-     * Extends a live lease, but not beyond the limits of the update and the token. Never shortens it. Returns null if the lease
-     * is dead, or if its token may no longer do what the update does.
+     * Extends a live lease, but not beyond the limits of the update and the token. Never shortens it. Returns null if the lease has
+     * ended, or if its token no longer has the permission for the update.
      */
     renewLease: async (id: string, epoch: number, seconds: number): Promise<Date | null> => {
       const row = await db.maybeOne(sql.prepared('updates_renew_lease', ExpiryRow)`
@@ -191,8 +191,8 @@ export function createUpdateRepository(db: Queryable) {
     },
 
     /**
-     * Clips the remaining time of leases to `seconds`, for all active updates or for one stack's. More than one lease remains only
-     * if the database's clock was set back. Returns the ids of the clipped updates.
+     * Clips the remaining time of leases to `seconds`, for all active updates or for one stack's. More than one lease remains only if the
+     * database's clock was set back. Returns the ids of the clipped updates.
      */
     clipLeases: async (seconds: number, stackId: string | null = null): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
@@ -206,7 +206,7 @@ export function createUpdateRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Ends all active updates of a locked stack that is being deleted; these can only be previews. */
+    /** Ends all active updates of a locked stack that is being deleted. These can only be previews. */
     cancelAll: async (stackId: string): Promise<void> => {
       // The deletion takes this row, too, and count_delivery takes it before the row of stack_days that these updates change.
       await db.query(sql.nothing`
@@ -222,7 +222,7 @@ export function createUpdateRepository(db: Queryable) {
       db.query(sql.nothing`
         /* updates.setResourceChanges */ update updates set resource_changes = ${changes} where id = ${id}`),
 
-    /** The CLI version sent when the update was created; "" if there was none, or if the environment exceeds 1 MiB. */
+    /** Returns the CLI version sent at the creation of the update; "" if there was none, or if the environment exceeds 1 MiB. */
     findClientVersion: async (id: string): Promise<string> => {
       const row = await db.maybeOne(sql.rows(EnvironmentRow)`
         /* updates.findEnvironment */ select ${environmentColumn} from updates u where id = ${id}`);
@@ -230,7 +230,8 @@ export function createUpdateRepository(db: Queryable) {
     },
 
     /**
-     * Whether the update that holds the stack has to be ended, or has more than `seconds` left. Takes no locks: its journal goes on meanwhile.
+     * Whether the update that holds the stack must be ended, or has more than `seconds` left. Takes no locks, so that its journal can
+     * continue.
      */
     isHolderDue: (stackId: string, seconds: number) =>
       db.exists(sql.rows(IdRow)`
@@ -239,7 +240,7 @@ export function createUpdateRepository(db: Queryable) {
         where s.id = ${stackId} and s.deleted_at is null and (u.end_reason is not null or u.expires_at <= clock_timestamp()
           or u.expires_at > clock_timestamp() + make_interval(secs => ${seconds}))`),
 
-    /** Active updates whose time is over, except those in `skipped`. */
+    /** Lists active updates whose time is over, except the `skipped` ones. */
     listExpired: async (limit: number, skipped: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* updates.listExpired */
@@ -249,7 +250,7 @@ export function createUpdateRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Active updates that lost their lease, or their permission to start, before its time was over. */
+    /** Lists active updates that lost their lease, or their permission to start, before their time was over. */
     listLost: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* updates.listLost */

@@ -3,7 +3,7 @@ export type UpdateStatus = 'not started' | 'running' | 'succeeded' | 'failed' | 
 export type EndStatus = 'succeeded' | 'failed' | 'cancelled';
 export type UpdateKind = 'update' | 'preview' | 'refresh' | 'destroy' | 'import' | 'rename';
 
-/** As in the SQL function of this name: a preview that locks its stack needs the permission for updates. */
+/** Same as the SQL function of this name. A preview that locks its stack needs the permission for updates. */
 export function permissionOfUpdate(update: {
   readonly dryRun: boolean;
   readonly exclusive: boolean;

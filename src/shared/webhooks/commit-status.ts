@@ -1,6 +1,6 @@
 import { type EventFacts, type EventOrigin, originOf, sentenceOf } from './event-facts.ts';
 
-/** A request that sets the status of a commit, or why there is none to set. */
+/** A request that sets the status of a commit, or the reason for setting none. */
 export type StatusRequest =
   | { readonly url: string; readonly headers: Readonly<Record<string, string>>; readonly body: string }
   | { readonly leftOut: string };
@@ -11,7 +11,8 @@ const ofUpdates = /^(update|preview|destroy|refresh)_(started|succeeded|failed)$
 const namePart = /^(?!\.{1,2}$)[\w.-]{1,100}$/;
 
 /**
- * The request for an event. The client of the update sent the names: they must look like a repository and a commit of the webhook's host.
+ * Builds the request for an event. The names come from the client of the update, so they must look like a repository and a commit of the
+ * webhook's host.
  */
 export function statusRequestOf(format: string, base: string, token: string | null, facts: EventFacts): StatusRequest {
   const { event, update } = facts;
@@ -19,7 +20,7 @@ export function statusRequestOf(format: string, base: string, token: string | nu
   const { ciUrl, host, owner, repository } = update.origin;
   const sha = shaOf(update.origin);
   if (!/^[0-9a-f]{40}([0-9a-f]{24})?$/.test(sha)) return { leftOut: 'the update names no commit' };
-  // Of a remote over HTTP, the CLI sends the port, too.
+  // For a remote over HTTP, the CLI includes the port.
   if (host.toLowerCase().replace(/:\d+$/, '') !== hostOf(base)) return { leftOut: 'the repository is on another host' };
   const owners = owner.split('/');
   if (![...owners, repository].every((part) => namePart.test(part)))
@@ -53,14 +54,14 @@ export function statusRequestOf(format: string, base: string, token: string | nu
   };
 }
 
-/** The commit whose status is set. */
+/** Returns the commit whose status is set. */
 function shaOf({ commit, pullRequestHead }: EventOrigin): string {
   return (pullRequestHead || commit).toLowerCase();
 }
 
 /**
- * Whether a later update of the same stack sets the same status, so that a late retry would cover the newer one. `listLater` gets the commit and
- * returns the environments of updates that may be about it.
+ * Whether a later update of the same stack sets the same status, so that a late retry would overwrite the newer one. `listLater` gets the
+ * commit and returns the environments of updates that may concern it.
  */
 export async function isReplaced(
   { update }: EventFacts,
@@ -75,7 +76,7 @@ export async function isReplaced(
   );
 }
 
-/** The host of repositories whose API is at this URL. */
+/** Returns the host of the repositories whose API has this URL. */
 function hostOf(base: string): string {
   const { hostname } = new URL(base);
   return hostname === 'api.github.com' ? 'github.com' : hostname;
@@ -85,7 +86,7 @@ function shortened(text: string): string {
   return text.length <= maxDescriptionChars ? text : `${text.slice(0, maxDescriptionChars - 1).toWellFormed()}…`;
 }
 
-/** GitLab refuses to set a status that the commit already has, as after a repeated request that had succeeded. */
+/** Whether the response is GitLab's refusal of a status that the commit already has, e.g. after a repeated request. */
 export function isAlreadySet(format: string, status: number, body: string): boolean {
   return format === 'gitlab_status' && status === 400 && body.includes('Cannot transition status');
 }

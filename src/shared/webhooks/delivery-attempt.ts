@@ -16,9 +16,9 @@ import { createWebhookEventRepository, type EventSource } from './webhook-event-
 
 /** Limit of one attempt, in ms. */
 const timeoutMs = 10_000;
-/** For how long an attempt is claimed: longer than everything it may wait for. */
+/** The duration of an attempt's claim, longer than all its waits together. */
 export const claimSeconds = 60;
-/** After this much of the claim, nothing is sent any more: the process was stopped for a while. In ms. */
+/** After this much of the claim, in ms, nothing is sent any more: the process was stopped for a while. */
 const lastSendMs = 30_000;
 
 /** The owner of a webhook's secret, to which its encryption is bound. */
@@ -31,11 +31,11 @@ interface AttemptParts {
   readonly outgoing: Outgoing;
   readonly secrets: EncryptedSecrets;
   readonly logger: Logger;
-  /** What is unusual about an ended update, in words. */
+  /** Describes what is unusual about an ended update. */
   readonly findUnusual: (updateId: string) => Promise<readonly string[]>;
 }
 
-/** Makes attempts to deliver events, in workers and for calls that wait for one. */
+/** Makes attempts to deliver events, in workers and for calls that wait for an attempt. */
 export class DeliveryAttempts {
   readonly #db: Database;
   readonly #outgoing: Outgoing;
@@ -52,8 +52,8 @@ export class DeliveryAttempts {
   }
 
   /**
-   * Makes a claimed attempt and records its result. If the result cannot be recorded, this throws, the claim expires, and the attempt is made again
-   * under the same `webhook-id`.
+   * Makes a claimed attempt and records its result. Throws if the result cannot be recorded; then the claim expires, and the attempt is
+   * made again under the same `webhook-id`.
    */
   attempt(delivery: ClaimedDelivery, signal: AbortSignal): Promise<AttemptRecord> {
     const { attempts, event, format, webhookId } = delivery;
@@ -63,7 +63,7 @@ export class DeliveryAttempts {
       'holdfast.format': format,
       'holdfast.attempt': attempts,
     };
-    // In the trace of a call that waits for it.
+    // The attempt belongs to the trace of a call that waits for it.
     const inOwnSpan = currentTrace() ? inSpan : inRootSpan;
     return inOwnSpan('webhook delivery', { role: 'client', attributes }, () => this.#attempt(delivery, signal));
   }
@@ -130,7 +130,7 @@ export class DeliveryAttempts {
       };
     }
     if (setsCommitStatus(format)) {
-      // A status that says that the update runs must not come after the one that says how it ended.
+      // The status of a running update must not arrive after the status of its end.
       if (event.endsWith('_started') && updateId && (await events.findUpdateStatus(updateId)) !== 'running')
         return { leftOut: 'the update has ended meanwhile' };
       const request = statusRequestOf(format, url, secret, facts);
@@ -146,8 +146,8 @@ export class DeliveryAttempts {
 }
 
 /**
- * Headers by which a receiver recognizes the sender: those of Standard Webhooks and Pulumi Cloud's. A secret that begins with `whsec_`
- * is Base64, as the libraries of Standard Webhooks expect; of any other the text itself is the key.
+ * Headers by which a receiver recognizes the sender, according to Standard Webhooks and Pulumi Cloud. A secret that begins with `whsec_`
+ * is Base64, as libraries of Standard Webhooks expect. The text of any other secret is itself the key.
  */
 function signatureHeaders(
   secret: string,

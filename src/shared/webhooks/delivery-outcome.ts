@@ -3,9 +3,9 @@ import { isAccepted, type Posted } from '../platform/outgoing/post.ts';
 import { isAlreadySet } from './commit-status.ts';
 import type { AttemptRecord, ClaimedDelivery } from './delivery-repository.ts';
 
-/** Pauses after failed attempts, in seconds; a day in all. */
+/** Pauses after failed attempts, in seconds. Their sum is about a day. */
 const pausesSeconds = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 21_600, 28_800];
-/** How much a pause may differ from the listed one, as a share: retries do not come all at once after an outage. */
+/** The random part of a pause, as a fraction, so that retries do not coincide after an outage. */
 const pauseSpread = 0.2;
 export const maxPauseSeconds = Math.ceil(Math.max(...pausesSeconds) * (1 + pauseSpread));
 const hidden = new Set(['authorization', 'private-token']);
@@ -18,7 +18,7 @@ export interface Message {
   readonly body: string;
 }
 
-/** The outcome of an attempt with its answer: whether it is the last one, and the pause before the next. */
+/** Returns the outcome of an attempt: whether it is the last one, and the pause before the next. */
 export function outcomeOf(
   { attempts, format, isManual }: ClaimedDelivery,
   message: Message | null,
@@ -27,7 +27,7 @@ export function outcomeOf(
 ): AttemptRecord {
   const isTaken = isAccepted(posted) || ('status' in posted && isAlreadySet(format, posted.status, posted.body));
   const pause = pausesSeconds[attempts - 1];
-  // Gone: the receiver wants no more of it.
+  // 410 Gone means that the receiver wants no more attempts.
   const isLast = isManual || pause === undefined || ('status' in posted && posted.status === 410);
   return {
     state: isTaken ? 'delivered' : isLast ? 'failed' : 'waiting',
@@ -64,7 +64,7 @@ function linesOf(headers: Readonly<Record<string, string>> | IncomingHttpHeaders
   );
 }
 
-/** Text that Postgres can store, of bounded length. */
+/** Shortens the text and makes it storable in Postgres. */
 function storable(text: string): string {
   return text.slice(0, maxLoggedChars).toWellFormed().replaceAll('\0', '�');
 }

@@ -1,14 +1,14 @@
 import type { EventSource } from './webhook-event-repository.ts';
 import { describeEvent } from './webhook-events.ts';
 
-/** The commit and the CI run of an update, as its client has sent them. */
+/** The commit and the CI run of an update, as sent by its client. */
 export interface EventOrigin {
   readonly commit: string;
   readonly branch: string;
-  /** Newest commit of the pull request; CI may have checked out a merge of it. */
+  /** Newest commit of the pull request; CI may have checked out a merge commit. */
   readonly pullRequestHead: string;
   readonly pullRequest: string;
-  /** Host of the repository, such as `github.com`. */
+  /** Host of the repository, e.g. `github.com`. */
   readonly host: string;
   readonly owner: string;
   readonly repository: string;
@@ -16,7 +16,7 @@ export interface EventOrigin {
   readonly ciUrl: string;
 }
 
-/** The facts of an event, in any format. The same for each attempt. */
+/** The facts of an event, independent of the format. They are the same for each attempt. */
 export interface EventFacts {
   readonly event: string;
   readonly occurredAt: string;
@@ -29,7 +29,7 @@ export interface EventFacts {
     readonly id: string;
     readonly kind: string;
     readonly isPreview: boolean;
-    /** Null where the event is not about its end. */
+    /** Null if the event is not about the end of the update. */
     readonly result: string | null;
     readonly version: number | null;
     readonly message: string;
@@ -37,14 +37,14 @@ export interface EventFacts {
     readonly startedAt: string | null;
     readonly endedAt: string | null;
     readonly origin: EventOrigin;
-    /** What is more than usual, in words. */
+    /** Descriptions of what is unusual. */
     readonly unusual: readonly string[];
   } | null;
 }
 
 const maxChars = 300;
 
-/** The facts of an event. For an update that has begun or waits, nothing about its end, although it may have ended meanwhile. */
+/** Returns the facts of an event. If the update has begun or waits, they omit its end, although it may have ended meanwhile. */
 export function factsOf(source: EventSource, unusual: readonly string[] = []): EventFacts {
   const { dryRun, endedAt, endReason, event, kind, status, updateId } = source;
   const hasBegun = describeEvent(event).group === 'holdfast';
@@ -75,7 +75,7 @@ export function factsOf(source: EventSource, unusual: readonly string[] = []): E
   };
 }
 
-/** The origin that an update states in its environment. */
+/** Returns the origin that an update states in its environment. */
 export function originOf(environment: string | null): EventOrigin {
   const values = objectOf(environment);
   const text = (name: string): string => {
@@ -95,7 +95,7 @@ export function originOf(environment: string | null): EventOrigin {
   };
 }
 
-/** Counts of operations that are numbers. */
+/** Returns the counts of operations, without values that are not numbers. */
 function countsOf(changes: string | null): Readonly<Record<string, number>> {
   const entries = Object.entries(objectOf(changes)).filter(
     (entry): entry is [string, number] => Number.isSafeInteger(entry[1]) && /^[a-z-]{1,40}$/.test(entry[0]),
@@ -108,17 +108,17 @@ function objectOf(text: string | null): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(text ?? '{}');
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
   } catch {
-    // Sent by a client, without usable facts.
+    // The client sent text without usable facts.
     return {};
   }
 }
 
-/** `organization/project/stack`, or what there is of it. */
+/** Returns `organization/project/stack`, or the known parts of it. */
 export function subjectOf({ organization, project, stack }: EventFacts): string {
   return [organization, project, stack].filter((part) => part !== null).join('/');
 }
 
-/** What has changed, such as `2 create, 1 delete`; empty if nothing has. */
+/** Describes the changes, e.g. `2 create, 1 delete`; empty if there are none. */
 function summaryOf({ details, event, update }: EventFacts): string {
   const counts =
     event === 'drift_detected' ? countsOf(JSON.stringify(details['changes'] ?? {})) : update?.resourceChanges;
@@ -128,7 +128,7 @@ function summaryOf({ details, event, update }: EventFacts): string {
     .join(', ');
 }
 
-/** The event in a few words. */
+/** Describes the event in a few words. */
 export function sentenceOf(facts: EventFacts): string {
   const { update } = facts;
   const text =

@@ -1,12 +1,12 @@
 import { type EventFacts, sentenceOf, subjectOf } from './event-facts.ts';
 import { describeEvent } from './webhook-events.ts';
 
-/** The text that a webhook with this format gets. The same for each attempt. */
+/** Returns the text sent to a webhook with this format. It is the same for each attempt. */
 export function payloadOf(format: string, id: string, facts: EventFacts): string {
   return JSON.stringify(format === 'slack' ? slack(facts) : format === 'ms_teams' ? teams(facts) : raw(id, facts));
 }
 
-/** Pulumi Cloud's members (`user` to `resourceChanges`) and ours. */
+/** The members of Pulumi Cloud (`user` to `resourceChanges`) and our own. */
 function raw(id: string, facts: EventFacts): object {
   const { details, event, login, occurredAt, organization, project, stack, update } = facts;
   const person = (name: string) => ({ name, githubLogin: name, avatarUrl: '' });
@@ -45,12 +45,12 @@ function slack(facts: EventFacts): object {
   return { text: `${mark(facts)}*${escaped(subjectOf(facts))}*: ${escaped(sentenceOf(facts))}${by}${link}` };
 }
 
-/** Slack reads these as the beginning of links and mentions. */
+/** Escapes characters with which links and mentions begin in Slack. */
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-/** An adaptive card, as the workflows of Teams accept it. */
+/** An adaptive card, as accepted by workflows of Teams. */
 function teams(facts: EventFacts): object {
   const { login, update } = facts;
   const rows = [
@@ -77,7 +77,7 @@ function teams(facts: EventFacts): object {
   };
 }
 
-/** Text blocks understand Markdown: a name must not become a link. */
+/** Escapes Markdown, which text blocks understand: a name must not become a link. */
 function plain(text: string): string {
   return text.replace(/[[\]()*_`\\]/g, (found) => `\\${found}`);
 }

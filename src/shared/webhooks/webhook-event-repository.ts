@@ -18,7 +18,7 @@ const SourceRow = Type.Object({
   project: Nullable(Type.String()),
   stack: Nullable(Type.String()),
   updateId: Nullable(Type.String()),
-  /** Null without an update, or if it is gone. */
+  /** Null without an update, or if the update is gone. */
   kind: Nullable(Type.String()),
   dryRun: Nullable(Type.Boolean()),
   status: Nullable(Type.String()),
@@ -33,10 +33,10 @@ const SourceRow = Type.Object({
 });
 export type EventSource = Row<typeof SourceRow>;
 
-/** Parts of an environment above this are not read, in bytes. */
+/** Maximum bytes of an environment of which parts are read. */
 const maxEnvironmentBytes = 1024 * 1024;
 
-/** The events that webhooks receive. Triggers record events of updates and stacks. */
+/** The events sent to webhooks. Triggers record the events of updates and stacks. */
 export function createWebhookEventRepository(db: Queryable) {
   return {
     /** Records an event for each webhook that selects it. See `recordWebhookEvent`. */
@@ -68,7 +68,7 @@ export function createWebhookEventRepository(db: Queryable) {
       return row.id;
     },
 
-    /** Deletes events of an organization, with their deliveries. Returns how many. */
+    /** Deletes events of an organization, with their deliveries. Returns the number of events. */
     deleteOfOrganization: async (organizationId: string, limit: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* webhookEvents.deleteOfOrganization */
@@ -82,8 +82,8 @@ export function createWebhookEventRepository(db: Queryable) {
     },
 
     /**
-     * Ends waits that are too long because the clock was set back: of events of the future, of retries beyond `pauseSeconds`, and of claims beyond
-     * `claimSeconds`. Returns how many, up to about `limit`.
+     * Ends waits that are too long because the clock was set back: events in the future, retries beyond `pauseSeconds`, and claims beyond
+     * `claimSeconds`. Returns the number, at most about `limit`.
      */
     clipWaits: async ({
       claimSeconds,
@@ -111,7 +111,7 @@ export function createWebhookEventRepository(db: Queryable) {
       return row.count;
     },
 
-    /** The current facts of the event. */
+    /** Returns the current facts of the event. */
     readSource: (id: string) =>
       db.one(sql.rows(SourceRow)`
         /* webhookEvents.readSource */
@@ -124,7 +124,7 @@ export function createWebhookEventRepository(db: Queryable) {
         from webhook_events e left join updates u on u.id = e.update_id left join users a on a.id = u.requested_by
         where e.id = ${id}`),
 
-    /** Keeps what is sent, unless another process did so first. Returns what is kept. */
+    /** Stores the facts to send, unless another process has already done so. Returns the stored facts. */
     keepFacts: async (id: string, facts: string): Promise<string> => {
       const row = await db.one(sql.rows(FactsRow)`
         /* webhookEvents.keepFacts */
@@ -132,7 +132,7 @@ export function createWebhookEventRepository(db: Queryable) {
       return row.facts;
     },
 
-    /** The status of an update now; null if it is gone. */
+    /** Returns the current status of an update; null if it is gone. */
     findUpdateStatus: async (updateId: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(StatusRow)`
         /* webhookEvents.findUpdateStatus */ select status from updates where id = ${updateId}`);
@@ -140,8 +140,8 @@ export function createWebhookEventRepository(db: Queryable) {
     },
 
     /**
-     * Environments that contain the text, in lower case: of updates of the same stack, previews or not as this one, that were created later and
-     * have begun.
+     * Lists environments that contain the text, in lower case, of updates of the same stack that were created later and have begun. They
+     * are previews if and only if this update is one.
      */
     listLaterEnvironments: async (updateId: string, text: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(EnvironmentRow)`

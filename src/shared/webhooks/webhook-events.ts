@@ -1,10 +1,10 @@
-/** An event that webhooks receive. */
+/** An event that is sent to webhooks. */
 interface WebhookEvent {
   /** The group by which webhooks may select it. */
   readonly group: string;
   /** The text that follows the name of the stack. */
   readonly text: string;
-  /** Pulumi Cloud's name of its kind, sent as a header; default: the name of the event. */
+  /** Pulumi Cloud's name for its kind, sent as a header. Defaults to the name of the event. */
   readonly kind?: string;
 }
 
@@ -14,9 +14,9 @@ const ours = { group: 'holdfast' } as const;
 const preview = { group: 'stacks', kind: 'stack_preview' } as const;
 
 /**
- * Every event. To add one, add a line and call `recordWebhookEvent` in the transaction of the change. Events of
- * group `holdfast` are ours: the CLI's commands know no filter for them, the API and webhooks without filters do. Triggers record the events of
- * updates, stacks, freezes, approvals and change limits.
+ * All events. To add one, add a line and call `recordWebhookEvent` in the transaction of the change. Events of group `holdfast` are our
+ * own: the CLI's commands know no filter for them, but the API and webhooks without filters do. Triggers record the events of updates,
+ * stacks, freezes, approvals and change limits.
  */
 export const webhookEvents = {
   stack_created: { ...stack, text: 'was created' },
@@ -47,21 +47,21 @@ export const webhookEvents = {
 
 export type WebhookEventName = keyof typeof webhookEvents;
 
-/** The events that webhooks can select, with their texts. */
+/** Lists the events that webhooks can select, with their texts. */
 export function listEvents(): { readonly name: string; readonly group: string; readonly text: string }[] {
   return Object.entries(webhookEvents)
     .filter(([name]) => name !== 'ping')
     .map(([name, { group, text }]) => ({ name, group, text }));
 }
 
-/** The definition of an event by its name, also for events that a later release has recorded. */
+/** Returns the definition of an event by its name, also of events recorded by a later release. */
 export function describeEvent(name: string): WebhookEvent {
   return Object.hasOwn(webhookEvents, name)
     ? webhookEvents[name as WebhookEventName]
     : { group: 'holdfast', text: name.replaceAll('_', ' ') };
 }
 
-/** Groups of Pulumi Cloud and ours. Some have no events here. */
+/** The groups of Pulumi Cloud and our own. Some have no events here. */
 export const eventGroups = [
   'stacks',
   'deployments',
@@ -70,7 +70,7 @@ export const eventGroups = [
   'change_requests',
   'holdfast',
 ] as const;
-/** Events that the Pulumi CLI offers and that do not occur here. */
+/** Events that the Pulumi CLI offers but that do not occur here. */
 const othersEvents =
   /^(import_failed|deployment_\w+|drift_(detection|remediation)_(succeeded|failed)|policy_violation_(mandatory|advisory)|(imported_)?environment_\w+|change_request_\w+)$/;
 

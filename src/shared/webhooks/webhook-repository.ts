@@ -12,12 +12,12 @@ const WebhookRow = Type.Object({
   url: Type.String(),
   format: Type.String(),
   isActive: Type.Boolean(),
-  /** Names of events. Without names and groups: all. */
+  /** Names of events. Without names and groups, the webhook gets all events. */
   events: Type.Array(Type.String()),
   groups: Type.Array(Type.String()),
   encrypted: Nullable(Bytes),
   masterKeyId: Nullable(Type.String()),
-  /** Of the last edit, in microseconds since the epoch. Another encryption of the secret is none. */
+  /** Time of the last edit, in microseconds since the epoch. Reencrypting the secret is no edit. */
   editedMicros: Type.String(),
 });
 export type WebhookRow = Row<typeof WebhookRow>;
@@ -26,7 +26,7 @@ const StackWebhookRow = Type.Object({
   stackId: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  /** The stack is not deleted, and the caller may administer it. */
+  /** Whether the stack is not deleted, and the caller may administer it. */
   isShown: Type.Boolean(),
 });
 export type StackWebhookRow = Row<typeof StackWebhookRow>;
@@ -54,7 +54,7 @@ export function createWebhookRepository(db: Queryable) {
   const bytes = (secret: EncryptedSecret | null) =>
     secret === null ? sql.fragment`null` : sql.fragment`${sql.binary(secret.encrypted)}::bytea`;
   return {
-    /** Violates `webhooks_name_key` or `webhooks_display_name_key` if there is one with that name in its scope. */
+    /** Violates `webhooks_name_key` or `webhooks_display_name_key` if its scope already has a webhook with this name. */
     insert: (
       scope: WebhookScope,
       webhook: WebhookChange & {
@@ -86,7 +86,7 @@ export function createWebhookRepository(db: Queryable) {
       db.maybeOne(sql.rows(WebhookRow)`
         /* webhooks.lock */ select ${columns} from webhooks w where ${ofScope(scope)} and w.name = ${name} for no key update`),
 
-    /** A page of them by their displayed names, after this one. */
+    /** Lists a page of webhooks by display name, after the given name. */
     listPage: (scope: WebhookScope, after: string | null, limit: number) =>
       db.any(sql.rows(WebhookRow)`
         /* webhooks.listPage */
@@ -94,8 +94,8 @@ export function createWebhookRepository(db: Queryable) {
         order by w.display_name limit ${limit}`),
 
     /**
-     * A page of the webhooks of all stacks, after this one, or after all of its stack. `facts`: of the caller; null:
-     * one who administers all stacks.
+     * Lists a page of the webhooks of all stacks, after the given webhook, or after all webhooks of its stack. `facts` belong to the
+     * caller; null for a caller who administers all stacks.
      */
     listOfStacks: (
       organizationId: string,
@@ -121,7 +121,7 @@ export function createWebhookRepository(db: Queryable) {
         order by w.stack_id, w.name`);
     },
 
-    /** `secret`: undefined keeps it, null removes it. */
+    /** For `secret`, undefined keeps the secret and null removes it. */
     update: (id: string, change: WebhookChange, secret: EncryptedSecret | null | undefined) =>
       db.one(sql.rows(WebhookRow)`
         /* webhooks.update */
@@ -135,7 +135,7 @@ export function createWebhookRepository(db: Queryable) {
           }
         where w.id = ${id} returning ${columns}`),
 
-    /** Deletes its log, too. */
+    /** Deletes the webhook and its log. */
     remove: (id: string) => db.query(sql.nothing`/* webhooks.remove */ delete from webhooks where id = ${id}`),
 
     count: async (scope: WebhookScope): Promise<number> => {
@@ -145,7 +145,7 @@ export function createWebhookRepository(db: Queryable) {
       return rows.length;
     },
 
-    /** Secrets of webhooks that another master key than `except` encrypts, in the order of their ids. */
+    /** Lists secrets of webhooks that are encrypted by another master key than `except`, in order of the webhooks' ids. */
     listSecrets: (except: string | null, after: string | null, limit: number) =>
       db.any(sql.rows(SecretRow)`
         /* webhooks.listSecrets */
@@ -153,7 +153,7 @@ export function createWebhookRepository(db: Queryable) {
         where secret is not null and master_key_id is distinct from ${except}::text and (${after}::uuid is null or id > ${after}::uuid)
         order by id limit ${limit}`),
 
-    /** Returns false if the secret was changed since it was read. */
+    /** Returns false if the secret has changed since it was read. */
     replaceSecret: async (id: string, read: Buffer, next: EncryptedSecret): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* webhooks.replaceSecret */

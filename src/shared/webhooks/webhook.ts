@@ -1,7 +1,7 @@
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { isEventGroup, isEventName } from './webhook-events.ts';
 
-/** `github_status` and `gitlab_status` set the status of commits; their URL is that of the host's API, their secret a token. */
+/** `github_status` and `gitlab_status` set the status of commits. The URL is that of the host's API, the secret a token. */
 const webhookFormats = ['raw', 'slack', 'ms_teams', 'github_status', 'gitlab_status'] as const;
 
 const maxUrlChars = 2_000;
@@ -9,7 +9,7 @@ const maxNameChars = 100;
 const maxSecretChars = 500;
 const maxSelected = 100;
 
-/** The definition of a webhook; null: without a filter, or without a secret. */
+/** The definition of a webhook. Null stands for no filter, or no secret. */
 export interface WebhookDefinition {
   readonly displayName: string;
   readonly url: string;
@@ -18,12 +18,12 @@ export interface WebhookDefinition {
   readonly groups: readonly string[];
 }
 
-/** Whether it sets the status of commits. */
+/** Whether a webhook with this format sets the status of commits. */
 export function setsCommitStatus(format: string): boolean {
   return format === 'github_status' || format === 'gitlab_status';
 }
 
-/** Throws InvalidRequestError with the reason. Whether its URL may be called is decided by each call. */
+/** Throws InvalidRequestError with the reason. Each call decides whether its URL may be called. */
 export function checkWebhook({ displayName, events, format, groups, url }: WebhookDefinition): void {
   if (
     displayName === '' ||
@@ -56,7 +56,7 @@ export function checkSecret(secret: string): void {
     throw new InvalidRequestError('After whsec_, a secret is at least 16 bytes in Base64');
 }
 
-/** Scheme, host and port: the part of a URL that may be logged, because its path can be a secret. */
+/** Returns scheme, host and port of a URL, which may be logged. The path can be a secret. */
 export function urlOriginOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : '';
 }

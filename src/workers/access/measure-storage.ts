@@ -6,8 +6,8 @@ import { mayDeleteByAge } from '../platform/clock-watch.ts';
 const organizationsAtOnce = 50;
 
 /**
- * Measures the bytes that organizations keep, soon after they change. A failed measurement does not block the others. Returns how many it
- * measured. Throws the first fault after trying the others.
+ * Measures the bytes that organizations keep, soon after they change. A failed measurement does not block the others. Returns the number
+ * of measurements. Throws the first fault after trying the others.
  */
 export async function measureStorage(
   { db, logger }: Pick<AppContext, 'db' | 'logger'>,
@@ -16,7 +16,7 @@ export async function measureStorage(
   const storage = createStorageRepository(db);
   const forgetsOld = await mayDeleteByAge(createBackgroundTaskRepository(db));
   let measured = 0;
-  // Once each, even if its clock makes it due again.
+  // Each organization is tried once, even if its clock makes it due again.
   const tried: string[] = [];
   const faults: unknown[] = [];
   for (;;) {

@@ -10,31 +10,31 @@ const UnexportedRow = Type.Object({
   month: Type.String(),
   numbers: Type.Array(Type.Integer()),
   hash: Bytes,
-  /** Since the receiver last accepted a batch of the organization. */
+  /** Number of failures since the receiver last accepted a batch of the organization. */
   sendFailures: Type.Integer(),
 });
 export type UnexportedRow = Row<typeof UnexportedRow>;
 
-/** Where events are exported to: the blob store, or a receiver over HTTPS. */
+/** The target of exported events: the blob store, or a receiver over HTTPS. */
 export type ExportTarget = 'blobs' | 'receiver';
 
 /** The longest pause after failures of the receiver. */
 export const maxPauseSeconds = 3_600;
 
-/** Which batches were exported. */
+/** Records which batches were exported. */
 export function createAuditExportRepository(db: Queryable) {
-  // Batches up to the base were dropped by retention, and may not be deleted yet.
+  // Retention has dropped the batches up to the base, and may not have deleted them yet.
   const exported = {
     blobs: sql.fragment`greatest(c.exported_batch, c.base_batch)`,
     receiver: sql.fragment`greatest(c.sent_batch, c.base_batch)`,
   };
   const inSeconds = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
-  // A time further away than the longest pause means that the clock was set back.
+  // A time later than the longest pause means that the clock was set back.
   const mayBeSentNow = sql.fragment`(c.send_after <= clock_timestamp() or c.send_after > ${inSeconds(maxPauseSeconds)})`;
   return {
     /**
-     * Batches whose events were not exported to the target yet, in the order of their chains, of organizations after one by id. For the receiver:
-     * of organizations whose next batch it has refused, or of the others.
+     * Lists batches whose events are not exported to the target yet, in the order of their chains, of organizations after the given id.
+     * For the receiver: either of organizations whose next batch it has refused, or of the others.
      */
     listUnexported: (
       target: ExportTarget,
@@ -62,7 +62,7 @@ export function createAuditExportRepository(db: Queryable) {
           and ${target === 'blobs' ? mayBeSent : sql.fragment`(c.send_failures > 0) = ${wasRefused} and ${mayBeSentNow}`}
         order by b.organization_id, b.batch limit ${limit}`),
 
-    /** Whether a batch of an earlier month was not exported to the target yet. */
+    /** Whether a batch of an earlier month is not exported to the target yet. */
     hasUnexportedBefore: (target: ExportTarget, month: string) =>
       db.exists(sql.rows(NumberRow)`
         /* auditExports.hasUnexportedBefore */
@@ -81,7 +81,7 @@ export function createAuditExportRepository(db: Queryable) {
         /* auditExports.noteExported */ update audit_chains set ${change} where organization_id = ${organizationId}`);
     },
 
-    /** The receiver has refused a batch of the organization. */
+    /** Records that the receiver has refused a batch of the organization. */
     noteRefused: (organizationId: string, failures: number, pauseSeconds: number) =>
       db.query(sql.nothing`
         /* auditExports.noteRefused */

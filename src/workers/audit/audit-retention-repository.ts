@@ -7,14 +7,16 @@ const OrganizationRow = Type.Object({ organizationId: Type.String() });
 /** The months of the audit log. */
 export function createAuditRetentionRepository(db: Queryable) {
   return {
-    /** Adds the partition of a month (`YYYY-MM-DD`, its first day). Returns whether it was missing. */
+    /** Adds the partition of a month, given by its first day (`YYYY-MM-DD`). Returns whether it was missing. */
     addPartition: async (month: string): Promise<boolean> => {
       const row = await db.one(sql.rows(Type.Object({ added: Type.Boolean() }))`
         /* auditRetention.addPartition */ select add_audit_partition(${month}::date) as added`);
       return row.added;
     },
 
-    /** First days of the current month, of the months ahead, and of the oldest month that is kept for `days`. By the database's clock. */
+    /**
+     * Returns the first days of the current month, of the months ahead, and of the oldest month kept for `days`, by the database's clock.
+     */
     readMonths: (ahead: number, days: number) =>
       db.one(sql.rows(Type.Object({ months: Type.Array(Type.String()), keptFrom: Type.String() }))`
         /* auditRetention.readMonths */
@@ -22,7 +24,7 @@ export function createAuditRetentionRepository(db: Queryable) {
             from generate_series(0, ${ahead}::integer) a) as months,
           to_char(date_trunc('month', now() at time zone 'UTC' - make_interval(days => ${days})), 'YYYY-MM-DD') as "keptFrom"`),
 
-    /** The highest number of an event before the month; 0 if there is none. */
+    /** Finds the highest number of an event before the month; 0 for none. */
     findLastBefore: async (month: string): Promise<number> => {
       const row = await db.one(sql.rows(NumberRow)`
         /* auditRetention.findLastBefore */
@@ -31,8 +33,8 @@ export function createAuditRetentionRepository(db: Queryable) {
     },
 
     /**
-     * Drops the events of all months before this one. The chains then begin after the batches that no kept batch precedes: see deleteDropped.
-     * Returns how many partitions were dropped.
+     * Drops the events of all months before this one. The chains then begin after the batches before the first kept one; see
+     * deleteDropped. Returns the number of dropped partitions.
      */
     dropMonthsBefore: async (month: string): Promise<number> => {
       await db.query(sql.nothing`
@@ -43,7 +45,7 @@ export function createAuditRetentionRepository(db: Queryable) {
         select c.organization_id as "organizationId"
         from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch = c.base_batch + 1
         where b.month < ${month}::date`);
-      // One by one: each statement reads all batches that its chain has to drop.
+      // One by one, because each statement reads all batches that its chain has to drop.
       for (const { organizationId } of chains)
         await db.query(sql.nothing`
           /* auditRetention.moveBase */
@@ -52,13 +54,13 @@ export function createAuditRetentionRepository(db: Queryable) {
           where c.organization_id = ${organizationId} and b.organization_id = ${organizationId} and b.batch = coalesce(
             (select min(k.batch) from audit_batches k
              where k.organization_id = ${organizationId} and k.batch > c.base_batch and k.month >= ${month}::date), c.batch + 1) - 1`);
-      // Last: from then on until the commit, no event can be added.
+      // Last, because no event can be added from here until the commit.
       const row = await db.one(sql.rows(Type.Object({ dropped: Type.Integer() }))`
         /* auditRetention.dropMonths */ select drop_audit_months(${month}::date) as dropped`);
       return row.dropped;
     },
 
-    /** Deletes batches that precede the beginning of their chain, except of these organizations. Returns how many. */
+    /** Deletes batches before the beginning of their chain, except in these organizations. Returns the number. */
     deleteDropped: async (limit: number, except: readonly string[]): Promise<number> => {
       const row = await db.one(sql.rows(NumberRow)`
         /* auditRetention.deleteDropped */

@@ -7,14 +7,14 @@ import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { createAuditExportRepository } from './audit-export-repository.ts';
 import { createAuditRetentionRepository } from './audit-retention-repository.ts';
 
-/** Partitions are added for the current month and this many ahead. */
+/** Partitions are added for the current month and this many months ahead. */
 const monthsAhead = 3;
-/** Dropped batches that one statement deletes. */
+/** Maximum dropped batches that one statement deletes. */
 const batchesAtOnce = 5_000;
-/** Maximum wait of DDL for a lock, in ms: statements queued behind it wait as well. */
+/** Maximum wait of DDL for a lock, in ms: statements that queue behind it wait, too. */
 const ddlLockMs = 2_000;
 
-/** Adds the partitions of the next months. Until they exist, events go to the default partition. Returns how many were missing. */
+/** Adds the partitions of the next months. Without them, events go to the default partition. Returns the number of missing partitions. */
 export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promise<number> {
   const { months } = await createAuditRetentionRepository(db).readMonths(monthsAhead, 0);
   let added = 0;
@@ -30,10 +30,10 @@ export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promis
 }
 
 /**
- * Drops the events of months that ended more than `audit.retentionDays` ago, once all of them are chained and, if they
- * are to be, exported; and, if this database owns the blob store, the heads of batches that were dropped with them. The
- * chains remain verifiable from the last dropped batch. Returns how many partitions were dropped. The error of a head
- * that cannot be deleted is thrown after the others are done.
+ * Drops the events of months that ended more than `audit.retentionDays` ago, once all of them are chained and, if exports are configured,
+ * exported. If this database owns the blob store, also deletes the heads of the dropped batches. The chains remain verifiable from the
+ * last dropped batch. Returns the number of dropped partitions. The error of a head that cannot be deleted is thrown after the others are
+ * done.
  */
 export async function dropOldAudit(
   context: Pick<AppContext, 'config' | 'metrics'> & DeletionParts,
@@ -54,16 +54,16 @@ export async function dropOldAudit(
     return auditMonths.dropMonthsBefore(keptFrom);
   });
   const { deleteDropped } = createAuditRetentionRepository(db);
-  /** By organization. */
+  /** Errors by organization. */
   const failures = new Map<string, unknown>();
-  // Before the batches, which say that there is something to delete: to list all heads takes long.
+  // Heads are deleted before the batches, which show what there is to delete: listing all heads takes long.
   for (const { baseBatch, organizationId } of await createAuditChainRepository(db).listDropped()) {
     try {
       let deleted = 0;
       for await (const { batch, key } of listHeads(blobs, organizationId)) {
         if (signal?.aborted) return dropped;
         if (batch >= baseBatch) continue;
-        // If not, the batches stay until it may.
+        // If this process may not delete, the batches stay until it may.
         if (deleted === 0 && (await findDeletionBar(context)) !== null) return dropped;
         if (deleted++ % deletesPerLook === 0 && !(await mayGoOnDeleting(context))) return dropped;
         await blobs.delete(key);

@@ -9,18 +9,18 @@ import { assertStoreReachable } from '../platform/store-reachable.ts';
 
 /** Maximum number of events that one transaction chains. */
 const eventsAtOnce = 500;
-/** About as many bytes of events: with the quotes of a format, a batch stays below the megabyte that many receivers accept. */
+/** Maximum bytes of events, approximately. With the quotes of a format, a batch stays below the megabyte that many receivers accept. */
 const bytesAtOnce = 400_000;
 const headsAtOnce = 200;
-/** A run waits this long for transactions that may still add an event; the next one goes on. In ms. */
+/** A run waits this long, in ms, for transactions that may still add an event. The next run continues. */
 const maxWaitMs = 2_000;
 const pollMs = 50;
 
 type Pass = 'chained' | 'waiting' | 'idle';
 
 /**
- * Chains all events that no open transaction can precede any more. Safe on any number of replicas, and to kill anywhere: each pass is
- * one transaction. Returns whether everything that had been committed when it began is chained.
+ * Chains all events before which no open transaction can add another one. Safe on any number of replicas, and to kill anywhere: each pass
+ * is one transaction. Returns whether all events committed before the beginning are chained.
  */
 export async function chainAudit({ db }: Pick<AppContext, 'db'>, signal?: AbortSignal): Promise<boolean> {
   const auditChains = createAuditChainRepository(db);
@@ -31,7 +31,7 @@ export async function chainAudit({ db }: Pick<AppContext, 'db'>, signal?: AbortS
     if (pass === 'chained') continue;
     const { chainedThrough } = await auditChains.readState();
     if (chainedThrough >= target) return true;
-    // The number is read before the statement that takes a transaction id, see docs/adr/0026-audit-log.md.
+    // The number is read before the statement that takes a transaction id; see docs/adr/0026-audit-log.md.
     await auditChains.setHorizon(await auditChains.readLastNumber());
     if (pass === 'idle') continue;
     if (waitedMs >= maxWaitMs) return false;
@@ -49,7 +49,7 @@ async function chainPass(tx: Queryable): Promise<Pass> {
   const range = { after: chainedThrough, through: horizonThrough, since: '0001-01-01' };
   const throughNumber = await auditChains.findPassEnd(range, { bytes: bytesAtOnce, events: eventsAtOnce });
   const listed = await auditChains.listEvents({ ...range, through: throughNumber }, eventsAtOnce);
-  // Rare, see findKeptFrom.
+  // Rare; see findKeptFrom.
   const keptFrom = listed.some(({ month }) => month < chainedFrom) ? await auditChains.findKeptFrom() : chainedFrom;
   const events = listed.filter(({ month }) => month >= chainedFrom || month >= keptFrom);
   const groups = Map.groupBy(events, ({ month, organizationId }) => `${organizationId} ${month}`);
@@ -59,7 +59,7 @@ async function chainPass(tx: Queryable): Promise<Pass> {
   return 'chained';
 }
 
-/** Appends the events, which are of one organization and one month, to its chain. */
+/** Appends events of one organization and one month to its chain. */
 async function chainBatch(tx: Queryable, events: readonly ChainedEventRow[], throughNumber: number): Promise<void> {
   const [{ month, organizationId }] = events as readonly [ChainedEventRow];
   const auditChains = createAuditChainRepository(tx);
@@ -77,8 +77,8 @@ async function chainBatch(tx: Queryable, events: readonly ChainedEventRow[], thr
 }
 
 /**
- * Puts the heads of chains that have grown into the blob store, if this database owns it. Returns how many. The error of one that cannot be put
- * is thrown after the others are done.
+ * Puts the heads of chains that have grown into the blob store, if this database owns it. Returns the number. The error of a head that
+ * cannot be put is thrown after the others are done.
  */
 export async function storeAuditHeads(
   { blobs, db, logger, metrics }: Pick<AppContext, 'blobs' | 'db' | 'logger' | 'metrics'>,
@@ -86,7 +86,7 @@ export async function storeAuditHeads(
 ): Promise<number> {
   const auditChains = createAuditChainRepository(db);
   let stored = 0;
-  /** By organization. */
+  /** Errors by organization. */
   const failures = new Map<string, unknown>();
   for (;;) {
     const chains = await auditChains.listUnstored({ except: [...failures.keys()], limit: headsAtOnce });

@@ -8,13 +8,13 @@ import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { createAuditExportRepository, type UnexportedRow } from './audit-export-repository.ts';
 
 const batchesAtOnce = 50;
-/** Organizations whose batches are written at the same time. */
+/** Maximum organizations whose batches are written concurrently. */
 const chainsAtOnce = 8;
 
 /**
- * Writes the events of chained batches to the blob store, if this database owns it, one object for each batch. Its key and its bytes depend on the
- * batch and the format alone, so a run that was killed is repeated, and a late put changes nothing. Returns how many batches. A batch that cannot be
- * written blocks only its own organization; its error is thrown after the others are done.
+ * Writes the events of chained batches to the blob store, if this database owns it, in one object per batch. The object's key and bytes
+ * depend only on the batch and the format, so a killed run is repeated, and a late put changes nothing. Returns the number of batches. A
+ * batch that cannot be written blocks only its own organization; its error is thrown after the others are done.
  */
 export async function exportAudit(
   { blobs, config, db, logger, metrics }: Pick<AppContext, 'blobs' | 'config' | 'db' | 'logger' | 'metrics'>,
@@ -24,7 +24,7 @@ export async function exportAudit(
   const events = createAuditListRepository(db);
   const { format } = config.audit;
   let exported = 0;
-  /** By organization. */
+  /** Errors by organization. */
   const failures = new Map<string, unknown>();
   const write = async (batch: UnexportedRow): Promise<void> => {
     const bytes = Buffer.from(batchText(format, await events.listBatch(batch), holdfastVersion));
@@ -57,7 +57,7 @@ export async function exportAudit(
     const batches: readonly UnexportedRow[] = await exports.listUnexported('blobs', {
       ...{ after, except, limit: batchesAtOnce },
     });
-    // A copy of the database, such as one for tests, must not write its events among those of the other one.
+    // A copy of the database, e.g. for tests, must not write its events among the other copy's.
     if (batches.length > 0 && !(await ownsStore({ blobs, db }))) {
       logger.warn('audit events are not exported: another copy of this database owns the blob store');
       break;
@@ -65,7 +65,7 @@ export async function exportAudit(
     const chains = [...Map.groupBy(batches, ({ organizationId }) => organizationId).values()];
     await inParallel(chains, undefined, writeChain, chainsAtOnce);
     if (signal?.aborted) return exported;
-    // In rounds: an organization with many batches must not keep the others from theirs.
+    // In rounds, so that an organization with many batches does not delay the others.
     if (batches.length === batchesAtOnce) after = batches.at(-1)?.organizationId ?? null;
     else if (after === null) break;
     else after = null;
@@ -74,7 +74,10 @@ export async function exportAudit(
   return exported;
 }
 
-/** The key of a batch's events in the blob store. With the hash, because the numbers begin again after a restore of an older database. */
+/**
+ * Returns the key of a batch's events in the blob store. It contains the hash, because numbers restart after a restore of an older
+ * database.
+ */
 function exportKey({ batch, hash, month, organizationId }: UnexportedRow, format: AuditFormat): string {
   const name = `${String(batch).padStart(12, '0')}-${hash.toString('hex').slice(0, 16)}`;
   return `audit/events/${organizationId}/${month.slice(0, 7)}/${name}.${format}`;

@@ -11,22 +11,22 @@ import { createAuditExportRepository, maxPauseSeconds, type UnexportedRow } from
 const batchesAtOnce = 50;
 const timeoutMs = 30_000;
 const firstPauseSeconds = 30;
-/** After the first refusals of this many organizations, if it has accepted nothing, the receiver is considered unavailable. */
+/** If the receiver has accepted nothing and refused the first batches of this many organizations, it is considered unavailable. */
 const maxRefused = 3;
-/** Statuses by which the receiver refuses everything, not one batch. */
+/** Statuses with which the receiver refuses everything, not one batch. */
 const refusesAll = new Set([401, 403, 404, 405, 408, 429]);
 
 /** The receiver of events. */
 export interface AuditReceiver {
   readonly url: string;
-  /** Sent as a bearer token; null: none. */
+  /** Sent as a bearer token; null for none. */
   readonly token: string | null;
   readonly format: AuditFormat;
-  /** Calls to the receiver, which may be in the operator's own network: see receiverCalls. */
+  /** Makes calls to the receiver, which may be in the operator's own network; see receiverCalls. */
   readonly outgoing: Outgoing;
 }
 
-/** Calls with the rules of the server, plus the receiver's host, which the operator has configured. */
+/** Returns calls with the rules of the server, plus the receiver's host, which the operator has configured. */
 export function receiverCalls(url: string, { hosts, networks, plainOrigins }: AllowList): Outgoing {
   const { hostname, origin, protocol } = new URL(url);
   return new Outgoing({
@@ -39,9 +39,9 @@ export function receiverCalls(url: string, { hosts, networks, plainOrigins }: Al
 }
 
 /**
- * Posts the events of chained batches, one request for each batch, in the order of each organization's chain. A batch counts as sent once
- * the receiver has answered 2xx; until then it is sent again, after growing pauses, under the same id: of its organization, or of all if the
- * receiver seems to be unavailable. Returns how many were sent.
+ * Posts the events of chained batches, one request per batch, in the order of each organization's chain. A batch counts as sent once the
+ * receiver has responded with 2xx. Until then it is sent again under the same id, after growing pauses. A pause applies to the batch's
+ * organization, or to all organizations if the receiver seems to be unavailable. Returns the number of sent batches.
  */
 export async function sendAudit(
   { db, logger }: Pick<AppContext, 'db' | 'logger'>,
@@ -53,9 +53,9 @@ export async function sendAudit(
   const { failures, isDue } = await sending.readPause(maxPauseSeconds);
   if (!isDue) return 0;
   let sent = 0;
-  /** Organizations whose next batch was refused: the others go on. */
+  /** Organizations whose next batch was refused. The others continue. */
   const refused = new Set<string>();
-  /** Organizations with an accepted batch: the failures that were listed are those before it. */
+  /** Organizations with an accepted batch. The listed failures were before it. */
   const accepted = new Set<string>();
   let newlyRefused = 0;
   for await (const batch of listUnsent(exports, refused)) {
@@ -89,8 +89,8 @@ export async function sendAudit(
 }
 
 /**
- * In rounds of all organizations. Ones with a refused batch come last, so that they hold up no others. Skips the ones that are added to
- * `refused` meanwhile.
+ * Lists batches in rounds of all organizations. Organizations with a refused batch come last, so that they do not delay the others. Skips
+ * organizations that are added to `refused` meanwhile.
  */
 async function* listUnsent(
   { listUnexported }: ReturnType<typeof createAuditExportRepository>,
@@ -108,7 +108,7 @@ async function* listUnsent(
   }
 }
 
-/** In seconds. */
+/** Returns the pause in seconds. */
 function pauseAfter(failures: number): number {
   return Math.min(firstPauseSeconds * 2 ** Math.min(failures, 20), maxPauseSeconds);
 }
@@ -120,7 +120,7 @@ async function sendBatch(
   signal: AbortSignal,
 ): Promise<Posted> {
   const events = await createAuditListRepository(db).listBatch(batch);
-  // Retention may have dropped them.
+  // Retention may have dropped the events.
   if (events.length === 0) return { status: 204, headers: {}, body: '' };
   const headers = {
     'content-type': contentTypes[format],
@@ -131,7 +131,7 @@ async function sendBatch(
   return post(outgoing, url, { headers, body: batchText(format, events, holdfastVersion), timeoutMs, signal });
 }
 
-/** The same for each attempt. With the hash, because the numbers begin again after a restore of an older database. */
+/** The same for each attempt. It contains the hash, because the numbers restart after a restore of an older database. */
 function batchId({ batch, hash, organizationId }: UnexportedRow): string {
   return `${organizationId}-${batch}-${hash.toString('hex').slice(0, 16)}`;
 }

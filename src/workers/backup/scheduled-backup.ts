@@ -24,7 +24,7 @@ import { createSiteRepository } from '../../shared/platform/site/site-repository
 import type { BackgroundTask } from '../platform/background-task.ts';
 import { assertPauseOver } from './attempt-pause.ts';
 
-/** Also how old what pages show may be, such as that a command has verified a backup. */
+/** Also the maximum age of facts on pages, e.g. that a command has verified a backup. */
 const checkEverySeconds = 60;
 const checkMs = 5_000;
 const cutOff = 'It was cut off';
@@ -32,15 +32,15 @@ const cutOff = 'It was cut off';
 type Failures = Pick<Backups, 'failure' | 'pruneFailure'>;
 
 interface Clocks {
-  /** In ms since 1970. Default: the clock of the database, because each run may be in another process. */
+  /** In ms since 1970. The database's clock by default, because each run may be in another process. */
   readonly now?: () => number | Promise<number>;
-  /** Of this process, for metrics between two looks at `now`. */
+  /** The clock of this process, for metrics between two calls of `now`. */
   readonly local?: () => number;
 }
 
 /**
- * Creates the task that backs up as HOLDFAST_BACKUP_SCHEDULE says, and deletes old backups. A restored database that has not taken over does
- * neither: the location may have the backups of the one from which it was copied. Backups of other installations count for nothing, and stay.
+ * Creates the task that backs up on the schedule of HOLDFAST_BACKUP_SCHEDULE, and deletes old backups. A restored database that has not
+ * taken over does neither: the location may contain the backups of its original. Backups of other installations do not count, and stay.
  */
 export function backUpOnSchedule(
   context: BackupSource & Pick<AppContext, 'config' | 'db' | 'logger' | 'metrics' | 'readOnly'>,
@@ -50,12 +50,12 @@ export function backUpOnSchedule(
 ): BackgroundTask {
   const { config, logger, readOnly } = context;
   const { keep, recipients, schedule } = config.backup;
-  /** Undefined until it was read. */
+  /** Undefined until read. */
   let known: Backups | null | undefined;
   let aheadMs = 0;
   let isHeld = false;
   const observedNow = (): number => local() - aheadMs;
-  /** Without a value until then, and at a site that was replaced, which makes no backups. */
+  /** Has no value before the first read, nor at a site that was replaced, which makes no backups. */
   const gauge = (name: string, help: string, read: (backups: Backups | null) => number) =>
     context.metrics.gauge(name, help, () => (known === undefined || readOnly.isFenced ? Number.NaN : read(known)));
   const age = (at: number | null): number =>
@@ -70,7 +70,7 @@ export function backUpOnSchedule(
     'How long HOLDFAST_BACKUP_SCHEDULE has wanted a newer backup than the newest in HOLDFAST_BACKUP_TO, in seconds; +Inf if the first has failed.',
     (backups) => {
       const newest = takenAt(backups?.backups[0], observedNow());
-      // The first may take a day.
+      // The first backup may take a day.
       if (newest === null) return age(firstSince(backups));
       return overdueMs(schedule, new Date(newest), new Date(observedNow())) / 1000;
     },
@@ -92,10 +92,10 @@ export function backUpOnSchedule(
     await save(backups, failures);
     return backups;
   };
-  /** Fails while a backup that is kept cannot be read. */
+  /** Fails while a kept backup cannot be read. */
   const prune = async (target: BlobStore, present: readonly KnownBackup[], earlier?: FailedAttempts): Promise<void> => {
     const begun = { count: (earlier?.count ?? 0) + 1, at: await now() };
-    // In case the process is killed.
+    // Saved in case the process is killed.
     await save(present, { pruneFailure: { ...begun, error: cutOff } });
     try {
       const { backups, blobs, unfinished } = await pruneBackups(target, keep, await readOwner());
@@ -116,7 +116,7 @@ export function backUpOnSchedule(
     const begunAt = await now();
     const newest = takenAt(present[0], begunAt);
     if (!isDue(schedule, newest === null ? null : new Date(newest), new Date(begunAt))) {
-      // Somebody has made one.
+      // Another process or command has made a backup.
       if (earlier) await save(present, unpruned);
       if (!pruneFailure) return;
       assertPauseOver(pruneFailure, begunAt);
@@ -125,14 +125,14 @@ export function backUpOnSchedule(
     }
     if (earlier) assertPauseOver(earlier, begunAt);
     const begun = { count: (earlier?.count ?? 0) + 1, at: begunAt };
-    // In case the process is killed.
+    // Saved in case the process is killed.
     await save(present, { ...unpruned, failure: { ...begun, error: cutOff } });
     const create = async (): Promise<Manifest> => {
       try {
         await context.blobs.check(checkMs);
         return await backUp({ source: context, recipients, signal, target });
       } catch (error) {
-        // After a stop in good order, the next process begins at once.
+        // After an orderly stop, the next process begins at once.
         const failure = signal.aborted ? earlier : { ...begun, error: (error as Error).message };
         await save(present, failure ? { ...unpruned, failure } : unpruned).catch(() => {});
         throw error;
@@ -174,20 +174,22 @@ export function backUpOnSchedule(
   };
 }
 
-/** Since when the first backup is awaited; null: it has failed, or nobody has looked into the location. */
+/** Returns the time since which the first backup is due; null if it has failed, or if the location has not been examined. */
 function firstSince(backups: Backups | null): number | null {
   const { failure, seenAt } = backups ?? {};
   const hasFailed = failure !== undefined && (failure.error !== cutOff || failure.count > 1);
   return hasFailed ? null : (seenAt ?? null);
 }
 
-/** Null also for a time far in the future: the clock was set back, and the backup does not delay another. */
+/** Returns null also for a time far in the future: the clock was set back, and the backup must not delay the next one. */
 function takenAt(backup: KnownBackup | undefined, now: number): number | null {
   const at = backup ? Date.parse(backup.takenAt) : Number.NaN;
   return hasPassed(at, now) ? at : null;
 }
 
-/** The complete backups of an installation, newest first, without damaged ones. `heads` keeps what was read: a manifest never changes. */
+/**
+ * Lists the complete backups of an installation, newest first, without damaged ones. `heads` caches read manifests, which never change.
+ */
 async function listBackups(
   target: BlobStore,
   owner: string,

@@ -18,7 +18,7 @@ import { assertPauseOver } from './attempt-pause.ts';
 
 const checkEverySeconds = 3600;
 const dayMs = 24 * 3600 * 1000;
-/** A day less than the alert allows. */
+/** A day less than the alert permits. */
 const verifyEveryMs = 7 * dayMs;
 const maxProblems = 20;
 
@@ -26,13 +26,13 @@ interface Options {
   /** The program that Node runs for `holdfast backup verify`. */
   readonly program: string;
   readonly lowerPriority?: (pid: number) => void;
-  /** In ms since 1970. Default: the clock of the database. */
+  /** In ms since 1970. The database's clock by default. */
   readonly now?: () => number | Promise<number>;
 }
 
 /**
- * Creates the task that verifies the newest scheduled backup each week. In a process of its own: a verification needs more memory than a
- * worker may use. After a fault, it verifies again the next day.
+ * Creates the task that verifies the newest scheduled backup each week. It runs in a separate process, because a verification needs more
+ * memory than a worker may use. After a fault, it verifies again the next day.
  */
 export function verifyNewestBackup(
   { logger }: Pick<AppContext, 'logger'>,
@@ -49,7 +49,7 @@ export function verifyNewestBackup(
       const begunAt = await now();
       if (!backups || !newest || !isVerificationDue(backups, begunAt)) return;
       if (verification && isRecent(verification, begunAt)) {
-        // The task goes on failing until a verification finds none.
+        // The task fails until a verification finds no faults.
         assertNoFaults(verification);
         return;
       }
@@ -62,7 +62,7 @@ export function verifyNewestBackup(
           return await verify({ id: newest.id, location, lowerPriority, program, signal });
         } catch (error) {
           const failure = { ...begun, error: (error as Error).message };
-          // After a stop in good order, the next process begins at once.
+          // After an orderly stop, the next process begins at once.
           if (!signal.aborted)
             await runs.saveResult(backupTasks.verify, JSON.stringify({ ...last, failure } satisfies LastVerification));
           throw error;
@@ -141,7 +141,7 @@ function verify({
     try {
       if (child.pid !== undefined) lowerPriority(child.pid);
     } catch {
-      // The service manager does not permit it, or the child has ended.
+      // The service manager does not permit it, or the child process has ended.
     }
   });
 }

@@ -22,10 +22,10 @@ import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import type { StateDocument } from '../../shared/state/state-reader.ts';
 
-/** Versions of each stack in the bundle. */
+/** Number of versions of each stack in the bundle. */
 const keptVersions = 10;
 
-/** Of files that the CLI adds to one: the one before, and what its store knows of them. */
+/** Suffixes of files that the CLI adds to a file: the previous one, and the attributes that its store keeps of both. */
 const cliSuffixes = ['', '.bak', '.attrs', '.bak.attrs'];
 
 interface Parts {
@@ -34,17 +34,18 @@ interface Parts {
   readonly crypter: SecretsCrypter;
   /** The location, for the audit log. */
   readonly location: string;
-  /** Of the claim of the task: a worker that has lost it confirms nothing. */
+  /** Holder of the task's claim: a worker that has lost the claim confirms nothing. */
   readonly holder: string;
   readonly signal: AbortSignal;
 }
 
-/** What was written, in bytes of the state; null: nothing. */
+/** The written bytes of the state; null if nothing was written. */
 type Written = number | null;
 
 /**
- * Writes and removes the files of single stacks. A write is noted by a mark before its first file, and confirmed after its last: so a file
- * of a worker that was killed or is slow is known by its mark, and written again. Files that people have changed are never overwritten.
+ * Writes and removes the files of single stacks. A write is recorded by a mark before its first file, and confirmed after its last.
+ * Therefore the file of a killed or slow worker is recognized by its mark and written again. Files that people have changed are never
+ * overwritten.
  */
 export class BundleWriter {
   readonly #parts: Parts;
@@ -53,23 +54,23 @@ export class BundleWriter {
     this.#parts = parts;
   }
 
-  /** Throws BundleChangedError, and what an export throws. */
+  /** Throws BundleChangedError and the errors of an export. */
   async write(folder: Folder, due: DueRow): Promise<Written> {
     const { context, rows, holder } = this.#parts;
     const stack = await context.stacks.findById(due.stackId);
-    // Renamed or deleted since: another row is due.
+    // The stack was renamed or deleted since. Another row is due.
     if (stack === null || !isAt(stack, due)) return null;
     const bundledVersion = due.bundledId === stack.id ? due.stackVersion : null;
     const isVersion = bundledVersion === stack.stackVersion;
     const checkpointId = bundledVersion === null ? null : await this.#findCheckpoint(stack, bundledVersion);
     const isCompleted = checkpointId !== null && checkpointId !== due.checkpointId;
     const isWritten = isVersion && !isCompleted && due.tags === stack.tags;
-    // Such as an update that has only begun.
+    // For example, an update that has only begun.
     if (isWritten && due.attempts.length === 0) {
       await rows.pass(due, holder, due.changedAt);
       return null;
     }
-    // A removal of the stack before may have been interrupted.
+    // The removal of a former stack may have been interrupted.
     const there = await this.#assertUntouched(folder, due, due.bundledId === stack.id);
     if (there.length > 0) await assertNotOverwritten(folder, due, due.entry);
     if (isWritten && there.length === 1 && there[0]?.sha256 === due.sha256) {
@@ -87,10 +88,10 @@ export class BundleWriter {
 
   /** Removes the files of a stack that was deleted here, or has another name. Throws BundleChangedError. */
   async remove(folder: Folder, row: BundledRow): Promise<void> {
-    // Without its state if this was interrupted before.
+    // The state may be missing if this was interrupted before.
     await this.#assertUntouched(folder, row, false);
     const path = pathOf(row);
-    // The state first: without it, the CLI lists no stack.
+    // The state is removed first: without it, the CLI does not list the stack.
     for (const name of [...stateNames(row), tagsFile(path)])
       for (const suffix of cliSuffixes) await folder.delete(name + suffix);
     await folder.delete(configFile(row));
@@ -112,7 +113,7 @@ export class BundleWriter {
       if (!(await rows.begin(due, { stackId: due.bundledId ?? stack.id, mark, holder }))) throw new ClaimLostError();
     };
     await begin();
-    // Before the state is read: one that is replaced meanwhile is written again.
+    // Found before the state is read: a checkpoint that is replaced meanwhile is written again.
     const checkpointId = await this.#findCheckpoint(stack, stackVersion);
     if (bundledVersion === null) await this.#clearHistory(folder, due, 0);
     const oldest = await createExportedStackRepository(context.db).findFirstVersion(stack.id, keptVersions);
@@ -131,7 +132,7 @@ export class BundleWriter {
           fromVersion: oldest === null ? null : Math.max(oldest, (bundledVersion ?? 0) + 1),
           toVersion: stackVersion,
         },
-        // A large state takes long: another worker may have taken over, and somebody may have begun to work in the bundle.
+        // A large state takes long. Another worker may have taken over, and a user may have begun to work in the bundle.
         beforeState: async () => {
           await begin();
           await this.#assertUntouched(folder, due, false);
@@ -141,7 +142,7 @@ export class BundleWriter {
     );
     for (const { name } of there) if (name !== stateFile(pathOf(due))) await folder.delete(name);
     const entry = newest === 0n ? (bundledVersion === null ? null : due.entry) : String(newest);
-    // This process may have been frozen after its last look.
+    // This process may have been frozen after its last check.
     await assertNotOverwritten(folder, due, bundledVersion === null ? entry : due.entry);
     await this.#clearHistory(folder, due, keptVersions);
     const written = {
@@ -158,13 +159,15 @@ export class BundleWriter {
     throw new ClaimLostError();
   }
 
-  /** A running update replaces the checkpoint of the stack, not the one of its version. Null: none, or deleted. */
+  /**
+   * Finds the checkpoint of a version; null if there is none, or it was deleted. A running update replaces only the stack's checkpoint.
+   */
   async #findCheckpoint(stack: StackRow, version: number): Promise<string | null> {
     if (version === 0) return stack.checkpointId;
     return (await this.#parts.context.updates.findByVersion(stack.id, version))?.checkpointId ?? null;
   }
 
-  /** Returns the state files, all of which workers have written. `isNeeded`: what a worker has written must be there. */
+  /** Returns the state files, all of which workers have written. `isNeeded` means that a worker's file must exist. */
   async #assertUntouched(
     folder: Folder,
     known: BundleLocation & Pick<DueRow, 'attempts' | 'sha256'>,
@@ -209,7 +212,7 @@ export class ClaimLostError extends OperatorError {
   }
 }
 
-/** The state of the newest version; of a stack without versions, its first state. */
+/** Returns the state of the newest version or, for a stack without versions, its first state. */
 async function readNewest({ states }: Parts['context'], stack: StackRow): Promise<StateDocument> {
   const state =
     stack.stackVersion > 0

@@ -21,10 +21,10 @@ type Parts = Pick<AppContext, 'cipher' | 'config' | 'db' | 'logger' | 'metrics' 
 
 const everySeconds = 5;
 const pageRows = 100;
-/** After this many failed stacks in a row, the bundle itself is checked. */
+/** After this many consecutive failures, the bundle itself is checked. */
 const maxFailures = 3;
 
-/** Creates the task that keeps the bundle. `open` opens its location; `isPaced` false writes without pauses. */
+/** Creates the task that keeps the bundle. `open` opens its location. With `isPaced` false, it writes without pauses. */
 export function keepBundle(
   context: Parts,
   settings: BundleSettings,
@@ -36,7 +36,7 @@ export function keepBundle(
     name: bundleTask,
     everySeconds,
     run: async (signal, { holder }) => {
-      // First: the audit log has no address that is refused.
+      // Opened first, so that the audit log contains no refused address.
       const folder = await (open?.() ?? openFolder(location, bucketDefaults(context.config)));
       try {
         known = await openBundle(context, settings, known);
@@ -48,7 +48,7 @@ export function keepBundle(
   };
 }
 
-/** The key of the bundle. A change of its location or key is recorded. */
+/** Returns the key of the bundle. Records a change of its location or key. */
 async function openBundle(
   { config, db }: Parts,
   { location, secret }: BundleSettings,
@@ -79,7 +79,7 @@ interface Run {
   readonly isPaced: boolean;
 }
 
-/** Writes what is due and removes what is left. Returns how many stacks. */
+/** Writes due stacks and removes left ones. Returns the number of stacks. */
 async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<number> {
   const { db, logger, metrics } = context;
   const { folder, signal } = run;
@@ -119,7 +119,7 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
     }
   };
 
-  // Somebody may have emptied the bundle.
+  // A user may have emptied the bundle.
   for (const organization of await rows.listBundledOrganizations()) await folderOf(organization);
   for (let isAnyDue = true; isAnyDue && !signal.aborted; ) {
     const page = await rows.listDue(pageRows);
@@ -129,7 +129,7 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
       const target = await folderOf(due.organization);
       await attempt(due, () => writer.write(target, due));
     }
-    // After each page: others may be due for days.
+    // After each page, because others may be due for days.
     for (const row of signal.aborted ? [] : await rows.listLeft(pageRows)) {
       if (signal.aborted) break;
       const target = await folderOf(row.organization);
@@ -142,7 +142,7 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
   return done;
 }
 
-/** Makes a folder readable for the CLI. Forgets what it contained if it was emptied. */
+/** Makes a folder readable for the CLI. Forgets its recorded content if it was emptied. */
 async function begin(
   folder: Folder,
   rows: ReturnType<typeof createBundleRepository>,

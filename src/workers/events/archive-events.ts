@@ -11,7 +11,7 @@ type Parts = Pick<
   'blobs' | 'config' | 'db' | 'documents' | 'eventSegments' | 'events' | 'statistics' | 'logger' | 'metrics'
 >;
 
-/** Archives the events of updates that ended long enough ago. Safe on any number of replicas. Returns how many it finished. */
+/** Archives the events of updates that ended long enough ago. Safe on any number of replicas. Returns the number of completed updates. */
 export async function archiveEvents(context: Parts, signal?: AbortSignal, limits?: SegmentLimits): Promise<number> {
   const { config, db, statistics, logger, metrics } = context;
   const archiving = createArchivingRepository(db);
@@ -30,7 +30,7 @@ export async function archiveEvents(context: Parts, signal?: AbortSignal, limits
       try {
         await statistics.keep(update.id);
       } catch (error) {
-        // Once its events are archived, nobody looks at it again.
+        // Once its events are archived, the update is never examined again.
         await assertStoreReachable(context.blobs, error);
         logger.warn({ updateId: update.id, err: error }, 'task: the statistics of an ended update are missing');
         if (error instanceof UnavailableError && !update.isOld) {

@@ -12,19 +12,19 @@ import type { DocumentStore } from '../../shared/state/checkpoints/document-stor
 
 const compress = promisify(zstdCompress);
 
-/** No call waits for this compression. Higher levels take several times as long and gain a few percent. */
+/** No call waits for this compression. Higher levels take several times as long and save only a few percent. */
 const zstdOptions = { params: { [constants.ZSTD_c_compressionLevel]: 9, [constants.ZSTD_c_checksumFlag]: 1 } };
 
-/** Limits of reading rows. */
+/** Limits for reading rows. */
 const batchRows = 2_000;
 const batchBytes = 1024 * 1024;
 
-/** Size at which a segment ends. Its rows are deleted in one transaction. */
+/** The size at which a segment ends. Its rows are deleted in one transaction. */
 export interface SegmentLimits {
   readonly events: number;
-  /** Decompressed. */
+  /** Decompressed size. */
   readonly bytes: number;
-  /** Of each frame, decompressed. */
+  /** Decompressed size of each frame. */
   readonly frameBytes: number;
 }
 
@@ -33,17 +33,17 @@ const defaultLimits: SegmentLimits = { events: 20_000, bytes: 32 * 1024 * 1024, 
 /** A segment that replaced rows. */
 export interface ArchivedSegment {
   readonly events: number;
-  /** Size of the events' texts and of what is stored of them. */
+  /** Total size of the events' texts, and of their stored form. */
   readonly rawBytes: number;
   readonly storedBytes: number;
 }
 
-/** The rows have changed since they were archived: the transaction must be rolled back. */
+/** The rows have changed since they were archived, so the transaction must be rolled back. */
 class RowsChangedError extends Error {
   override readonly name = 'RowsChangedError';
 }
 
-/** Archives the events of ended updates: moves rows into segments. */
+/** Archives the events of ended updates, i.e. moves rows into segments. */
 export class EventArchiver {
   readonly #db: Database;
   readonly #events: EventRepository;
@@ -67,8 +67,9 @@ export class EventArchiver {
 
   /**
    * Archives the rows of an ended update, which no longer change. Each segment is stored and read back before one transaction adds its
-   * row and deletes the rows that it replaces; so this may stop anywhere, and run several times at once. `onSegment` is awaited
-   * after each. Returns false if rows are left: the update runs, its stack was deleted, another process archives it, or the signal fired.
+   * row and deletes the rows that it replaces. Therefore this may stop anywhere, and run several times at once. `onSegment` is awaited
+   * after each segment. Returns false if rows are left: the update is running, its stack was deleted, another process archives it, or the
+   * signal fired.
    */
   async pack(
     updateId: string,

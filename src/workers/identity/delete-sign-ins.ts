@@ -6,7 +6,7 @@ import { createSessionRepository } from '../../shared/identity/session-repositor
 import { createSignInLinkRepository } from '../../shared/identity/sign-in-link-repository.ts';
 import { createSignInPaceRepository } from '../../shared/identity/sign-in-pace-repository.ts';
 
-/** Deletes sessions, invitations and sign-in links that have ended, and attempts to sign in that no longer count. */
+/** Deletes ended sessions, invitations and sign-in links, and sign-in attempts that no longer count. */
 export async function deleteEndedSignIns({ config, db }: Pick<AppContext, 'config' | 'db'>): Promise<void> {
   const sessions = createSessionRepository(db, config.sessions);
   await sessions.deleteEnded();

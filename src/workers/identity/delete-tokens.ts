@@ -2,9 +2,9 @@ import type { AppContext } from '../../shared/context.ts';
 import { createTokenRepository } from '../../shared/identity/token-repository.ts';
 import { untilNoneLeft } from '../platform/until-none-left.ts';
 
-/** Personal tokens and those of CI runs are kept for this long after their end. */
+/** Personal tokens and CI tokens are kept for this long after their end. */
 const tokenDays = 30;
-/** Tokens of teams and organizations, whose names the history shows. */
+/** Tokens of teams and organizations are kept longer, because the history shows their names. */
 const namedTokenDays = 400;
 const tokensAtOnce = 500;
 

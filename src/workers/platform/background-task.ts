@@ -7,27 +7,31 @@ import { mayDeleteByAge } from './clock-watch.ts';
 /** A background task that only one process runs at a time. */
 export interface BackgroundTask {
   readonly name: string;
-  /** Seconds between the starts of two runs. Default: the sweep interval. */
+  /** Seconds between the starts of two runs. The sweep interval by default. */
   readonly everySeconds?: number;
-  /** Deletes for good what is old enough. Left out while the clock of Postgres may be far ahead, and before a restored database takes over. */
+  /**
+   * Whether the task deletes old data for good. If so, it pauses while Postgres's clock may be far ahead, and until a restored database
+   * takes over.
+   */
   readonly deletesByAge?: boolean;
   /** Called at every interval in every process, whether or not the task runs there. */
   observe?(): Promise<void>;
   /**
-   * Runs the task. May stop early when the signal fires, without losing work. `position` is where an earlier run stopped. A number as the result
-   * reports the amount of work, for operators.
+   * Runs the task. May stop early when the signal fires, without losing work. `position` is the point where an earlier run stopped. A
+   * number as the result reports the amount of work, for operators.
    */
   run(signal: AbortSignal, claim: { readonly position: string | null; readonly holder: string }): Promise<unknown>;
 }
 
-/** Time that other processes wait if the one that runs the task is killed. */
+/** Maximum wait of other processes after the process that runs the task is killed. */
 const claimSeconds = 30;
-/** Share of the interval that must have passed. A timer that fires slightly early must not wait for another interval. */
+/** The share of the interval that must have passed. A timer that fires slightly early must not wait for another interval. */
 const intervalTolerance = 0.9;
 
 /**
- * Checks every `config.sweepSeconds`, from `delayMs` on, whether the task is due, and runs it unless another process does. Failed runs are
- * logged and retried; none begins or goes on once another site has taken over. Returns a function that stops the task at the next safe point.
+ * Checks every `config.sweepSeconds`, beginning after `delayMs`, whether the task is due, and runs it unless another process does. Failed
+ * runs are logged and retried. Once another site has taken over, no run begins or continues. Returns a function that stops the task at
+ * the next safe point.
  */
 export function startBackgroundTask(
   { config, logger, metrics, readOnly }: Pick<AppContext, 'config' | 'logger' | 'metrics' | 'readOnly'>,
@@ -42,7 +46,7 @@ export function startBackgroundTask(
     const signal = AbortSignal.any([stop, lost.signal, readOnly.fenceSignal]);
     let renewing: NodeJS.Timeout | undefined;
     try {
-      // The task runs whether or not what is observed can be read.
+      // The task runs even if `observe` fails.
       await observe?.().catch((error: unknown) => {
         logger.warn({ task: name, err: error }, 'what a task observes could not be read');
       });

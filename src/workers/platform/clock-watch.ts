@@ -2,19 +2,19 @@ import type { BackgroundTaskRepository } from '../../shared/platform/background-
 
 const watchTask = 'watch-clock';
 
-/** After more time than this between two looks at the clock of Postgres, either nothing has run, or the clock is wrong. */
+/** After a longer gap between two readings of Postgres's clock, either nothing has run, or the clock is wrong. */
 const maxGapMs = 24 * 3_600_000;
-/** Enough for NTP to correct a clock. */
+/** Long enough for NTP to correct a clock. */
 const holdMs = 8 * 60_000;
 
-/** What was seen of the clock of Postgres, in ms since 1970. */
+/** The result of reading Postgres's clock, in ms since 1970. */
 export interface ClockLook {
   readonly seenAt: number;
-  /** Until then, no task deletes by age. */
+  /** No task deletes by age before this time. */
   readonly heldUntil: number;
 }
 
-/** What to note at `now`, after the look `before`. Times of the future are from before the clock was set back. */
+/** Returns the result to save at `now`, after the result `before`. Times in the future are from before the clock was set back. */
 export function lookAfter(before: ClockLook | null, now: number): ClockLook {
   if (before !== null && hasJumped(before, now)) return { seenAt: now, heldUntil: now + holdMs };
   const isHeld = before !== null && before.heldUntil <= now + holdMs;
@@ -31,7 +31,7 @@ function hasJumped({ seenAt }: ClockLook, now: number): boolean {
   return now - seenAt > maxGapMs;
 }
 
-/** Creates the task that looks at the clock of Postgres. */
+/** Creates the task that reads Postgres's clock. */
 export function watchClock(
   runs: BackgroundTaskRepository,
   logger: { warn(details: object, message: string): void },
@@ -53,8 +53,8 @@ export function watchClock(
 }
 
 /**
- * Whether tasks may delete by age: not if the clock of Postgres may be far ahead, and not in a restored database, which may have been
- * restored for what has become old since, before it has taken over.
+ * Whether tasks may delete by age. They may not if Postgres's clock may be far ahead, nor in a restored database before it has taken
+ * over: it may have been restored for data that has become old since.
  */
 export async function mayDeleteByAge(runs: BackgroundTaskRepository): Promise<boolean> {
   const { hasTakenOver, look, now } = await readLook(runs);

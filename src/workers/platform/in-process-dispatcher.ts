@@ -21,15 +21,15 @@ import { inJobSpan } from '../../shared/platform/tracing/tracing.ts';
 import type { JobHandlers } from './job-handlers.ts';
 
 interface JobQueue {
-  /** All jobs that may run; others wait in `background`. */
+  /** All jobs that may run. Others wait in `background`. */
   readonly runs: PQueue;
-  /** Background jobs, which no call waits for. Each enters `runs` when its turn comes here. */
+  /** Background jobs, for which no call waits. Each enters `runs` when its turn comes here. */
   readonly background: PQueue;
-  /** Number of jobs that a call waits for and that have not ended. */
+  /** Number of unfinished jobs for which calls wait. */
   awaited: number;
   /** Ends the time in which no background job begins. */
   patience: NodeJS.Timeout | null;
-  /** When each job that has not started was added, in ms; the first is the oldest. */
+  /** When each job that has not started was added, in ms. The first is the oldest. */
   readonly waitingSince: Set<{ readonly ms: number }>;
   failed: number;
 }
@@ -41,7 +41,7 @@ export interface InProcessDispatcherOptions {
   readonly logger: Logger;
   /** Maximum wait of `run`, in ms. */
   readonly waitMs: number;
-  /** How long background jobs are deferred while calls wait, in ms; then one at a time runs. */
+  /** The time for which background jobs are deferred while calls wait, in ms. Afterwards, one runs at a time. */
   readonly patienceMs?: number;
   /** Called for each job that has ended: committed, rejected or failed permanently. */
   readonly onEnded: (job: Job) => Promise<void>;
@@ -52,11 +52,11 @@ const firstBackoffMs = 100;
 const usualPatienceMs = 1_000;
 
 /**
- * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but those of a fairness key with
- * many unfinished jobs run after the others, and while calls wait, no background job begins, or after a second only one at a time: otherwise the
- * calls of a burst would also wait for each other's background work. Faults are retried with a growing, jittered pause; rejections are
- * final. Jobs live only in memory, which is enough: waiting callers get an error if the process ends, and the sweep finds jobs that no one
- * waits for.
+ * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but jobs of a fairness key with many
+ * unfinished jobs run after the others. While calls wait, no background job begins at first, and after a second only one at a time:
+ * otherwise the calls of a burst would also wait for each other's background work. Faults are retried with a growing, jittered pause;
+ * rejections are final. Jobs live only in memory. This suffices: waiting callers get an error if the process ends, and the sweep finds
+ * jobs for which no call waits.
  */
 export class InProcessDispatcher implements JobDispatcher {
   readonly #handlers: JobHandlers;
@@ -111,8 +111,8 @@ export class InProcessDispatcher implements JobDispatcher {
   }
 
   /**
-   * Runs the job when it is its turn. `done` settles as the job ends; `withdraw` returns false if the job has begun. Jobs of equal
-   * priority run in order of arrival.
+   * Runs the job at its turn. `done` settles when the job ends. `withdraw` returns false if the job has begun. Jobs of equal priority run
+   * in order of arrival.
    */
   #add(
     job: Job,
@@ -120,7 +120,7 @@ export class InProcessDispatcher implements JobDispatcher {
     isAwaited: boolean,
   ): { readonly done: Promise<void>; readonly withdraw: () => boolean } {
     const queue = this.#queues[queueFor(bytes, this.#options.largeBytes)];
-    // The number of earlier jobs of the same fairness key that have not ended.
+    // Number of unfinished earlier jobs of the same fairness key.
     const load = fairnessKey === undefined ? 0 : (this.#loads.get(fairnessKey) ?? 0);
     if (fairnessKey !== undefined) this.#loads.set(fairnessKey, load + 1);
     const since = { ms: performance.now() };
@@ -145,18 +145,18 @@ export class InProcessDispatcher implements JobDispatcher {
         uncount();
       }
     };
-    // The queue starts a job in the context of the one that ended before it.
+    // The queue starts a job in the context of the job that ended before it.
     const run = isAwaited ? AsyncResource.bind(process) : () => runInOrder(process);
     if (isAwaited) {
       this.#countAwaited(queue, 1);
       return { done: queue.runs.add(run, { priority: -load }), withdraw };
     }
-    // Behind the first waiting job of every fairness key.
+    // Lower than the priority of the first waiting job of every fairness key.
     const priority = -Math.max(load, 1);
     return { done: queue.background.add(() => queue.runs.add(run, { priority }), { priority }), withdraw };
   }
 
-  /** Leaves all slots, or later all but one, to jobs that calls wait for, as long as there are any. */
+  /** While calls wait for jobs, leaves all slots to these, and later all but one. */
   #countAwaited(queue: JobQueue, change: 1 | -1): void {
     queue.awaited += change;
     const { background, runs } = queue;

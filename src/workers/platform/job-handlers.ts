@@ -18,18 +18,18 @@ import type { BodyEncoding } from '../../shared/platform/payloads/inflate.ts';
 import type { BodyEncryption, PayloadStore } from '../../shared/platform/payloads/payload-store.ts';
 import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 
-/** Runs a job; `encryption` is that of its body. A job without a handler does not compile. */
+/** Runs a job. `encryption` belongs to its body. A job without a handler does not compile. */
 export type JobHandlers = {
   readonly [N in JobName]: (job: Extract<Job, { name: N }>, encryption: BodyEncryption | null) => Promise<void>;
 };
 
-/** The store of the bodies of queued jobs, and the memory to inflate them in. */
+/** The store of the bodies of queued jobs, and the memory for inflating them. */
 export interface PayloadSource {
   readonly payloads: PayloadStore;
   readonly bodyBuffer: BodyBuffer;
 }
 
-/** The services of jobs in a process that runs them. `enqueue`: for the jobs that they ask for. */
+/** Returns the services of jobs in a process that runs them. `enqueue` is for the jobs that they request. */
 export function jobServicesOf(context: AppContext, enqueue: (job: Job) => Promise<void>): JobServices {
   const { stateEdits, compactor, eventWriter, importer, incrementalCompaction, journalWriter, renamer, writer } =
     context;
@@ -40,7 +40,7 @@ export function jobServicesOf(context: AppContext, enqueue: (job: Job) => Promis
   };
 }
 
-/** Handlers for a process that runs jobs from a queue. They throw ReadOnlyError once another site has taken over. */
+/** Returns handlers for a process that runs jobs from a queue. They throw ReadOnlyError once another site has taken over. */
 export function createJobHandlers(
   services: JobServices,
   source: PayloadSource & { readonly readOnly: ReadOnlyMode },
@@ -78,8 +78,8 @@ interface Queued {
 }
 
 /**
- * The body of a queued job. It stays in the store until the job's result is stored: a job that runs again, after a fault or on
- * another worker, must find it.
+ * The body of a queued job. It stays in the store until the job's result is stored: a job that runs again, after a fault or on another
+ * worker, must find the body.
  */
 class StoredBody implements WriteBody {
   readonly #source: PayloadSource;

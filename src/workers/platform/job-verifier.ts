@@ -8,8 +8,8 @@ import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 
 /**
- * Why a job from Redis is not trusted: no API admitted it, its admission has expired, it has already ended, its record differs from
- * its admission, or its body is not the one that was stored.
+ * The reason why a job from Redis is not trusted: no API admitted it, its admission has expired, it has already ended, its record differs
+ * from its admission, or its body is not the stored one.
  */
 export type DistrustReason = 'unknown' | 'expired' | 'replayed' | 'altered' | 'body';
 
@@ -18,12 +18,12 @@ export interface QueuedRecord {
   readonly id?: string | undefined;
   readonly name: string;
   readonly data: unknown;
-  /** How often a worker took it, this time included. */
+  /** The number of times that a worker took the job, including this time. */
   readonly attemptsStarted?: number;
 }
 
 const distrustText = 'rejected a job or body from Redis that no API process wrote';
-/** Without any tampering: no worker came to it in time, or Redis lost it and restored it after a failover. */
+/** Occurs without tampering: no worker took the job in time, or Redis lost it and restored it after a failover. */
 const expiredText = 'rejected a job that came too late: its call has been given up or repeated';
 
 /** Maximum length of untrusted text in a log line. */
@@ -37,7 +37,7 @@ export class NotAdmittedError extends Error {
   }
 }
 
-/** Looks up the rights of queued jobs. Trusts only the job id from Redis, which must refer to a row written by an API. */
+/** Looks up the permissions of queued jobs. Trusts only the job id from Redis, which must refer to a row written by an API. */
 export class JobVerifier {
   readonly #admissions: JobAdmissionRepository;
   readonly #metrics: Metrics;
@@ -57,7 +57,7 @@ export class JobVerifier {
     this.#warning = new LimitedWarning(logger);
   }
 
-  /** Returns what the job may do, or its outcome if it has ended. Throws NotAdmittedError and database errors. */
+  /** Returns the permission of the job, or its outcome if it has ended. Throws NotAdmittedError and database errors. */
   async find(queued: QueuedRecord): Promise<JobAdmission> {
     const id = idOf(queued);
     const admission = id === null ? null : await this.#admissions.find(id);

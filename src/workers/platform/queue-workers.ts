@@ -20,25 +20,25 @@ import { JobVerifier, NotAdmittedError, replyChannelOf, shown } from './job-veri
 import { RefusedError, redacted } from './stored-errors.ts';
 
 /**
- * A worker that does not renew its locks for this long loses its jobs to others, which check for such jobs at half this interval;
- * in ms. A call whose worker was killed waits up to 1.5 times as long, which is less than an API takes to shut down. A worker
- * that was only slow does no harm: the fence rejects its late writes.
+ * A worker that does not renew its locks for this long, in ms, loses its jobs to other workers, which check for these jobs at half this
+ * interval. A call whose worker was killed waits up to 1.5 times as long, which is less than an API takes to shut down. A worker that was
+ * only slow does no harm: the fence rejects its late writes.
  */
 const defaultLockMs = 15_000;
-/** How often a job may crash its worker before it fails permanently. */
+/** Number of times that a job may crash its worker before it fails permanently. */
 const maxStalls = 3;
-/** Delay before a job that this release does not know is offered again, in ms. */
+/** Delay before a job unknown to this release is offered again, in ms. */
 const unknownJobDelayMs = 250;
-/** Maximum mean delay before a job whose journal another process compacts is offered again, in ms. */
+/** Maximum mean delay before a job is offered again if another process compacts its journal, in ms. */
 const maxClaimedDelayMs = 1_000;
-/** Delay after Redis went away. The default of BullMQ would keep a worker idle for 15 s after Redis is back. */
+/** Delay after a loss of Redis. With BullMQ's default, a worker would stay idle for 15 s after Redis is back. */
 const redisRetryMs = 1_000;
-/** How long an idle worker may take to disconnect from Redis. */
+/** Maximum time for an idle worker to disconnect from Redis. */
 const closeGraceMs = 2_000;
 const closePollMs = 10;
 
 export interface QueueWorkersOptions {
-  /** A connection for BullMQ to duplicate; ended by `close`. */
+  /** Opens a connection that BullMQ duplicates. `close` ends it. */
   readonly connect: () => RedisConnection;
   readonly publisher: RedisConnection;
   readonly handlers: JobHandlers;
@@ -55,14 +55,14 @@ export interface QueueWorkersOptions {
 export interface QueueWorkers {
   /** Accepts no more jobs. */
   pause(): void;
-  /** Also waits for the running ones. */
+  /** Also waits for the running jobs. */
   close(): Promise<void>;
 }
 
 /** Runs the jobs of both queues. Stores each result in Postgres before it sends the completion message. */
 export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
   const connection = options.connect();
-  // The first failure would otherwise begin a series at 1, which is no increase.
+  // Otherwise, the first failure would begin a series at 1, which is no increase.
   for (const name of [...jobNames, 'unknown']) options.metrics.jobsEnded.labels(name, 'failed').inc(0);
   const workers = queueNames.map((name) => new QueueWorker(name, connection, options));
   return {
@@ -70,7 +70,7 @@ export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
       for (const worker of workers) worker.pause();
     },
     close: async () => {
-      // The last commands of BullMQ may fail as the connection closes; nothing depends on them.
+      // BullMQ's last commands may fail while the connection closes. Nothing depends on them.
       const logFault = (error: unknown): void =>
         options.logger.debug({ err: error }, 'worker did not disconnect from Redis cleanly');
       const closing = Promise.all(workers.map((worker) => worker.close().catch(logFault)));
@@ -78,14 +78,14 @@ export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
       void closing.finally(() => {
         closed = true;
       });
-      // BullMQ would wait for Redis without limit, although all jobs have ended.
+      // BullMQ would wait for Redis without a limit, even after all jobs have ended.
       let idleSince = performance.now();
       while (!closed && performance.now() - idleSince < closeGraceMs) {
         if (workers.some((worker) => worker.runningJobs > 0)) idleSince = performance.now();
         await sleep(closePollMs);
       }
       disconnectRedis(connection);
-      // Nor does it always notice that the connection has ended, for one on its way to a new master.
+      // BullMQ does not always notice that a connection on its way to a new master has ended.
       await Promise.race([closing, sleep(closeGraceMs, undefined, { ref: false })]);
     },
   };
@@ -153,7 +153,7 @@ class QueueWorker {
   }
 
   async #runQueued(queued: QueuedJob<JobData>, token: string | undefined): Promise<Outcome['result']> {
-    // A worker that waits for a job takes one more. BullMQ tells no other worker that one with a priority is back.
+    // A worker that waits for a job takes one more. BullMQ does not notify other workers when a job with a priority is put back.
     if (this.#isPaused && queued.priority === 0) {
       await queued.moveToWait(token);
       throw new WaitingError();
@@ -202,7 +202,9 @@ class QueueWorker {
     }
   }
 
-  /** Runs the job, unless an earlier run ended but lost its worker before BullMQ was notified. Null: another process compacts the journal. */
+  /**
+   * Runs the job, unless an earlier run ended and lost its worker before notifying BullMQ. Null if another process compacts the journal.
+   */
   async #settle(
     queued: QueuedJob<JobData>,
     job: Job,
@@ -248,7 +250,7 @@ class QueueWorker {
     if (error instanceof RefusedError) return;
     let job: unknown;
     try {
-      // First, so that the job cannot run again after its caller was notified.
+      // Revoked first, so that the job cannot run again after its caller was notified.
       job = await this.#admitted.revoke(queued);
       if (job === null) return this.#admitted.distrust('unknown', queued.id);
     } catch (fault) {
@@ -285,7 +287,7 @@ class QueueWorker {
       );
   }
 
-  /** Logs each error once: while Redis is down, it repeats with every attempt to connect. */
+  /** Logs each error once: while Redis is down, the error repeats with every connection attempt. */
   #logError(error: Error): void {
     if (error.message === this.#lastError) return;
     this.#lastError = error.message;

@@ -11,8 +11,8 @@ export class RefusedError extends UnrecoverableError {
 }
 
 /**
- * The error as BullMQ may store it in Redis: only its kind, since the message may quote a body. The log has the rest. Only the
- * client has a body that is missing or was changed, so such jobs are not retried.
+ * Returns the error in the form that BullMQ may store in Redis: only its kind, because the message may quote a body. The log has the
+ * rest. Only the client has a body that is missing or was changed, so these jobs are not retried.
  */
 export function redacted(error: unknown): Error {
   const code = error instanceof AppError ? error.code : (error as { code?: unknown } | null)?.code;

@@ -1,4 +1,4 @@
-/** Runs `some`, which returns how many rows it has handled, until it handles fewer than `rowsAtOnce`. Returns how many there were. */
+/** Repeats `some`, which returns its number of rows, until it handles fewer than `rowsAtOnce`. Returns the total number. */
 export async function untilNoneLeft(
   rowsAtOnce: number,
   signal: AbortSignal,

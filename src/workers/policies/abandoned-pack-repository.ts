@@ -3,14 +3,14 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** Longer than the archive of a version may take to arrive, in days. */
+/** Longer than the arrival of a version's archive may take, in days. */
 const abandonedDays = 1;
 
-/** Policy packs, and versions of them, that were begun and not published. */
+/** Policy packs, and their versions, that were begun and not published. */
 export function createAbandonedPackRepository(db: Queryable) {
   const unused = sql.fragment`not exists (select 1 from policy_pack_versions v where v.pack_id = p.id)`;
   return {
-    /** Deletes up to `limit` versions. Returns how many. */
+    /** Deletes up to `limit` versions. Returns the number. */
     deleteVersions: async (limit: number): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* policyPacks.deleteAbandoned */
@@ -20,14 +20,14 @@ export function createAbandonedPackRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Locks up to `limit` packs without versions; removed versions count. */
+    /** Locks up to `limit` packs without versions. Packs with removed versions do not count as empty. */
     lockPacks: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* policyPacks.lockUnused */ select p.id from policy_packs p where ${unused} limit ${limit} for update skip locked`);
       return rows.map(({ id }) => id);
     },
 
-    /** Deletes the ones that still have none. Returns how many. */
+    /** Deletes the packs that still have no versions. Returns the number. */
     deletePacks: async (ids: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* policyPacks.deleteUnused */

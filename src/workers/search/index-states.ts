@@ -12,27 +12,27 @@ import { createFormerVersionsRepository } from '../../shared/search/former-versi
 import { assertStoreReachable } from '../platform/store-reachable.ts';
 
 const pollMs = 1_000;
-/** A stack that commits all the time is indexed about this often. */
+/** Maximum frequency of indexing a stack that commits all the time. */
 const delaySeconds = 2;
 const stacksAtOnce = 20;
 /**
- * Indexing takes at most a quarter of the time of a process, so that it does not delay a burst of saved states. The pause after a
- * stack is no longer than this, in ms.
+ * Indexing takes at most a quarter of the time of a process, so that it does not delay a burst of saved states. The pause after a stack
+ * is at most this long, in ms.
  */
 const pauseShare = 3;
 const maxPauseMs = 500;
-/** How long indexing of a stack may wait for calls that begin and end updates, in ms, and the pauses of that wait. */
+/** Maximum time, in ms, for which indexing a stack waits for calls that begin and end updates, and the pauses of this wait. */
 const maxYieldMs = 2_000;
 const yieldMs = 100;
 /** Rate at which a process reads the states of all stacks after `holdfast admin index rebuild --all`, in bytes per second. */
 const backlogBytesPerSecond = 4 * 1024 * 1024;
-/** Charge for each stack of the backlog, to account for the fixed cost of its statements, in bytes. */
+/** Minimum charge for each stack of the backlog, in bytes, for the fixed cost of its statements. */
 const minChargeBytes = 16 * 1024;
 
 type Parts = Pick<AppContext, 'blobs' | 'db' | 'indexer' | 'logger' | 'metrics'>;
 
 /**
- * Indexes due stacks, as `indexDue`, until the process stops, but not once another site has taken over. Safe in any number of processes.
+ * Indexes due stacks, like `indexDue`, until the process stops. Stops once another site has taken over. Safe in any number of processes.
  */
 export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle' | 'readOnly'>): void {
   const { lifecycle, logger, readOnly } = context;
@@ -49,17 +49,17 @@ export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle' | 'r
   lifecycle.onClose('work', 'state index', rounds.stop);
 }
 
-/** Time between two searches for versions from before the index, if all stacks have been looked at. */
+/** Time between two searches for versions older than the index, after all stacks were examined. */
 const historyRestMs = 30_000;
 const historyRetryMs = 60 * 60_000;
-/** On a busy installation, stacks are always due. */
+/** Maximum wait of the search on a busy installation, where stacks are always due. */
 const maxHistoryWaitMs = 30_000;
-/** How long this goes on before due stacks are looked for again. */
+/** The time that a turn takes before due stacks are searched again. */
 const historyTurnMs = 1_000;
-/** How many stacks in a row may be left out in one turn: each takes a statement. */
+/** Maximum number of stacks that one turn skips in a row, because each takes a statement. */
 const maxSkipped = 50;
 
-/** How far the search for versions from before the index has come. */
+/** Progress of the search for versions older than the index. */
 export class HistoryRound {
   /** When stacks whose states cannot be read are tried again. */
   readonly #failed = new Map<string, number>();
@@ -67,7 +67,7 @@ export class HistoryRound {
   #readyAt = 0;
   #turnAt = performance.now();
 
-  /** Whether its turn has come, after a round that has indexed this many due stacks. */
+  /** Whether the search's turn has come, after a round that has indexed this many due stacks. */
   takesTurn(indexed: number): boolean {
     const now = performance.now();
     const isTurn = indexed === 0 || now >= this.#turnAt + maxHistoryWaitMs;
@@ -75,7 +75,7 @@ export class HistoryRound {
     return isTurn;
   }
 
-  /** The next stack with such a version; null for now, if there is none. */
+  /** Returns the next stack with an older version; null if there is currently none. */
   async next(db: Parts['db']): Promise<string | null> {
     const now = performance.now();
     if (now < this.#readyAt) return null;
@@ -88,30 +88,30 @@ export class HistoryRound {
       if (stackId === null || (this.#failed.get(stackId) ?? 0) <= now) return stackId;
       this.#after = stackId;
     }
-    // The next turn goes on after them.
+    // The next turn continues after the skipped stacks.
     return null;
   }
 
-  /** A stack may be deleted, or done, before its time comes. */
+  /** Drops expired entries: the stack may have been deleted, or completed, before its retry. */
   #forget(now: number): void {
     for (const [stackId, until] of this.#failed) if (until <= now) this.#failed.delete(stackId);
   }
 
-  /** This one is left out for an hour. */
+  /** Skips this stack for an hour. */
   fail(stackId: string): void {
     this.#failed.set(stackId, performance.now() + historyRetryMs);
     this.#after = stackId;
   }
 
-  /** All stacks up to this one are done. */
+  /** Marks all stacks up to this one as done. */
   pass(stackId: string): void {
     this.#after = stackId;
   }
 }
 
 /**
- * Records what versions have changed that are older than the index of their stack: imported ones, and those before a rebuild. Keeps the
- * pace of `backlog`, and stops after a second. Returns the number of versions.
+ * Records the changes of versions older than the index of their stack, i.e. imported ones, and versions before a rebuild. Keeps the pace of
+ * `backlog`, and stops after a second. Returns the number of versions.
  */
 export async function fillHistory(
   { blobs, db, indexer, logger, metrics }: Parts,
@@ -138,7 +138,7 @@ export async function fillHistory(
   return versions;
 }
 
-/** Indexes stacks that have had no index for their newest state for `delaySeconds`. Returns how many. */
+/** Indexes stacks whose newest state has not been indexed for `delaySeconds`. Returns the number. */
 export async function indexDue(
   { blobs, db, indexer, logger, metrics }: Parts,
   { backlog, delaySeconds: delay, signal }: { signal?: AbortSignal; delaySeconds: number; backlog: BytePace },
@@ -150,7 +150,7 @@ export async function indexDue(
       const { bytes, versions } = await indexer.index(stack.stackId, signal);
       metrics.versionsIndexed.inc(versions);
       if (stack.isBacklog) backlog.spend(Math.max(bytes, minChargeBytes));
-      // Another process indexes the rest.
+      // Another process indexes the remaining stacks.
       if (signal?.aborted) return await rows.giveBack(stack.stackId, claim);
       await rows.release(stack.stackId, claim);
       indexed++;
@@ -183,7 +183,7 @@ export async function indexDue(
   return indexed;
 }
 
-/** Whether it would have failed for any stack with its state in the blob store. */
+/** Whether the error would affect every stack with its state in the blob store. */
 async function isStoreAway(blobs: Parts['blobs'], error: unknown): Promise<boolean> {
   return assertStoreReachable(blobs, error).then(
     () => false,

@@ -1,7 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createEmptyProjectRepository } from './empty-project-repository.ts';
 
-/** Few: until the commit, nobody can create a stack in them. */
+/** Few, because nobody can create a stack in these projects until the commit. */
 const projectsAtOnce = 50;
 
 /** Deletes projects without stacks. */

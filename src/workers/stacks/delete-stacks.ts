@@ -25,13 +25,13 @@ export interface DeletionLimits {
 
 const defaults = { batchRows: 5_000, batchBytes: 32 * 1024 * 1024, batchUpdates: 200, pauseMs: 20 };
 const stacksPerRun = 100;
-/** A stack that could not be deleted waits for a minute, then for twice as long each time, up to an hour. */
+/** A stack that could not be deleted waits for a minute, then twice as long each time, up to an hour. */
 const firstPauseMs = 60_000;
 const maxPauseMs = 3_600_000;
 const maxWaiting = 10_000;
 /**
- * Each batch starts this many batches back, at deleted rows: scanning them lets Postgres mark their index entries as dead,
- * unless an older transaction is open. Otherwise deleting the update itself would have to look up all of them at once.
+ * Each batch starts this many batches back, at deleted rows. Scanning them lets Postgres mark their index entries as dead, unless an
+ * older transaction is open. Otherwise, deleting the update itself would have to look up all of them at once.
  */
 const batchesBack = 4;
 
@@ -39,7 +39,7 @@ const batchesBack = 4;
 interface Progress {
   /** The batch of updates being deleted; empty at the start and after each batch. */
   readonly updateIds: readonly string[];
-  /** Start positions of the last batches and of the next one, oldest first; empty if the table has no rows left. */
+  /** Start positions of the last batches and of the next one, oldest first. Empty if the table has no rows left. */
   readonly cursors: Readonly<Record<HistoryTable, readonly HistoryCursor[]>>;
 }
 
@@ -59,10 +59,10 @@ interface Failure {
 const historyTables: readonly HistoryTable[] = ['engine_events', 'journal_entries'];
 
 /**
- * Creates the sweep that deletes the rows of deleted stacks that can no longer be restored, in short transactions. Each one locks the
- * stack's row, so it is safe on any number of replicas and a process may be killed at any point. A run ends after half of the sweep interval
- * or when the context closes. Returns how many stacks were completely deleted. A stack that fails does not block the others; while one waits
- * for its next attempt, each run throws its fault at the end.
+ * Creates the sweep that deletes the rows of deleted stacks that can no longer be restored, in short transactions. Each locks the stack's
+ * row, so the sweep is safe on any number of replicas and a process may be killed at any point. A run ends after half of the sweep
+ * interval or when the context closes. Returns the number of completely deleted stacks. A stack that fails does not block the others;
+ * while one waits for its next attempt, each run throws its fault at the end.
  */
 export function createStackDeletion(
   context: AppContext,
@@ -92,7 +92,7 @@ export function createStackDeletion(
   let failures: ReadonlyMap<string, Failure> = new Map();
   return async () => {
     const begun = performance.now();
-    // Others may have been restored, put on hold, or deleted by another process.
+    // Other stacks may have been restored, put on hold, or deleted by another process.
     const due = new Set(failures.size === 0 ? [] : await stacks.listDue([...failures.keys()]));
     failures = new Map([...failures].filter(([id]) => due.has(id)));
     const waiting = new Map([...failures].filter(([, { retryAt }]) => retryAt > begun).slice(0, maxWaiting));
@@ -134,7 +134,7 @@ async function takeStep(
     progress.updateIds.length > 0 ? progress : chunkOf(await stacks.listUpdates(stackId, limits.batchUpdates));
   if (chunk.updateIds.length === 0) {
     const checkpoints = await stacks.deleteCheckpoints(stackId, limits.batchUpdates);
-    // What consists of them is gone with the checkpoints.
+    // The versions that consist of the chunks are gone with the checkpoints.
     const chunks = checkpoints === 0 ? await stacks.deleteChunks(stackId, limits.batchUpdates) : 0;
     const names = await stacks.deleteFormerNames(stackId, limits.batchUpdates);
     const indexed = await stacks.deleteIndexRows(stackId, limits.batchRows);

@@ -7,7 +7,7 @@ const DeletedStackRow = Type.Object({
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  /** Since the call that deleted it. */
+  /** Seconds since the call that deleted the stack. */
   secondsAgo: Type.Number(),
 });
 export type DeletedStackRow = Row<typeof DeletedStackRow>;
@@ -27,14 +27,14 @@ const UpdateBatchRow = Type.Object({
   event_segments: Type.Integer(),
 });
 
-/** Maximum that one statement deletes, from rows that may be many and large. */
+/** The maximum that one statement deletes from many, possibly large, rows. */
 export interface BatchBound {
   readonly rows: number;
-  /** Stored size. A first row above it is deleted alone. */
+  /** Stored size. If the first row exceeds it, the row is deleted alone. */
   readonly bytes: number;
 }
 
-/** Where to continue with events or journal entries: those of `updateIds[0]` above `after`, and all of the other updates. */
+/** The position to continue with events or journal entries: the rows of `updateIds[0]` above `after`, and all rows of the other updates. */
 export interface HistoryCursor {
   readonly updateIds: readonly string[];
   readonly after: number;
@@ -58,19 +58,19 @@ export type HistoryTable = keyof typeof histories;
 /** Lower than any sequence. */
 export const beforeFirstSequence = Number.MIN_SAFE_INTEGER;
 
-/** Removes the data of deleted stacks. Every delete is bounded. Call them in a transaction that holds the stack's `lock`. */
+/** Removes the data of deleted stacks. Every deletion is bounded. Call these in a transaction that holds the stack's `lock`. */
 export function createDeletedStackRepository(db: Queryable) {
   const dueAt = sql.fragment`coalesce(s.restorable_until, '-infinity'::timestamptz)`;
   const isDue = sql.fragment`s.deleted_at is not null and s.held_at is null and ${dueAt} <= (select clock_timestamp())`;
   return {
-    /** Deleted stacks that can no longer be restored and still have data. */
+    /** Counts deleted stacks that can no longer be restored and still have data. */
     count: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* deletedStacks.count */ select count(*)::integer as count from stacks s where ${isDue}`);
       return row.count;
     },
 
-    /** The same stacks without the skipped ones. Deletions that have begun come first. */
+    /** Lists these stacks without the skipped ones. Deletions that have begun come first. */
     list: (limit: number, skipped: readonly string[] = []) =>
       db.any(sql.rows(DeletedStackRow)`
         /* deletedStacks.list */
@@ -79,7 +79,7 @@ export function createDeletedStackRepository(db: Queryable) {
         from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where ${isDue} and s.id <> all(${sql.array(skipped, 'uuid')}) order by ${dueAt}, s.deleted_at limit ${limit}`),
 
-    /** Those of the stacks that are still to be deleted. */
+    /** Lists the given stacks that are still to be deleted. */
     listDue: async (ids: readonly string[]): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* deletedStacks.listDue */ select s.id from stacks s where s.id = any(${sql.array(ids, 'uuid')}) and ${isDue}`);
@@ -87,8 +87,8 @@ export function createDeletedStackRepository(db: Queryable) {
     },
 
     /**
-     * From now on the stack cannot be restored, and nothing can decrypt its secrets. Returns false if it may be restored, is gone, or is
-     * locked by another transaction. Clears the pointer, so that deleting checkpoints does not touch its row.
+     * Makes the stack unrestorable and its secrets undecryptable. Returns false if it may be restored, is gone, or is locked by another
+     * transaction. Clears the pointer, so that deleting checkpoints does not touch its row.
      */
     begin: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -105,8 +105,8 @@ export function createDeletedStackRepository(db: Queryable) {
 
     /**
      * Locks the stack's row until the end of the transaction. Returns false if it is gone or locked by another transaction. Also
-     * restricts the transaction to index scans: while the statistics do not include many new rows, Postgres would read and sort
-     * all remaining rows for each batch.
+     * restricts the transaction to index scans: while the statistics lack many new rows, Postgres would read and sort all remaining rows
+     * for each batch.
      */
     lock: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -117,7 +117,9 @@ export function createDeletedStackRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Newest first: updates refer to checkpoints of older ones, so nothing refers to an update's checkpoints at its turn. */
+    /**
+     * Lists updates, newest first: updates refer to checkpoints of older ones, so nothing refers to an update's checkpoints at its turn.
+     */
     listUpdates: async (stackId: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* deletedStacks.listUpdates */
@@ -126,8 +128,8 @@ export function createDeletedStackRepository(db: Queryable) {
     },
 
     /**
-     * Deletes the next rows of these updates. Returns how many were deleted, and the last one. Without the cursor, each batch
-     * would scan the index entries of all rows deleted before.
+     * Deletes the next rows of these updates. Returns the number of deleted rows, and the last one. Without the cursor, each batch would
+     * scan the index entries of all rows deleted before.
      */
     deleteHistory: async (
       name: HistoryTable,
@@ -159,7 +161,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return { count, last };
     },
 
-    /** Deletes updates that have no events or entries in rows left, with their checkpoints, journal snapshots and archived events. */
+    /** Deletes updates without events or entries in rows, with their checkpoints, journal snapshots and archived events. */
     deleteUpdates: (ids: readonly string[]) =>
       db.one(sql.rows(UpdateBatchRow)`
         /* deletedStacks.deleteUpdates */
@@ -177,7 +179,7 @@ export function createDeletedStackRepository(db: Queryable) {
           (select count(*)::integer from points) as journal_snapshots,
           (select count(*)::integer from segments) as event_segments`),
 
-    /** Deletes checkpoints without an update: the state that the stack was created with. */
+    /** Deletes checkpoints without an update, i.e. the state with which the stack was created. */
     deleteCheckpoints: async (stackId: string, limit: number): Promise<number> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* deletedStacks.deleteCheckpoints */
@@ -186,7 +188,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return rows.length;
     },
 
-    /** Deletes chunks of older versions, newest first: a chunk is newer than those that it needs. */
+    /** Deletes chunks of older versions, newest first, because a chunk is newer than the chunks that it needs. */
     deleteChunks: async (stackId: string, limit: number): Promise<number> => {
       const rows = await db.any(sql.rows(ChunkRow)`
         /* deletedStacks.deleteChunks */
@@ -205,7 +207,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return rows.length;
     },
 
-    /** Deletes rows of the index of states: changes of versions first, then resources. Returns how many. */
+    /** Deletes rows of the index of states: changes of versions first, then resources. Returns the number. */
     deleteIndexRows: async (stackId: string, limit: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* deletedStacks.deleteIndexRows */
@@ -232,7 +234,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return rows.length;
     },
 
-    /** Deletes the stack's row and its data key. Returns false if something that belongs to it is left. */
+    /** Deletes the stack's row and its data key. Returns false if dependent rows are left. */
     deleteRow: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* deletedStacks.deleteRow */

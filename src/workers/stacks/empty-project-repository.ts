@@ -3,10 +3,10 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** Projects that may have no stacks. All in one transaction: a stack may be created between a search and the lock. */
+/** Projects that may have no stacks. Use one transaction, because a stack may be created between a search and the lock. */
 export function createEmptyProjectRepository(db: Queryable) {
   return {
-    /** Locks up to `limit` projects that are new, or that a stack has left. Those in which a stack is being created are left out. */
+    /** Locks up to `limit` projects that are new, or that a stack has left. Skips projects in which a stack is being created. */
     lock: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* projects.lockMarked */
@@ -14,7 +14,7 @@ export function createEmptyProjectRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Deletes the ones that are empty, and removes the mark of the others. Returns how many it deleted. */
+    /** Deletes the empty projects, and removes the mark of the others. Returns the number of deleted projects. */
     delete: async (ids: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* projects.deleteEmpty */

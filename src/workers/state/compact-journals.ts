@@ -2,9 +2,9 @@ import type { AppContext } from '../../shared/context.ts';
 import { JournalClaimedError } from '../../shared/state/journal/journal-compactor.ts';
 
 const batchSize = 100;
-/** Failed journals, which each later batch skips. */
+/** Maximum number of failed journals that later batches skip. */
 const maxFailed = 1_000;
-/** Journals that a process compacts at once: a large one takes long. */
+/** Number of journals that a process compacts concurrently, because a large one takes long. */
 const journalsAtOnce = 2;
 
 /** Compacts the journals of ended updates. Failed ones are retried with growing delays. */
@@ -16,13 +16,13 @@ export async function compactEndedUpdates(context: AppContext, signal?: AbortSig
 async function compactInOrder(context: AppContext, signal?: AbortSignal): Promise<void> {
   const { compactions, compactor, logger, metrics } = context;
   while (!signal?.aborted) {
-    // One at a time: a claimed journal that is not compacted has to wait.
+    // One at a time, because a claimed journal that is not compacted has to wait.
     const [updateId] = await compactions.claimUncompacted(1);
     if (updateId === undefined) return;
     try {
       await compactor.compact(updateId, false);
     } catch (error) {
-      // Another process compacts it.
+      // Another process is compacting the journal.
       if (error instanceof JournalClaimedError) continue;
       metrics.tasksPostponed.labels('compact-journals').inc();
       logger.error({ updateId, err: error }, 'task: journal of an ended update could not be compacted');

@@ -6,7 +6,7 @@ import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { VersionEncoder } from './version-encoder.ts';
 
 const batchSize = 50;
-/** Charge for each state, to account for the fixed cost of its statements, in bytes. */
+/** Minimum charge for each state, in bytes, for the fixed cost of its statements. */
 const minChargeBytes = 16 * 1024;
 /** A state that could not be encoded is tried again after this time. */
 const failedSeconds = 3600;
@@ -36,7 +36,7 @@ export function encodeInSlices(context: AppContext): BackgroundTask {
   };
 }
 
-/** Encodes what is due, and deletes some unneeded chunks after each batch. Returns how many versions were encoded. */
+/** Encodes due states, and deletes some unneeded chunks after each batch. Returns the number of encoded versions. */
 export async function encodeVersions(
   context: AppContext,
   options: { signal?: AbortSignal; versions?: VersionRepository; encoder?: VersionEncoder } = {},
@@ -67,7 +67,7 @@ export async function encodeVersions(
       }
     }
     if (due.length < batchSize) return encoded;
-    // Encoding may go on for days.
+    // Encoding may continue for days.
     await context.chunks.sweep(batchSize);
   }
 }

@@ -9,7 +9,7 @@ import {
 } from '../../shared/state/blobs/reconcile-blobs.ts';
 import type { BackgroundTask } from '../platform/background-task.ts';
 
-/** Name of the task. */
+/** The name of the task. */
 const reconcileName = 'reconcile';
 
 /**
@@ -40,7 +40,7 @@ export function reconcileInSlices(
       lastCounts = Value.Check(ReconcileCounts, counts) ? counts : null;
     },
     run: async (signal, { holder, position }) => {
-      // The position may be that of another release. Without its limit, objects would be left to the sweep that it must not delete.
+      // Another release may have saved the position. Without its limit, objects would be left to the sweep that it must not delete.
       const reached: unknown = JSON.parse(position ?? 'null');
       const start = Value.Check(ReconcilePosition, reached) ? reached : await beginReconcile(context);
       let adopted = start.counts.adopted;

@@ -9,7 +9,7 @@ export function startScrub(context: AppContext): void {
   const { config, documentChecks, eventSegments, lifecycle, logger, metrics, policyArchives, readOnly } = context;
   const { bytesPerSecond, periodSeconds } = config.scrub;
   const scrubber = new Scrubber(context, { bytesPerSecond, periodSeconds, burstMs: 2 * tickMs });
-  // The first one would otherwise begin a series at 1, which is no increase.
+  // Otherwise, the first increment would begin a series at 1, which is no increase.
   metrics.tasksPostponed.labels('scrub').inc(0);
   let statistics = { damaged: 0, oldestSeconds: Number.NaN, readAt: performance.now() };
   metrics.gauge(
@@ -21,7 +21,7 @@ export function startScrub(context: AppContext): void {
     metrics.gauge(
       'holdfast_documents_oldest_check_age_seconds',
       'Time since the least recently checked document was read back, or written.',
-      // Also while it cannot be read. Without a value before: a small one would end the alert.
+      // Also continues while the statistics cannot be read. There is no value before the first read: a small value would end the alert.
       () => statistics.oldestSeconds + (performance.now() - statistics.readAt) / 1000,
     );
   }
@@ -44,7 +44,7 @@ export function startScrub(context: AppContext): void {
       await scrubber.run(elapsedMs, AbortSignal.any([stop, readOnly.fenceSignal]));
   };
   const warn = (error: unknown): void => logger.warn({ err: error }, 'scrub failed');
-  // On its own, because a run may read for minutes.
+  // Separate, because a run may read for minutes.
   const readings = repeat(tickMs, readStatistics, warn);
   const runs = repeat(tickMs, scrub, warn);
   lifecycle.onClose('work', 'scrub', async () => {

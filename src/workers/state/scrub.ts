@@ -12,7 +12,7 @@ import { assertStoreReachable } from '../platform/store-reachable.ts';
 const claimLimit = 20;
 /** Longer than a batch takes. Documents claimed by a dead process are due again after this time. */
 const claimSeconds = 3600;
-/** Minimum charge per document, to account for the fixed cost of its statements. */
+/** Minimum charge per document, in bytes, for the fixed cost of its statements. */
 const minChargeBytes = 4 * 1024;
 
 /** Reads stored documents back at a limited rate, least recently checked first. Safe on any number of replicas. */
@@ -42,7 +42,7 @@ export class Scrubber {
       logger: Logger;
       metrics: Metrics;
     },
-    /** `burstMs`: the most that a run reads, in milliseconds at that rate. */
+    /** `burstMs` is the most that a run reads, in milliseconds at this rate. */
     pace: { bytesPerSecond: number; periodSeconds: number; burstMs?: number },
   ) {
     this.#blobs = parts.blobs;
@@ -59,12 +59,12 @@ export class Scrubber {
   }
 
   /**
-   * Reads due documents, as much as the time since the last run allows. A large document is read in one go, and later runs
-   * are skipped until it is paid off. Documents that cannot be read are due again in an hour. Stops early if the blob store
-   * is unavailable or `signal` fires.
+   * Reads due documents, as much as the time since the last run permits. A large document is read in one go, and later runs are skipped
+   * until it is paid off. Documents that cannot be read are due again in an hour. Stops early if the blob store is unavailable or
+   * `signal` fires.
    */
   async run(elapsedMs: number, signal?: AbortSignal): Promise<void> {
-    // Unused allowance does not accumulate, nor does the time in which the process stood still.
+    // Neither unused allowance nor the time in which the process stood still accumulates.
     const bytesIn = (ms: number): number => (ms * this.#bytesPerSecond) / 1000;
     this.#allowance = Math.min(Math.min(this.#allowance, 0) + bytesIn(elapsedMs), bytesIn(this.#burstMs));
     while (this.#allowance > 0) {
@@ -144,7 +144,7 @@ export class Scrubber {
 /** A document claimed for checking. */
 interface Claimed {
   readonly facts: Readonly<Record<string, string>>;
-  /** Bytes to charge for reading it. */
+  /** Bytes charged for reading it. */
   readonly bytes: number;
   readonly run: (signal: AbortSignal | undefined) => Promise<CheckOutcome>;
 }

@@ -17,11 +17,11 @@ const copyTask = 'copy-to-second-store';
 
 type Mirror = NonNullable<AppContext['mirror']>;
 
-/** The tasks that keep the second store like the main one. */
+/** Returns the tasks that keep the second store equal to the main one. */
 export function secondStoreTasks(context: AppContext, mirror: Mirror): BackgroundTask[] {
   return [
     { name: copyTask, run: (signal) => copyDue(context, mirror, signal) },
-    // Finds what was written before there was a second store, or by a process without the setting.
+    // Finds blobs that were written before the second store existed, or by a process without the setting.
     {
       name: 'compare-second-store',
       everySeconds: compareEverySeconds,
@@ -31,8 +31,8 @@ export function secondStoreTasks(context: AppContext, mirror: Mirror): Backgroun
 }
 
 /**
- * Copies or deletes the noted blobs, oldest first, and postpones those that fail, and deletions while another copy of the database owns the
- * stores or another site has taken over. Returns how many. Throws if a store cannot be reached.
+ * Copies or deletes the recorded blobs, oldest first. Postpones blobs that fail. Also postpones deletions while another copy of the
+ * database owns the stores or another site has taken over. Returns the number. Throws if a store cannot be reached.
  */
 async function copyDue(context: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
   const { blobRows, db, logger, metrics } = context;
@@ -62,7 +62,7 @@ async function copyDue(context: AppContext, mirror: Mirror, signal: AbortSignal)
   }
 }
 
-/** Replaces the copy without its hash in the database. If neither has it, the scrub reports that. */
+/** Replaces a copy that does not have its hash in the database. If neither copy has it, the scrub reports this. */
 async function repairCopy(context: AppContext, key: string): Promise<void> {
   const { copies } = context;
   if (await copies.isSame(key)) return;
@@ -70,7 +70,7 @@ async function repairCopy(context: AppContext, key: string): Promise<void> {
   if (read !== null) await copies.repairAll(read);
 }
 
-/** Notes all blobs that the second store lacks. Returns how many. */
+/** Records all blobs that the second store lacks. Returns the number. */
 async function noteAbsent({ blobRows, db }: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
   const { main, second } = mirror;
   const queue = createCopyQueueRepository(db);

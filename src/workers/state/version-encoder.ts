@@ -20,15 +20,18 @@ import type { DueState, NewChunk, VersionRepository, VersionRow } from '../../sh
 
 /** The references between versions, and their chunking. */
 export interface EncodingShape {
-  /** One version in this many is compressed alone, and those up to the next share bytes only with each other. Damage makes no more unreadable. */
+  /**
+   * One version in this many is compressed alone. Versions up to the next one share bytes only with each other, which limits damage to
+   * them.
+   */
   readonly keyEvery: number;
   /**
-   * A version refers to the one before it, except that one in this many refers to the last such version; of these, one in this many
-   * refers to the last of its own kind, and so on. So each level takes fewer steps than this.
+   * A version refers to the previous one. One version in this many instead refers to the last version of this kind; of these, one in this
+   * many refers to the last of its own kind, and so on. So each level takes fewer steps than this.
    */
   readonly groupSize: number;
   readonly sizes: ChunkSizes;
-  /** States stored in fewer bytes stay whole: the rows of their chunks would take about as much. */
+  /** States stored in fewer bytes stay whole, because the rows of their chunks would take about as much. */
   readonly minStoredBytes: number;
 }
 
@@ -43,12 +46,12 @@ export const encodingShape: EncodingShape = {
 const worthwhileShare = 0.6;
 const busySeconds = 600;
 const damagedSeconds = 3600;
-/** Of a deleted stack that may be restored. */
+/** The delay for a deleted stack that may be restored. */
 const deletedSeconds = 24 * 3600;
 
-/** The work done for a state. */
+/** The result for a state. */
 export interface EncodingResult {
-  /** Encoded versions, and how many of them had the bytes of an earlier version. */
+  /** Number of encoded versions, and number of versions that share the bytes of an earlier one. */
   readonly encoded: number;
   readonly shared: number;
   /** Bytes of text that were read. */
@@ -59,9 +62,9 @@ export interface EncodingResult {
 type Outcome = 'encoded' | 'shared' | 'settled' | 'busy' | 'damaged';
 
 /**
- * Encodes versions that are no longer the newest as chunks that refer to earlier versions. The row of a version changes in one
- * statement, after the chunks were read back; until then, and for readers that began before, its bytes stay where they are. Safe on
- * any number of processes: of two that encode the same version one has its work discarded.
+ * Encodes versions that are no longer the newest as chunks that refer to earlier versions. The row of a version changes in one statement,
+ * after the chunks were read back. Until then, and for readers that began before, its bytes stay where they are. Safe on any number of
+ * processes: if two encode the same version, the work of one is discarded.
  */
 export class VersionEncoder {
   readonly #versions: VersionRepository;
@@ -93,9 +96,9 @@ export class VersionEncoder {
   }
 
   /**
-   * Encodes the state from which the update of a due state began, and the state itself unless it is the newest, which is encoded after the
-   * next. Postpones the state while one of the two is in use or damaged, or the stack is deleted and may be restored. Throws what the blob
-   * store throws, and `signal`'s reason.
+   * Encodes the state from which the update of a due state began. Also encodes the due state, unless it is the newest, which is encoded
+   * after the next one. Postpones the state while either is in use or damaged, or the stack is deleted and may be restored. Throws the
+   * blob store's errors and the reason of `signal`.
    */
   async encodeDue(due: DueState, signal?: AbortSignal): Promise<EncodingResult> {
     const state = await this.#versions.find(due.id);
@@ -141,18 +144,18 @@ export class VersionEncoder {
       return same ? 'shared' : 'encoded';
     } catch (error) {
       if (!isDamage(error)) throw error;
-      // Marks, reports and repairs it. A repaired one is encoded next time.
+      // Marks, reports and repairs the version. A repaired version is encoded next time.
       const outcome = await this.#documentReader.check(version.id);
       return outcome === 'gone' ? 'settled' : 'damaged';
     }
   }
 
-  /** The number of the first version that the one with this number may share bytes with. */
+  /** Returns the number of the first version with which this one may share bytes. */
   #blockOf(number: number): number {
     return number - (number % this.#shape.keyEvery);
   }
 
-  /** The chunks of a version with the same text, from this number on, read back; null if there is none. */
+  /** Returns the chunks of an intact version with the same text, from number `first` on; null if there is none. */
   async #sameText(version: VersionRow, first: number): Promise<NewChunk[] | null> {
     const same = await this.#versions.findSame(version, first);
     const found = same && (await this.#checkpoints.find(same.id));
@@ -162,8 +165,8 @@ export class VersionEncoder {
   }
 
   /**
-   * Stores the chunks of a version. Reading it to its end compares its text with its hash; each chunk is read back and compared with
-   * the hash of that part of the text. Throws DamagedBytesError.
+   * Stores the chunks of a version. Reading the version to its end compares its text with its hash. Each chunk is read back and compared
+   * with the hash of its part of the text. Throws DamagedBytesError.
    */
   async #cutAndStore(
     version: VersionRow,
@@ -184,7 +187,7 @@ export class VersionEncoder {
     );
   }
 
-  /** The version that the next one of the stack refers to. */
+  /** Finds the version to which the next version of the stack refers. */
   async #findBase(stackId: string): Promise<Base | null> {
     const next = await this.#versions.nextNumber(stackId);
     const number = baseNumber(next, this.#shape);
@@ -195,7 +198,7 @@ export class VersionEncoder {
     return firstChunkId === null ? null : { id: base.id, chunks: await this.#chunks.list(base.id), firstChunkId };
   }
 
-  /** Returns a chunk with this text, from which the text was read back: an existing one only if the version has a base. */
+  /** Returns a chunk with this text, from which the text was read back. Returns an existing chunk only if the version has a base. */
   async #storeChunk(
     version: VersionRow,
     { text, cutKey }: TextChunk,
@@ -227,7 +230,7 @@ export class VersionEncoder {
     return (groupSize - 1) * Math.ceil(Math.log(keyEvery) / Math.log(groupSize));
   }
 
-  /** The text of an existing chunk, or null if it is damaged; the version that it belongs to is then checked. */
+  /** Returns the text of an existing chunk, or null if it is damaged. The version to which it belongs is then checked. */
   async #readChunk(chunk: ChunkRow, checkpointId: string | null): Promise<Buffer | null> {
     try {
       return await this.#documents.readChunk(chunk);
@@ -245,15 +248,15 @@ export class VersionEncoder {
 
 type Unsaved = NonNullable<NewChunk['added']>;
 
-/** A version that another one refers to. */
+/** A version to which another one refers. */
 interface Base {
   readonly id: string;
   readonly chunks: readonly ChunkRow[];
-  /** The first chunk that the other one may share. */
+  /** The first chunk that the other version may share. */
   readonly firstChunkId: number;
 }
 
-/** The version to which the version with this number refers; null if it is compressed alone. */
+/** Returns the number of the version to which this version refers; null if it is compressed alone. */
 export function baseNumber(
   number: number,
   { groupSize, keyEvery }: Pick<EncodingShape, 'groupSize' | 'keyEvery'>,
@@ -276,7 +279,7 @@ class Counterparts {
     this.keys = new Set(chunks.flatMap(({ cutKey }) => cutKey ?? []));
   }
 
-  /** Call for each chunk, in order. */
+  /** Call this for each chunk, in order. */
   of(cutKey: string | null): ChunkRow | null {
     const found = cutKey === null ? -1 : this.#chunks.findIndex((chunk) => chunk.cutKey === cutKey);
     this.#at = found >= 0 ? found : Math.min(this.#at + 1, this.#chunks.length - 1);

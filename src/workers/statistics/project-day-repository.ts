@@ -4,10 +4,10 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 const CountRow = Type.Object({ count: Type.Integer() });
 const DayRow = Type.Object({ organizationId: Type.String(), day: Type.String(), project: Type.String() });
 
-/** Sums of the days of live stacks, by project, and the sums of organizations: tables `project_days`, `project_day_deliveries`, `stack_counts`. */
+/** Daily sums of live stacks by project, and sums of organizations: tables `project_days`, `project_day_deliveries`, `stack_counts`. */
 export function createProjectDayRepository(db: Queryable) {
   return {
-    /** Adds up to `limit` changes to the sums, in one statement: readers see each change once. Returns how many. */
+    /** Adds up to `limit` changes to the sums, in one statement, so that readers see each change once. Returns the number. */
     addChanges: async (limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* projectDays.addChanges */
@@ -29,7 +29,7 @@ export function createProjectDayRepository(db: Queryable) {
       return count;
     },
 
-    /** The same for deliveries. */
+    /** Like `addChanges`, for deliveries. */
     addDeliveryChanges: async (limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* projectDays.addDeliveryChanges */
@@ -44,7 +44,7 @@ export function createProjectDayRepository(db: Queryable) {
       return count;
     },
 
-    /** Replaces the rows of organizations in which stacks came or left by their sum. Returns how many there were. */
+    /** Replaces the rows of organizations in which stacks were added or removed by their sum. Returns the number of rows. */
     addStackCounts: async (limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* projectDays.addStackCounts */
@@ -62,8 +62,8 @@ export function createProjectDayRepository(db: Queryable) {
     },
 
     /**
-     * Looks up the longest run of up to `limit` days of projects whose longest one may have left. Returns how many days it found. A change
-     * that it does not see yet is added later.
+     * Determines the longest run for up to `limit` days of projects whose longest run may have been removed. Returns the number of days.
+     * A change that it does not see yet is added later.
      */
     findLongest: async (limit: number): Promise<number> => {
       const days = await db.any(sql.rows(DayRow)`
@@ -83,7 +83,7 @@ export function createProjectDayRepository(db: Queryable) {
       )}) as k (organization_id, day, project_name)`;
       const isListed = sql.fragment`(d.organization_id, d.day, d.project_name) = (k.organization_id, k.day, k.project_name)`;
       await db.transaction(async (tx) => {
-        // The next statement sees all runs that the sums have by then: another process adds none meanwhile.
+        // The next statement sees all runs that the sums contain by then. Meanwhile, no other process adds any.
         await tx.query(sql.nothing`
           /* projectDays.lock */
           select 1 from project_days d join ${keys} on ${isListed} order by d.organization_id, d.day, d.project_name for update of d`);
@@ -99,7 +99,7 @@ export function createProjectDayRepository(db: Queryable) {
       return days.length;
     },
 
-    /** Deletes up to `limit` sums of earlier days. Returns how many. */
+    /** Deletes up to `limit` sums older than `days`. Returns the number. */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* projectDays.deleteOld */
@@ -112,7 +112,7 @@ export function createProjectDayRepository(db: Queryable) {
       return count;
     },
 
-    /** The same for deliveries. */
+    /** Like `deleteOld`, for deliveries. */
     deleteOldDeliveries: async (days: number, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* projectDays.deleteOldDeliveries */

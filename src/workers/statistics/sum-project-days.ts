@@ -3,10 +3,10 @@ import { untilNoneLeft } from '../platform/until-none-left.ts';
 import { createProjectDayRepository } from './project-day-repository.ts';
 
 const changesAtOnce = 5_000;
-/** Few: each day reads a row of every stack of its project. */
+/** Few, because each day reads a row of every stack of its project. */
 const lookupsAtOnce = 5;
 
-/** Adds to the sums of projects what ended updates, and stacks that came or left, have changed. Returns how many changes. */
+/** Adds the changes of ended updates, and of added or removed stacks, to the sums of projects. Returns the number of changes. */
 export async function sumProjectDays({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {
   const days = createProjectDayRepository(db);
   let all = 0;

@@ -6,8 +6,8 @@ import { noteEnded } from '../../shared/updates/end-revoked-leases.ts';
 const batchSize = 100;
 
 /**
- * Ends updates whose lease or start deadline expired. An update that fails, or that others have locked, does not block the others. Safe on
- * any number of replicas. Returns how many updates this run ended.
+ * Ends updates whose lease or start deadline has expired. An update that fails, or that another transaction has locked, does not block
+ * the others. Safe on any number of replicas. Returns the number of updates that this run ended.
  */
 export async function endExpiredUpdates(context: AppContext, signal?: AbortSignal): Promise<number> {
   const { config, db, logger, metrics, updates } = context;

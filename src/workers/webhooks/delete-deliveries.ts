@@ -2,12 +2,12 @@ import type { AppContext } from '../../shared/context.ts';
 import { createDeliveryRepository } from '../../shared/webhooks/delivery-repository.ts';
 import { untilNoneLeft } from '../platform/until-none-left.ts';
 
-/** How long the log of webhooks is kept. */
+/** The time for which the log of webhooks is kept. */
 const logDays = 30;
 const eventsAtOnce = 1_000;
 const deliveriesAtOnce = 5_000;
 
-/** Deletes events that were delivered or given up long ago, and events without remaining deliveries. */
+/** Deletes events that were delivered or abandoned long ago, and events without remaining deliveries. */
 export async function deleteOldDeliveries({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<void> {
   const deliveries = createDeliveryRepository(db);
   await untilNoneLeft(deliveriesAtOnce, signal, deliveries.deleteOrphans);

@@ -10,7 +10,7 @@ import { createStorageRepository } from './storage-repository.ts';
 /** Maximum number of organizations with metrics. */
 const maxOrganizations = 200;
 
-/** Registers the metric of the bytes that organizations keep, by kind; of the 200 that keep the most. */
+/** Registers the metric of the bytes that organizations keep, by kind, for the 200 that keep the most. */
 export function registerStorageGauge(metrics: Metrics, db: Database): void {
   metrics.gaugeByLabels(
     'holdfast_storage_bytes',
@@ -31,7 +31,7 @@ export function registerStorageGauge(metrics: Metrics, db: Database): void {
 interface QuotaGauge {
   readonly labels: { readonly organization: string; readonly quota: string };
   readonly limit: number;
-  /** Null if it is not measured. */
+  /** Null if the usage is not measured. */
   readonly used: number | null;
 }
 
@@ -39,17 +39,17 @@ interface QuotaGaugeParts {
   readonly db: Database;
   readonly payloads: PayloadStore;
   readonly quotas: Quotas;
-  /** Limits from the settings; 0: no limit. */
+  /** Limits from the settings; 0 for no limit. */
   readonly defaults: Readonly<Record<QuotaName, number>>;
 }
 
 /**
- * Registers metrics for organizations with limits: organizations with their own limits, then, if the settings have any, the others;
- * the first 200 by name.
+ * Registers metrics for the first 200 organizations with limits, by name. Organizations with their own limits come first; the others
+ * follow if the settings have limits.
  */
 export function registerQuotaGauges(metrics: Metrics, { db, payloads, quotas, defaults }: QuotaGaugeParts): void {
   const onlyOwnLimits = quotaNames.every((name) => defaults[name] === 0);
-  // Both gauges are collected at the same time.
+  // Both gauges are collected at the same time, with one read.
   const read = oneAtATime(async (): Promise<QuotaGauge[]> => {
     const rows = await createQuotaRepository(db).listUsage({ onlyOwnLimits, limit: maxOrganizations });
     if (rows.length === 0) return [];
@@ -60,7 +60,7 @@ export function registerQuotaGauges(metrics: Metrics, { db, payloads, quotas, de
     for (const row of rows) {
       const { organization } = row;
       const limits = await quotas.limitsOf(organization);
-      // The limit applies to each in-flight budget.
+      // The limit applies to each in-flight budget separately.
       const inFlightBytes = budgets && Math.max(...budgets.map((budget) => budget.get(organization) ?? 0));
       const used: Partial<Record<QuotaName, number | null>> = { ...row, inFlightBytes };
       for (const name of quotaNames) {

@@ -4,7 +4,7 @@ import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import type { QuotaOverrides } from './quotas.ts';
 import { countStacks, packVersionBytes } from './storage-repository.ts';
 
-/** Class of the advisory locks for counting stacks, by organization. */
+/** Class of the advisory locks under which stacks are counted, by organization. */
 const countingLock = 91;
 
 const Limit = Nullable(Type.Integer());
@@ -22,7 +22,7 @@ const UsageRow = Type.Object({
   organization: Type.String(),
   stacks: Type.Integer(),
   updates: Type.Integer(),
-  /** As of the last measurement; null if never measured. */
+  /** As of the last measurement; null if there was none. */
   keptBytes: Limit,
   measuredAt: Nullable(Timestamp),
 });
@@ -31,7 +31,7 @@ export type UsageRow = Row<typeof UsageRow>;
 const CountRow = Type.Object({ used: Type.Integer() });
 const KeptRow = Type.Object({ used: Limit });
 
-/** Limits and usage of organizations. Active updates are counted by each statement. */
+/** Limits and usage of organizations. Each statement counts the active updates. */
 export function createQuotaRepository(db: Queryable) {
   const columns = sql.fragment`
     q.stacks, q.kept_bytes as "keptBytes", q.in_flight_bytes as "inFlightBytes", q.updates,
@@ -44,7 +44,7 @@ export function createQuotaRepository(db: Queryable) {
       select m.state_bytes + m.journal_bytes + m.event_bytes + ${packBytes} as kept_bytes, m.measured_at from organization_storage m
       where m.organization_id = o.id order by m.day desc limit 1) w on true`;
   const stackCount = countStacks(sql.fragment`o.id`);
-  // The deletion of a stack ends its updates.
+  // Deleted stacks have no active updates, because the deletion ends them.
   const updateCount = sql.fragment`(
     select count(*) from updates u where u.organization_id = o.id
       and u.status in ('not started', 'running') and u.expires_at > clock_timestamp())`;
@@ -70,14 +70,17 @@ export function createQuotaRepository(db: Queryable) {
         /* quotas.deleteOverrides */ delete from organization_quotas where organization_id = ${organizationId}`),
 
     /**
-     * Allows one transaction at a time to count and add. Take it before any lock on a stack. Foreign key checks on the organization, which others
-     * may make while they hold a stack, do not wait for it.
+     * Allows one transaction at a time to count and add. Take it before any lock on a stack. It does not block foreign key checks on the
+     * organization, which other transactions may make while they hold a stack.
      */
     lockOrganization: (organizationId: string) =>
       db.query(sql.nothing`
         /* quotas.lockOrganization */ select id from organizations where id = ${organizationId} for no key update`),
 
-    /** Allows one transaction at a time to count stacks until it commits. Take it as the last lock: its holder waits for nothing. */
+    /**
+     * Allows one transaction at a time to count stacks, until its commit. Take it as the last lock, so that its holder waits for no
+     * other.
+     */
     lockStackCount: (organizationId: string) =>
       db.query(sql.nothing`
         /* quotas.lockStackCount */ select pg_advisory_xact_lock(hashtextextended(${organizationId}, ${countingLock}::bigint))`),
@@ -95,7 +98,7 @@ export function createQuotaRepository(db: Queryable) {
       return row.used;
     },
 
-    /** Returns the bytes kept as of the last measurement, and those of policy packs now; 0 if never measured. */
+    /** Returns the bytes kept as of the last measurement, including the current bytes of policy packs; 0 if never measured. */
     findKeptBytes: async (organization: string): Promise<number> => {
       const row = await db.maybeOne(sql.rows(KeptRow)`
         /* quotas.findKeptBytes */
@@ -103,7 +106,7 @@ export function createQuotaRepository(db: Queryable) {
       return row?.used ?? 0;
     },
 
-    /** Returns the usage of all organizations, or only of organizations with their own limits: these first, then by name. */
+    /** Returns the usage of all organizations, or of organizations with their own limits. These come first, then the order is by name. */
     listUsage: (options: { onlyOwnLimits: boolean; limit: number | null }) =>
       db.any(sql.rows(UsageRow)`
         /* quotas.listUsage */
@@ -114,7 +117,7 @@ export function createQuotaRepository(db: Queryable) {
         where not ${options.onlyOwnLimits} or q.organization_id is not null
         order by q.organization_id is null, o.name limit ${options.limit}`),
 
-    /** The usage of one organization. */
+    /** Returns the usage of one organization. */
     findUsage: (organization: string) =>
       db.maybeOne(sql.rows(UsageRow)`
         /* quotas.findUsage */

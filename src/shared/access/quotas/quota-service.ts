@@ -23,7 +23,7 @@ interface Organization {
 
 export interface QuotaParts {
   readonly db: Database;
-  /** Limits from the settings; 0: no limit. */
+  /** Limits from the settings; 0 for no limit. */
   readonly defaults: Readonly<Record<QuotaName, number>>;
   readonly logger: Logger;
   readonly onRefused: (quota: QuotaName) => void;
@@ -35,7 +35,7 @@ export class Quotas {
   #overrides: ReadonlyMap<string, QuotaOverrides> = new Map();
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | null = null;
-  /** A read of an earlier one may not have seen a change. */
+  /** Incremented by `forget`. A read from an earlier generation may not have seen a change. */
   #generation = 0;
 
   constructor(parts: QuotaParts) {
@@ -43,8 +43,8 @@ export class Quotas {
   }
 
   /**
-   * Returns the limits of an organization, up to a few seconds old; older if the database does not respond. Do not call
-   * inside a transaction: it may need its own connection.
+   * Returns the limits of an organization, up to a few seconds old; older if the database does not respond. Do not call this inside a
+   * transaction, because it may need its own connection.
    */
   async limitsOf(organization: string): Promise<QuotaLimits> {
     if (performance.now() - this.#readAt >= maxAgeMs) {
@@ -67,8 +67,8 @@ export class Quotas {
   }
 
   /**
-   * Call in the transaction that adds a stack, before it does, with `limits` read before the transaction. Others may be adding stacks too:
-   * `assertMayKeepStack` decides. Throws QuotaReachedError.
+   * Call this in the transaction that adds a stack, before the stack is added, with `limits` read before the transaction. Other
+   * transactions may be adding stacks too, so `assertMayKeepStack` makes the final decision. Throws QuotaReachedError.
    */
   async assertMayAddStack(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
     if (limits.stacks === null) return;
@@ -76,8 +76,8 @@ export class Quotas {
   }
 
   /**
-   * Call in the same transaction when it has added the stack, and waits for nothing more: from here to their commits, all that add stacks to the
-   * organization run one after the other, across all processes. Throws QuotaReachedError.
+   * Call this in the same transaction once it has added the stack and waits for nothing more. From here to their commits, all
+   * transactions that add stacks to the organization run one after another, across all processes. Throws QuotaReachedError.
    */
   async assertMayKeepStack(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
     if (limits.stacks === null) return;
@@ -85,7 +85,7 @@ export class Quotas {
     await this.#assertStacks(tx, organization, limits.stacks, 1);
   }
 
-  /** `added`: stacks that the transaction itself has added. */
+  /** `added` is the number of stacks that the transaction itself has added. */
   async #assertStacks(tx: Queryable, { id, name }: Organization, limit: number, added: number): Promise<void> {
     const used = (await createQuotaRepository(tx).countStacks(id)) - added;
     if (used < limit) return;
@@ -94,8 +94,8 @@ export class Quotas {
   }
 
   /**
-   * Call in the transaction that adds an update, before its stack is locked, with `limits` read before the transaction. Concurrent calls run one
-   * after the other, across all processes. Throws QuotaReachedError.
+   * Call this in the transaction that adds an update, before its stack is locked, with `limits` read before the transaction. Concurrent
+   * calls run one after another, across all processes. Throws QuotaReachedError.
    */
   async assertMayAddUpdate(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
     if (limits.updates === null) return;

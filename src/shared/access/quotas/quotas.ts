@@ -1,13 +1,13 @@
 import { ConflictError, TooManyRequestsError, UnavailableError } from '../../platform/errors/errors.ts';
 
-/** What can be limited per organization. */
+/** The quantities that can be limited per organization. */
 export const quotaNames = ['stacks', 'keptBytes', 'inFlightBytes', 'updates', 'requestsPerSecond'] as const;
 export type QuotaName = (typeof quotaNames)[number];
 
-/** Limits set for one organization. null: use the settings; 0: no limit. */
+/** Limits set for one organization. Null uses the settings, 0 means no limit. */
 export type QuotaOverrides = Readonly<Record<QuotaName, number | null>>;
 
-/** Effective limits; null: no limit. */
+/** Effective limits; null for no limit. */
 export type QuotaLimits = Readonly<Record<QuotaName, number | null>>;
 
 /** The options of `holdfast admin set-quota`. */
@@ -27,9 +27,7 @@ export const noOverrides: QuotaOverrides = {
   requestsPerSecond: null,
 };
 
-/**
- * Returns the effective limits from the settings (`defaults`, where 0 means no limit) and an organization's overrides.
- */
+/** Returns the effective limits: an organization's overrides or else the settings (`defaults`, where 0 means no limit). */
 export function limitsBy(defaults: Readonly<Record<QuotaName, number>>, overrides: QuotaOverrides): QuotaLimits {
   const limit = (name: QuotaName): number | null => (overrides[name] ?? defaults[name]) || null;
   return {
@@ -45,15 +43,15 @@ function whoToAsk(organization: string, quota: QuotaName): string {
   return `ask the operator of this server for more (holdfast admin set-quota ${organization} --${quotaOptions[quota]} <number>)`;
 }
 
-/** The organization has reached a limit. Nothing was changed. The CLI prints a 409 unchanged and does not retry it. */
+/** The organization has reached a limit. Nothing was changed. The CLI prints a 409 unchanged and does not retry the call. */
 export class QuotaReachedError extends ConflictError {
   override readonly name = 'QuotaReachedError';
   override readonly code = 'quota-reached';
 }
 
 /**
- * When it creates a stack, the CLI searches the message for `you are using` (pkg/backend/httpstate/backend.go) and then
- * prints only the message.
+ * When creating a stack, the CLI searches the message for `you are using` (pkg/backend/httpstate/backend.go) and then prints only the
+ * message.
  */
 export function tooManyStacks(organization: string, limit: number, used: number): QuotaReachedError {
   return new QuotaReachedError(
@@ -73,7 +71,7 @@ export function tooManyBytes(organization: string, limit: number, used: number):
   );
 }
 
-/** The organization's bodies in flight were at their limit for as long as a call may wait. The CLI retries writes. */
+/** The organization's bodies in flight stayed at their limit for the longest wait of a call. The CLI retries writes. */
 export class TooManyInFlightError extends UnavailableError {
   override readonly name = 'TooManyInFlightError';
   override readonly code = 'quota-in-flight';

@@ -13,7 +13,7 @@ const StorageRow = Type.Object({
   packBytes: Type.Number(),
   bytes: Type.Number(),
   measuredAt: Timestamp,
-  /** About 30 days before; null: it was not measured then. */
+  /** Measured about 30 days before; null if there was no measurement. */
   bytesBefore: Nullable(Type.Number()),
 });
 export type StorageRow = Row<typeof StorageRow>;
@@ -44,43 +44,45 @@ const DayRow = Type.Object({
 const TableRow = Type.Object({ name: Type.String(), bytes: Type.Number(), rows: Type.Number() });
 const DatabaseRow = Type.Object({ bytes: Type.Number() });
 
-/** Minimum age of a measurement before the next one, if something has changed; it must also be at least 100 times as old as it took. */
+/**
+ * Minimum age of a measurement before the next one, after a change. The age must also be at least 100 times the measurement's duration.
+ */
 const everySeconds = 60;
-/** The same if nothing has. */
+/** Minimum age of a measurement before the next one, without a change. */
 const idleSeconds = 3600;
 const comparedDays = 30;
 const keptDays = 400;
 
 type Fragment = ReturnType<typeof sql.fragment>;
 
-/** The number of live stacks of an organization, from few rows. */
+/** Returns the number of live stacks of an organization, from few rows. */
 export const countStacks = (organizationId: Fragment): Fragment => sql.fragment`
   coalesce((select sum(n.stacks) from stack_counts n where n.organization_id = ${organizationId}), 0)::integer`;
 
-/** What a version of a policy pack `v` keeps, in bytes. */
+/** The bytes that a version `v` of a policy pack keeps. */
 export const packVersionBytes = sql.fragment`coalesce(v.stored_bytes, 0) + pg_column_size(v.description)`;
 
-/** The bytes of the policy packs of the organization `o`, in one pass over all packs. */
+/** Joins the bytes of the policy packs of the organization `o`, in one pass over all packs. */
 const packs = sql.fragment`
   left join (
     select p.organization_id, sum(${packVersionBytes})::bigint as bytes
     from policy_packs p join policy_pack_versions v on v.pack_id = p.id group by 1) k on k.organization_id = o.id`;
 
-/** Whether nothing has changed what the organization `o` keeps since it was measured, nor does in the background. */
+/** Whether the bytes of the organization `o` have not changed since the measurement, and do not change in the background. */
 const isSettled = (measuredAt: Fragment): Fragment => sql.fragment`(
   not exists (select 1 from updates u where u.organization_id = o.id and u.status in ('not started', 'running'))
   and not exists (
     select 1 from stack_changes c where c.organization_id = o.id
       and c.changed_at > ${measuredAt} - make_interval(secs => ${settlingSeconds}::int)))`;
 
-/** The bytes that organizations keep, measured soon after they change, and the size of the database itself. */
+/** The bytes that organizations keep, measured soon after changes, and the size of the database itself. */
 export function createStorageRepository(db: Queryable) {
   const total = (row: 'n' | 'b') =>
     row === 'n'
       ? sql.fragment`(n.state_bytes + n.journal_bytes + n.event_bytes + coalesce(k.bytes, 0))`
       : sql.fragment`(b.state_bytes + b.journal_bytes + b.event_bytes + coalesce(k.bytes, 0))`;
   return {
-    /** Organizations, without the skipped ones, that are due for measurement. */
+    /** Lists organizations due for measurement, without the skipped ones. */
     listDue: async (limit: number, skipped: readonly string[] = []): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* storage.listDue */
@@ -101,7 +103,7 @@ export function createStorageRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** `isWhole`: reads all stacks. Throws the reason of `signal`. */
+    /** `isWhole` reads all stacks. Throws the reason of `signal`. */
     measure: async (organizationId: string, signal?: AbortSignal, isWhole = false): Promise<void> => {
       const last = isWhole
         ? sql.fragment`null::timestamptz`
@@ -129,7 +131,7 @@ export function createStorageRepository(db: Queryable) {
         delete from organization_storage where organization_id = ${organizationId}
           and day < (clock_timestamp() at time zone 'UTC')::date - ${keptDays}::int`),
 
-    /** The last measurements of all organizations, or of one, after which nothing has changed what they keep. */
+    /** Lists the last measurements of all organizations, or of one, since which nothing has changed. */
     listSettled: (organizationId: string | null) =>
       db.any(sql.rows(SettledRow)`
         /* storage.listSettled */
@@ -141,7 +143,7 @@ export function createStorageRepository(db: Queryable) {
           and ${isSettled(sql.fragment`n.measured_at`)}
         order by o.name`),
 
-    /** Organizations by what they keep, the most first; policy packs as they are now. */
+    /** Lists organizations by kept bytes, the largest first. Includes the current bytes of policy packs. */
     list: (after: { readonly bytes: number; readonly organization: string } | null, limit: number) =>
       db.any(sql.rows(StorageRow)`
         /* storage.list */
@@ -161,7 +163,7 @@ export function createStorageRepository(db: Queryable) {
         }
         order by ${total('n')} desc, o.name limit ${limit}`),
 
-    /** The last measurement of each organization; of those that keep the most. */
+    /** Lists the last measurement of each organization, for the organizations that keep the most. */
     listNewest: (limit: number) =>
       db.any(sql.rows(NewestRow)`
         /* storage.listNewest */
@@ -172,7 +174,7 @@ export function createStorageRepository(db: Queryable) {
           ${packs}
         order by ${total('n')} desc, o.name limit ${limit}`),
 
-    /** All organizations together on each of the last days. */
+    /** Sums all organizations for each of the last days. */
     listDays: (days: number) =>
       db.any(sql.rows(DayRow)`
         /* storage.listDays */
@@ -180,7 +182,7 @@ export function createStorageRepository(db: Queryable) {
           sum(event_bytes)::float8 as "eventBytes"
         from organization_storage where day > (statement_timestamp() at time zone 'UTC')::date - ${days}::int group by day order by day`),
 
-    /** What an organization kept on each of the last days on which it was measured. */
+    /** Lists the kept bytes of an organization for each of the last days with a measurement. */
     listDaysOf: (organization: string, days: number) =>
       db.any(sql.rows(DayRow)`
         /* storage.listDaysOf */
@@ -189,7 +191,7 @@ export function createStorageRepository(db: Queryable) {
         from organizations o join organization_storage s on s.organization_id = o.id
         where o.name = ${organization} and s.day > (statement_timestamp() at time zone 'UTC')::date - ${days}::int order by s.day`),
 
-    /** The largest tables with their indexes; the number of rows is an estimate. */
+    /** Lists the largest tables with their indexes. The number of rows is an estimate. */
     listTables: (limit: number) =>
       db.any(sql.rows(TableRow)`
         /* storage.listTables */

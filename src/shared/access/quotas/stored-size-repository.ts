@@ -4,7 +4,7 @@ import { Nullable } from '../../platform/schema/standard-schema.ts';
 
 const SizeRow = Type.Object({
   id: Type.String(),
-  /** Of the row of its last measurement. */
+  /** The version of the row of the last measurement. */
   version: Nullable(Type.String()),
   states: Type.Number(),
   journals: Type.Number(),
@@ -17,7 +17,7 @@ const EventRow = Type.Object({
   last: Type.Integer(),
 });
 
-/** Bytes that a stack keeps, as stored. */
+/** Bytes that a stack keeps, in their stored form. */
 export interface StoredSize {
   readonly id: string;
   readonly version: string | null;
@@ -26,12 +26,12 @@ export interface StoredSize {
   readonly events: number;
 }
 
-/** Read by one statement at most, so that none is long, however many there are. */
+/** Maximum number of updates that one statement reads, so that each statement is short. */
 const updatesAtOnce = 5_000;
 
 /** Reads sizes only, not the contents. */
 export function createStoredSizeRepository(db: Queryable) {
-  /** What the updates of these stacks keep, the newest first; of the first stack, those below `before`. */
+  /** Reads the bytes of these stacks' updates, newest first. For the first stack, only updates below `before`. */
   const readEvents = (stackIds: readonly string[], before: number | null) =>
     db.any(sql.rows(EventRow)`
       /* storedSizes.readEvents */
@@ -49,8 +49,8 @@ export function createStoredSizeRepository(db: Queryable) {
       from page group by at, stack_id order by at`);
   return {
     /**
-     * Sizes of states, journal entries and engine events of stacks. A chunk is counted once, however many versions share it, and also if no
-     * version but only other chunks need it.
+     * Reads the sizes of states, journal entries and engine events of stacks. A chunk counts once, however many versions share it, and
+     * also if only other chunks need it.
      */
     read: async (stackIds: readonly string[]): Promise<readonly StoredSize[]> => {
       const rows = await db.any(sql.rows(SizeRow)`

@@ -8,10 +8,10 @@ const kinds = [
   'index.changed',
 ] as const;
 
-/** What has happened. */
+/** The kind of a change. */
 export type NotificationKind = (typeof kinds)[number];
 
-/** Something that was committed, for the pages that show it. Ids are database ids; null: not known or not applicable. */
+/** A committed change, for the pages that show it. Ids are database ids; null if unknown or not applicable. */
 export interface Notification {
   readonly kind: NotificationKind;
   readonly organizationId: string | null;
@@ -19,7 +19,7 @@ export interface Notification {
   readonly updateId: string | null;
 }
 
-/** Rights have changed: the rights of a user, or of members of an organization. */
+/** A change of the rights of a user, or of the members of an organization. */
 export interface RightsNotification {
   readonly of: 'organization' | 'user';
   readonly id: string;
@@ -27,21 +27,21 @@ export interface RightsNotification {
 
 /** Notifications of one process, in order. */
 export interface NotificationBatch {
-  /** Unique; the same for all receivers. */
+  /** Unique, and the same for all receivers. */
   readonly id: string;
   readonly notifications: readonly Notification[];
-  /** Other notifications were lost. */
+  /** Whether other notifications were lost. */
   readonly isPartial: boolean;
 }
 
 /** The channel of all notifications. */
 export const liveChannel = 'holdfast_live';
-/** Under this name, triggers raise the changes of a transaction. */
+/** The name under which triggers raise the changes of a transaction. */
 export const raisedName = 'holdfast_live';
 
 const lostLine = 'lost';
 
-/** As triggers write it: kind, organization, stack, update. Null if the kind is unknown. */
+/** Parses a notification as triggers write it: kind, organization, stack, update. Null if the kind is unknown. */
 export function parseNotification(text: string): Notification | null {
   const [kind, organizationId, stackId, updateId] = text.split(' ');
   const known = kinds.find((each) => each === kind);
@@ -54,12 +54,12 @@ export function formatNotification({ kind, organizationId, stackId, updateId }: 
   return [kind, organizationId ?? '-', stackId ?? '-', updateId ?? '-'].join(' ');
 }
 
-/** The payload of a notification. */
+/** Formats the payload of a notification. */
 export function formatBatch({ id: batchId, isPartial, notifications }: NotificationBatch): string {
   return [batchId, ...(isPartial ? [lostLine] : []), ...notifications.map(formatNotification)].join('\n');
 }
 
-/** Reads the payload of a notification; null: it is not one that this release knows. */
+/** Parses the payload of a notification; null if this release does not know it. */
 export function parsePayload(payload: string): NotificationBatch | RightsNotification | null {
   const [head = '', ...lines] = payload.split('\n');
   const [word, of, rightsOf] = head.split(' ');

@@ -3,8 +3,8 @@ import { maxPolicies } from './trust-definitions.ts';
 import type { TrustPolicy } from './trust-policy.ts';
 
 /**
- * Policies with one pattern for each claim that decide the same: one for each combination of patterns. Null if they are more than an issuer
- * may have.
+ * Splits policies so that each claim has one pattern: one equivalent policy for each combination of patterns. Returns null if they exceed
+ * the limit of an issuer.
  */
 export function splitAlternatives<P extends Pick<TrustPolicy, 'rules'>>(policies: readonly P[]): readonly P[] | null {
   const split: P[] = [];
@@ -23,8 +23,8 @@ export function splitAlternatives<P extends Pick<TrustPolicy, 'rules'>>(policies
 }
 
 /**
- * The policies that a client means who knows neither alternatives nor scopes nor a life of tokens: the present ones where they are written as
- * it reads them, so that it changes nothing of what it does not know.
+ * Interprets policies from a client that knows no alternatives, scopes or token lifetimes. Where `written` equals a present policy as
+ * this client reads it, returns the present one, so that the client does not change fields that it does not know.
  */
 export function joinAlternatives(written: readonly TrustPolicy[], present: readonly TrustPolicy[]): TrustPolicy[] {
   const left = present.flatMap((policy) => {

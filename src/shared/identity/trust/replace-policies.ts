@@ -12,12 +12,12 @@ import { isAbout, isMatching, requestedKind, type TrustPolicy } from './trust-po
 export interface PolicyAuthor {
   /** Null for an operator, or a token without a user. */
   readonly userId: string | null;
-  /** The user whose personal tokens the author may let the issuer obtain; `anyone` for an operator. */
+  /** The user for whom the author may let the issuer obtain personal tokens; `anyone` for an operator. */
   readonly actsFor: string | null | 'anyone';
 }
 
 /**
- * Makes these the policies of the issuer, which is locked. Unchanged policies stay, with the tokens issued under them; the tokens of the others are
+ * Replaces the policies of a locked issuer. Unchanged policies stay, with the tokens issued under them. Tokens of the other policies are
  * revoked, and so are all tokens that a policy now denies. Throws InvalidRequestError.
  */
 export async function replacePolicies(
@@ -43,7 +43,7 @@ export async function replacePolicies(
   await issuers.countPolicyChange(issuer.id);
   const rows = (await issuers.listPolicies(issuer.id)).filter(({ id }) => !removed.includes(id));
   const denied = await findDenied(tx, rows, compareMs);
-  // All at once, and only now: others wait for the locks that this takes.
+  // In one step, as late as possible: other transactions wait for the locks.
   await issuers.revokeTokens({ policyIds: [...removed, ...denied.policyIds], ids: denied.ids });
   await issuers.removePolicies(removed);
   return rows;
@@ -72,7 +72,7 @@ async function withOwner(
   const user = await createIdentityRepository(tx).findUser(owner);
   const membership = user && (await createPeopleRepository(tx).findMembership(organizationId, user.id));
   if (!user || !membership) throw new InvalidRequestError(`${quoted} is not a member of the organization`);
-  // An admin cannot create tokens for other users either.
+  // An admin cannot create tokens for other users in other ways either.
   if (decision === 'allow' && actsFor !== 'anyone' && actsFor !== user.id)
     throw new InvalidRequestError(
       `Only ${quoted} or an operator (holdfast admin issuer allow) can let CI act as ${quoted}`,
@@ -80,7 +80,7 @@ async function withOwner(
   return { ...policy, ...nobody, userId: user.id };
 }
 
-/** The tokens that a policy denies; if the comparison takes too long, the policies that a denial is about. */
+/** Finds the tokens that a policy denies. If the comparison takes too long, returns the policies to which a denial applies instead. */
 async function findDenied(
   tx: Queryable,
   policies: readonly PolicyRow[],
@@ -101,7 +101,7 @@ async function findDenied(
         await issuers.closeTokens();
         return { policyIds, ids: [] };
       }
-      // Without the statements: a slow database says nothing about the patterns.
+      // The time of the statements does not count: a slow database is no sign of slow patterns.
       const began = performance.now();
       if (denialsOf.get(policyId)?.some((denial) => isMatching(denial, claims))) ids.push(id);
       comparedMs += performance.now() - began;
@@ -111,7 +111,7 @@ async function findDenied(
   return { policyIds: [], ids };
 }
 
-/** The denials of what a policy gives, by its id, if there are any. */
+/** Returns, by the id of each affected policy, the denials that apply to it. */
 function findDenials(policies: readonly PolicyRow[]): ReadonlyMap<string, readonly PolicyRow[]> {
   const denials = policies.filter(({ decision }) => decision === 'deny');
   const found = policies.flatMap(({ decision, id, owner, tokenKind }): [string, readonly PolicyRow[]][] => {
@@ -122,5 +122,8 @@ function findDenials(policies: readonly PolicyRow[]): ReadonlyMap<string, readon
   return new Map(found);
 }
 
-/** Others wait for the locks of the change meanwhile. After it, all compared tokens are revoked: their runs may exchange another. */
+/**
+ * Other transactions wait for the locks meanwhile. After this time, all compared tokens are revoked; their runs may exchange another id
+ * token.
+ */
 const maxCompareMs = 5_000;

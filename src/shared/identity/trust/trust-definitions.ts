@@ -3,10 +3,10 @@ import { tokenKinds } from '../token-kinds.ts';
 import { parseScopes, type WrittenScope, writeScope } from '../token-scopes.ts';
 import type { TrustKind, TrustPolicy } from './trust-policy.ts';
 
-/** A policy as it is written in requests and commands. */
+/** A policy in the form of requests and commands. */
 export interface WrittenPolicy {
   readonly decision: string;
-  /** Only a policy that denies may leave it out, or name `any`: it is then about every kind of token. */
+  /** A policy that denies may omit it or name `any`, to include every kind of token. */
   readonly tokenType?: string | null;
   readonly teamName?: string | null;
   readonly userLogin?: string | null;
@@ -15,40 +15,40 @@ export interface WrittenPolicy {
   readonly authorizedPermissions?: readonly string[] | null;
   readonly rules: Readonly<Record<string, string | readonly string[]>>;
   readonly scopes?: readonly WrittenScope[] | null;
-  /** In seconds. */
+  /** Seconds. */
   readonly maxExpiration?: number | null;
 }
 
 /** Longest life of a token from an exchange, in seconds. */
 export const maxLifeSeconds = 86_400;
-/** Of an issuer without one of its own. What the CLI asks for by default. */
+/** The lifetime for an issuer without its own; also what the CLI requests by default. */
 export const defaultLifeSeconds = 7_200;
 
 const maxRules = 20;
 const maxPatterns = 50;
 const maxPatternChars = 500;
-/** Of an issuer. */
+/** Maximum number of policies of an issuer. */
 export const maxPolicies = 100;
-/** Of an issuer, because each exchange compares all of them. Policies without alternatives never have more. */
+/** Limit of an issuer, because each exchange compares all patterns. Policies without alternatives never exceed it. */
 const maxAllPatterns = maxPolicies * maxRules;
 const maxAllChars = 64 * 1024;
-/** Claims that all tokens of an issuer for an organization share, so a rule for them limits nothing. */
+/** Claims that all of an issuer's tokens for an organization share, so a rule for them limits nothing. */
 const commonClaims = ['aud', 'iss'];
 
-/** Reads the policies of an issuer, in order. Throws InvalidRequestError. */
+/** Parses the policies of an issuer, in order. Throws InvalidRequestError. */
 export function parsePolicies(written: readonly WrittenPolicy[]): TrustPolicy[] {
   const policies = parseSplitPolicies(written);
   checkTotals(policies);
   return policies;
 }
 
-/** The same for policies that may be split: their patterns, which are repeated then, are not counted. Throws InvalidRequestError. */
+/** Like `parsePolicies`, for policies that may be split. Splitting repeats their patterns, which are therefore not counted. */
 export function parseSplitPolicies(written: readonly WrittenPolicy[]): TrustPolicy[] {
   checkCount(written);
   return written.map(parsePolicy);
 }
 
-/** Of all policies of an issuer. Throws InvalidRequestError. */
+/** Checks the limits for all policies of an issuer. Throws InvalidRequestError. */
 export function checkTotals(policies: readonly TrustPolicy[]): void {
   checkCount(policies);
   const patterns = policies.flatMap(({ rules }) => Object.values(rules).flat());
@@ -133,7 +133,7 @@ export function checkLife(seconds: number): void {
     throw new InvalidRequestError(`maxExpiration is between 1 and ${maxLifeSeconds} seconds`);
 }
 
-/** As it is written in responses and lists. */
+/** Returns the policy in the form of responses and lists. */
 export function writePolicy(policy: TrustPolicy) {
   const { decision, maxSeconds, owner, rules, scopes, tokenKind } = policy;
   return {
@@ -159,7 +159,7 @@ export function writePolicy(policy: TrustPolicy) {
   };
 }
 
-/** For tokens of organizations, the pulumiservice provider expects one of its words. */
+/** For tokens of organizations, the pulumiservice provider expects one of its own words. */
 function permissionsOf({ decision, isAdmin, tokenKind }: TrustPolicy): string[] {
   if (isAdmin) return ['admin'];
   return decision === 'allow' && tokenKind === 'organization' ? ['standard'] : [];

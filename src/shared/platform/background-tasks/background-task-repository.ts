@@ -15,33 +15,33 @@ const RunRow = Type.Object({
   isRunning: Type.Boolean(),
   startedAt: Nullable(Timestamp),
   endedAt: Nullable(Timestamp),
-  /** How much the last run did; null: not reported. */
+  /** The amount of work of the last run; null if not reported. */
   count: Nullable(Type.Integer()),
-  /** Of the last run; null: it has not failed, or no process has had the task for a day. */
+  /** The time of the last run's failure; null if it has not failed, or if no process has had the task for a day. */
   failedAt: Nullable(Timestamp),
   error: Nullable(Type.String()),
-  /** The last trace of a process that has the task. */
+  /** The last sign of a process that has the task. */
   seenAt: Nullable(Timestamp),
 });
 const maxError = 500;
 const cutOff = 'It was cut off';
-/** A task that failed is repeated long before. */
+/** A failed task is repeated long before this time. */
 const failureHours = 24;
-/** How long after the start of a failed run the next one begins, in seconds, if its task runs less often. */
+/** After a failed run, the next one begins this many seconds after its start, if the task runs less often. */
 const retrySeconds = 540;
 
 export type BackgroundTaskRepository = ReturnType<typeof createBackgroundTaskRepository>;
 
-/** Which process runs which background task, by the database clock: one row per task. */
+/** Assigns each background task to one process at a time, by the database's clock. One row per task. */
 export function createBackgroundTaskRepository(db: Queryable) {
   const isFailing = sql.fragment`(failed_at > clock_timestamp() - make_interval(hours => ${failureHours}) or claimed_until > clock_timestamp())`;
   const until = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
   return {
     /**
-     * Claims a task for `claimSeconds` if no other process holds it and its last run either started at least `everySeconds` ago or saved a position
-     * to resume from. Ten minutes are enough after a run that has reported its failure. Ignores times in the future: the clock was set back.
-     * Returns null if the task is not due or held by another process. A run that never ended has failed if the one before it did not end either:
-     * it may kill its process.
+     * Claims a task for `claimSeconds` if no other process holds it and its last run either started at least `everySeconds` ago or saved
+     * a position from which to resume. A run that has reported its failure is repeated after about ten minutes. Ignores times in the
+     * future, which occur when the clock was set back. Returns null if the task is not due or held by another process. A run that never
+     * ended counts as failed if the previous one did not end either, because the task may kill its process.
      */
     claim: (name: string, holder: string, times: { claimSeconds: number; everySeconds: number }) =>
       db.maybeOne(sql.rows(ClaimRow)`
@@ -83,7 +83,7 @@ export function createBackgroundTaskRepository(db: Queryable) {
         insert into maintenance_runs (name, last_ended_at, result) values (${name}, clock_timestamp(), ${result})
         on conflict (name) do update set place = null, last_ended_at = excluded.last_ended_at, result = excluded.result`),
 
-    /** Releases a claim after a run. `count`: how much the run did; null: not reported. */
+    /** Releases a claim after a run. `count` is the amount of its work; null if not reported. */
     release: (name: string, holder: string, count: number | null = null) =>
       db.query(sql.nothing`
         /* backgroundTasks.release */
@@ -91,7 +91,7 @@ export function createBackgroundTaskRepository(db: Queryable) {
           last_ended_at = case when place is null then clock_timestamp() else last_ended_at end
         where name = ${name} and claimed_by = ${holder}::uuid`),
 
-    /** Releases a claim after a run that has failed. */
+    /** Releases a claim after a failed run. */
     releaseFailed: (name: string, holder: string, error: string) =>
       db.query(sql.nothing`
         /* backgroundTasks.releaseFailed */
@@ -99,13 +99,13 @@ export function createBackgroundTaskRepository(db: Queryable) {
           last_error = ${error.replaceAll('\0', '').slice(0, maxError)}
         where name = ${name} and claimed_by = ${holder}::uuid`),
 
-    /** The time of the database, in ms since 1970: a task may run in another process, with another clock, each time. */
+    /** Returns the database's time in ms since 1970, because each run of a task may be in another process with another clock. */
     readClock: async (): Promise<number> => {
       const { at } = await db.one(sql.rows(ClockRow)`/* backgroundTasks.readClock */ select clock_timestamp() as at`);
       return at.getTime();
     },
 
-    /** All tasks that have ever run, by name. */
+    /** Lists all tasks that have ever run, by name. */
     list: () =>
       db.any(sql.rows(RunRow)`
         /* backgroundTasks.list */
@@ -115,7 +115,10 @@ export function createBackgroundTaskRepository(db: Queryable) {
           greatest(last_started_at, last_ended_at, failed_at, claimed_until) as "seenAt"
         from maintenance_runs order by name`),
 
-    /** The result of the last complete run, the time of the database, in ms since 1970, and whether that has taken over, in one look. */
+    /**
+     * Returns the result of the last complete run, the database's time in ms since 1970, and whether the database has taken over, in one
+     * statement.
+     */
     findResultNow: async (
       name: string,
     ): Promise<{ readonly result: string | null; readonly now: number; readonly hasTakenOver: boolean }> => {

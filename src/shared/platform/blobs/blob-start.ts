@@ -5,8 +5,8 @@ import { type BlobStoreFault, BlobStoreUnavailableError } from './blob-store.ts'
 const transient: ReadonlySet<BlobStoreFault> = new Set(['unreachable', 'timeout', 'throttled', 'faulty']);
 
 /**
- * Retries `attempt` until S3 is available. Throws PartUnavailableError, immediately if S3 rejects the credentials or
- * the bucket does not exist.
+ * Retries `attempt` until S3 is available. Throws PartUnavailableError; at once if S3 rejects the credentials or the bucket does not
+ * exist.
  */
 export function untilBlobStore<T>(
   where: { readonly bucket: string; readonly endpoint?: string | null },

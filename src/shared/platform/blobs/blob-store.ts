@@ -9,7 +9,7 @@ export interface BlobInfo {
 export interface BlobStat {
   readonly storedBytes: number;
   readonly modifiedAt: Date;
-  /** Until when an object lock protects it. */
+  /** The time until which an object lock protects the blob. */
   readonly lockedUntil?: Date;
 }
 
@@ -21,13 +21,13 @@ export interface BlobRange {
 
 export interface BlobPage {
   readonly blobs: readonly BlobInfo[];
-  /** Value of `after` for the next page; null on the last page. An empty page can have a next one. */
+  /** Value of `after` for the next page; null on the last page. A page after an empty one may exist. */
   readonly next: string | null;
 }
 
 export interface PutOptions {
   readonly signal?: AbortSignal;
-  /** About how large the body is, if it may have more than 40 GiB: buckets limit the number of parts. */
+  /** The approximate size of the body, if it may exceed 40 GiB: buckets limit the number of parts. */
   readonly expectedBytes?: number;
 }
 
@@ -37,38 +37,36 @@ export interface PutOptions {
  */
 export interface BlobStore {
   /**
-   * Stores `body` under `key` in bounded memory, replacing any older blob. Resolves with its size in bytes.
-   * The blob becomes visible only when complete, and is durable once this resolves. Chunks are not copied, so the
-   * body must not change them until they are stored. If the body throws or `signal` fires, nothing becomes visible
-   * and no parts remain; a signal that fires after the last byte was committed is ignored.
-   * After BlobStoreUnavailableError the complete blob may exist, or may still appear later, even after a delete:
-   * the response may have been lost, or the request may still be in flight.
+   * Stores `body` under `key` in bounded memory, replacing any older blob. Resolves with its size in bytes. The blob becomes visible only
+   * when complete, and is durable once this resolves. Chunks are not copied, so the body must not change them until they are stored. If
+   * the body throws or `signal` fires, nothing becomes visible and no parts remain; a signal that fires after the last byte was committed
+   * is ignored. After BlobStoreUnavailableError the complete blob may exist, or may still appear later, even after a delete: the response
+   * may have been lost, or the request may still be in flight.
    */
   put(key: string, body: AsyncIterable<Buffer>, options?: PutOptions): Promise<{ storedBytes: number }>;
   /**
-   * Opens a blob for one read at the reader's own pace. Iterate it to the end, leave the loop, or fire `signal`;
-   * otherwise a socket or descriptor stays open. Throws BlobNotFoundError only if the store is certain that the blob
-   * does not exist, otherwise BlobStoreUnavailableError, also in mid-stream: an end without an error is the blob's end.
-   * With `range`, reads only these bytes, and fewer only if the blob ends before them.
+   * Opens a blob for one read at the reader's own pace. Iterate it to the end, leave the loop, or fire `signal`; otherwise a socket or
+   * descriptor stays open. Throws BlobNotFoundError only if the store is certain that the blob does not exist. Throws
+   * BlobStoreUnavailableError otherwise, also in mid-stream: an end without an error is the blob's end. With `range`, reads only these
+   * bytes, and fewer only if the blob ends before them.
    */
   open(key: string, options?: { signal?: AbortSignal; range?: BlobRange }): Promise<AsyncIterable<Buffer>>;
   /** Size in bytes and time of the last put; null if the store is certain that the blob does not exist. */
   stat(key: string): Promise<BlobStat | null>;
-  /** In a store that locks what is put: locks a blob, too, that another put has stored. `stat` is its newest. */
+  /** In a store that locks its blobs: also locks a blob that another put has stored. `stat` is the blob's newest one. */
   keepLocked?(key: string, stat: BlobStat): Promise<void>;
   /** Deletes a blob. A missing blob is not an error. */
   delete(key: string): Promise<void>;
   /**
-   * Returns one page of the blobs whose keys start with `prefix`, in a stable order chosen by the store. A blob that
-   * exists from the first page to the last is listed exactly once. Objects whose key is not a blob key are skipped.
-   * `after` is the previous page's `next`.
+   * Returns one page of the blobs whose keys start with `prefix`, in a stable order chosen by the store. A blob that exists from the
+   * first page to the last is listed exactly once. Skips objects whose key is not a blob key. `after` is the `next` of the previous page.
    */
   list(prefix: string, after?: string): Promise<BlobPage>;
   /** Returns the `keys` (up to a few thousand) that the store is certain do not exist. */
   findAbsent(keys: readonly string[]): Promise<string[]>;
   /**
-   * Removes unfinished puts older than `olderThanMs`, left by dead processes: in a bucket, which others may write to, only of keys with one of
-   * `prefixes`. Returns how many were removed. Throws the first fault after trying others.
+   * Removes unfinished puts older than `olderThanMs`, left by dead processes. In a bucket, to which others may write, removes only puts
+   * of keys with one of `prefixes`. Returns the number of removed puts. Throws the first fault after trying the rest.
    */
   sweepUnfinished(olderThanMs: number, prefixes: readonly string[]): Promise<number>;
   /** Checks within `timeoutMs` that the store is reachable. Throws BlobStoreUnavailableError. */
@@ -87,7 +85,7 @@ export class BlobNotFoundError extends NotFoundError {
   }
 }
 
-/** Why a store failed. Low cardinality, for logs and metrics. */
+/** The reason why a store failed. Low cardinality, for logs and metrics. */
 export type BlobStoreFault =
   | 'denied'
   | 'full'
@@ -98,7 +96,7 @@ export type BlobStoreFault =
   /** The store reported an internal error, or sent less data than it announced. */
   | 'faulty';
 
-/** The store failed to do what was asked. Whether the blob exists is unknown. */
+/** The store failed to do the requested operation. Whether the blob exists is unknown. */
 export class BlobStoreUnavailableError extends UnavailableError {
   override readonly name: string = 'BlobStoreUnavailableError';
   override readonly code = 'blob-store-unavailable';
@@ -120,8 +118,8 @@ export function isBlobKey(key: string): boolean {
 }
 
 /**
- * Throws TypeError (a programming error) unless `key` has at most 200 characters out of `a-z 0-9 / _ . -`, no `..`,
- * and no segment that is empty or starts with a dot: HTTP clients, proxies and file systems rewrite such paths.
+ * Throws TypeError (a programming error) unless `key` has at most 200 characters out of `a-z 0-9 / _ . -`, no `..`, and no segment that
+ * is empty or starts with a dot. HTTP clients, proxies and file systems rewrite other paths.
  */
 export function assertBlobKey(key: string): void {
   if (!isBlobKey(key)) throw new TypeError(`not a blob key: ${JSON.stringify(key)}`);

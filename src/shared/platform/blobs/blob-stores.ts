@@ -7,8 +7,8 @@ export type BlobStoreConfig =
   | ({ readonly kind: 's3' } & S3Options);
 
 /**
- * Opens the configured store. For files, prepares the directory and throws BlobStoreUnavailableError if it cannot be
- * used; `isPrepared` leaves it as it is. For S3, sends nothing.
+ * Opens the configured store. For files, prepares the directory and throws BlobStoreUnavailableError if it cannot be used; with
+ * `isPrepared`, leaves the directory unchanged. For S3, sends nothing.
  */
 export async function openBlobStore(
   config: BlobStoreConfig,

@@ -4,14 +4,14 @@ import { withTimeout } from '../timeout/with-timeout.ts';
 import { BlobStoreUnavailableError } from './blob-store.ts';
 
 /**
- * Bytes between yields to the event loop. A body that never waits, such as one in memory, would fill complete parts
- * in one tick: four concurrent puts blocked the loop for 40 to 60 ms, and for 20 to 35 ms with a yield every MiB.
+ * Bytes between yields to the event loop. A body that never waits, e.g. one in memory, would fill complete parts in one tick: four
+ * concurrent puts blocked the loop for 40 to 60 ms, and for 20 to 35 ms with a yield every MiB.
  */
 const pauseBytes = 1024 * 1024;
 
 /**
- * Yields the chunks of `body` and counts their bytes. When `signal` fires, it throws the signal's reason at once, even
- * while the body waits for its own source.
+ * Yields the chunks of `body` and counts their bytes. When `signal` fires, throws the signal's reason at once, even while the body waits
+ * for its own source.
  */
 export class PutBody implements AsyncIterable<Buffer> {
   readonly #body: AsyncIterable<Buffer>;
@@ -57,15 +57,15 @@ export class PutBody implements AsyncIterable<Buffer> {
       throw error;
     } finally {
       signal?.removeEventListener('abort', onAbort);
-      // Not awaited: a generator that waits for its source returns only after the source does.
+      // Not awaited: a generator that waits for its source returns only after the source.
       if (!ended) chunks?.return?.().catch(() => undefined);
     }
   }
 }
 
 /**
- * Returns the next step, or rejects through the function passed to `onReject`. Racing against one long-lived promise
- * would keep every chunk in memory until the end.
+ * Returns the next step, or rejects through the function passed to `onReject`. A race against one long-lived promise would keep every
+ * chunk in memory until the end.
  */
 function nextOr(
   chunks: AsyncIterator<Buffer>,
@@ -78,8 +78,8 @@ function nextOr(
 }
 
 /**
- * Returns the result of `run`. Throws the reason of `signal` when it fires, or BlobStoreUnavailableError after
- * `limitMs`; both also abort the signal passed to `run`.
+ * Returns the result of `run`. Throws the reason of `signal` when it fires, or BlobStoreUnavailableError after `limitMs`. Both also abort
+ * the signal passed to `run`.
  */
 export async function withDeadline<T>(
   limitMs: number,
@@ -107,14 +107,14 @@ export async function withDeadline<T>(
 
 export interface ReadOptions {
   readonly signal: AbortSignal | undefined;
-  /** Maximum wait for requested bytes, in ms. Time that the reader takes between requests does not count. */
+  /** Maximum wait for requested bytes, in ms. The reader's time between requests does not count. */
   readonly stallTimeoutMs?: number;
   /** Size announced by the store, in bytes. */
   readonly expectedBytes: number | undefined;
   readonly mapError: (error: unknown) => BlobStoreUnavailableError;
 }
 
-/** Result of `BlobStore.open`: reads `source` once and converts its errors with `mapError`. */
+/** The result of `BlobStore.open`. Reads `source` once and converts its errors with `mapError`. */
 export class OpenedBlob implements AsyncIterableIterator<Buffer> {
   readonly #source: Readable;
   readonly #chunks: AsyncIterator<Buffer>;
@@ -184,7 +184,7 @@ function stalled(stallTimeoutMs: number): BlobStoreUnavailableError {
   return new BlobStoreUnavailableError('timeout', `blob store sent nothing for ${stallTimeoutMs} ms`);
 }
 
-/** A body of one chunk. */
+/** Yields a single chunk. */
 export async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes;
 }

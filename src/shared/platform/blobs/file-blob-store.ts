@@ -18,7 +18,7 @@ import {
 import { OpenedBlob, PutBody, withDeadline } from './blob-streams.ts';
 
 export interface FileBlobStoreOptions {
-  /** Root directory; created if missing. Must be a single file system: temporary files inside it are renamed. */
+  /** Root directory; created if missing. It must be on a single file system, because temporary files inside it are renamed. */
   readonly directory: string;
   /** Blobs per page of `list`. */
   readonly pageSize?: number;
@@ -29,9 +29,8 @@ const readChunkBytes = 256 * 1024;
 const leftoverAgeMs = 60 * 60 * 1000;
 
 /**
- * Stores blobs as files, `blobs/<shard>/<key with ~ for />`, in 256 directories by hash of the key. All directories
- * are created up front: a file missing from an existing directory is not stored, and a missing directory means that
- * the volume is gone.
+ * Stores blobs as files, `blobs/<shard>/<key with ~ for />`, in 256 directories by the hash of the key. All directories are created up
+ * front: a file missing from an existing directory is not stored, and a missing directory means that the volume is gone.
  */
 export class FileBlobStore implements BlobStore {
   readonly #blobs: string;
@@ -45,14 +44,14 @@ export class FileBlobStore implements BlobStore {
     this.#pageSize = options.pageSize ?? 1000;
   }
 
-  /** The store in this directory, which is left as it is: it may be that of another installation, or missing. */
+  /** Returns the store in this directory without changing it: it may belong to another installation, or be missing. */
   static at(options: FileBlobStoreOptions): FileBlobStore {
     return new FileBlobStore(options);
   }
 
   /**
-   * Creates the directories and removes temporary files of dead processes that are older than an hour. Throws
-   * BlobStoreUnavailableError if the directory cannot be used.
+   * Creates the directories and removes temporary files of dead processes that are older than an hour. Throws BlobStoreUnavailableError
+   * if the directory cannot be used.
    */
   static async open(options: FileBlobStoreOptions): Promise<FileBlobStore> {
     const store = new FileBlobStore(options);
@@ -65,7 +64,7 @@ export class FileBlobStore implements BlobStore {
         (name) => !present.has(name),
       );
       for (const name of missing) await mkdir(path.join(store.#blobs, name), { recursive: true });
-      // Even if nothing was created: the process that created them may have been killed before it synced.
+      // Even if nothing was created: the process that created the directories may have been killed before it synced them.
       await syncDirectory(store.#blobs);
       await syncDirectory(path.dirname(store.#blobs));
     });
@@ -89,7 +88,7 @@ export class FileBlobStore implements BlobStore {
         for await (const chunk of chunks) await io('writing', () => writeAll(file, chunk));
         await io('flushing', () => file.sync());
       } finally {
-        // Ignored: either the bytes are already flushed, or another error is being thrown.
+        // Ignored, because the bytes are already flushed, or another error is being thrown.
         await file.close().catch(() => undefined);
       }
       options.signal?.throwIfAborted();
@@ -111,7 +110,7 @@ export class FileBlobStore implements BlobStore {
     try {
       const { size } = await io('reading', () => file.stat());
       const { start, end } = options.range ?? { start: 0, end: size };
-      // The end of a read stream is the position of the last byte. With it, a buffer is allocated only for bytes that are there.
+      // The end of a read stream is the position of the last byte. With it, a buffer is allocated only for existing bytes.
       const source = file.createReadStream({
         highWaterMark: readChunkBytes,
         ...(options.range || size > 0 ? { start, end: end - 1 } : {}),
@@ -137,8 +136,8 @@ export class FileBlobStore implements BlobStore {
     assertBlobKey(key);
     const target = this.#pathOf(key);
     await this.#unlessMissing(key, () => unlink(target));
-    // The caller deletes its row next, so a file that reappears would never be found. Sync even if missing: an earlier attempt
-    // may have stopped here.
+    // The caller deletes its row next, so a file that reappears would never be found. Sync even if the file is missing: an earlier
+    // attempt may have stopped here.
     await io('flushing a directory', () => syncDirectory(path.dirname(target)));
   }
 

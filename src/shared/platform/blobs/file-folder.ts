@@ -34,7 +34,7 @@ export class FileFolder implements Folder {
 
   async write(name: string, body: AsyncIterable<Buffer>, signal?: AbortSignal): Promise<void> {
     const file = path.join(this.#directory, name);
-    // Of this write only: two processes may write the same file.
+    // Used by this write only: two processes may write the same file.
     const part = `${file}.${randomUUID()}.part`;
     const directory = path.resolve(path.dirname(file));
     const created = await mkdir(directory, { recursive: true });
@@ -57,10 +57,10 @@ export class FileFolder implements Folder {
   async close(): Promise<void> {}
 }
 
-/** What a disk, or the system on it, does not let us flush. */
+/** Error codes of disks or systems that do not permit a flush. */
 const cannotSync: ReadonlySet<unknown> = new Set(['EACCES', 'EINVAL', 'ENOTSUP', 'EPERM']);
 
-/** Flushes the names in a directory and in the ones above it, up to `top`: a rename is durable only after that. */
+/** Flushes the names in a directory and its parents, up to `top`. A rename is durable only afterwards. */
 async function syncDirectories(directory: string, top: string): Promise<void> {
   for (let at = directory; at.length >= top.length; at = path.dirname(at)) {
     try {

@@ -1,4 +1,4 @@
-/** Runs `work` on the items, some at a time. Throws its first error, once the others have ended, and the reason of the signal. */
+/** Runs `work` on the items, some at a time. Throws the first error after the others have ended, and the reason of the signal. */
 export async function inParallel<T>(
   items: readonly T[],
   signal: AbortSignal | undefined,
@@ -13,7 +13,7 @@ export async function inParallel<T>(
         await work(items[next++] as T);
       }
     } catch (error) {
-      // The others end with what they do.
+      // The others finish their current item.
       next = items.length;
       throw error;
     }

@@ -1,6 +1,6 @@
 import { BlobStoreUnavailableError } from './blob-store.ts';
 
-/** The listed store is gone. Others have another order, so continuing there would skip blobs: list again. */
+/** The listed store is gone. Other stores have another order, so continuing there would skip blobs. List again. */
 export class ListingEndedError extends BlobStoreUnavailableError {
   override readonly name: string = 'ListingEndedError';
 
@@ -9,12 +9,12 @@ export class ListingEndedError extends BlobStoreUnavailableError {
   }
 }
 
-/** Where a listing goes on, with the name of the store. Keys have no `@`. */
+/** Returns the cursor of a listing with the name of the store. Keys contain no `@`. */
 export function markCursor(next: string | null, store: string): string | null {
   return next === null ? null : `${next}@${store}`;
 }
 
-/** The store of a position in a listing, and the position there. `store` null: it has no name. */
+/** Splits a cursor into the name of the store, null for none, and the position there. */
 export function readCursor(after: string): { readonly store: string | null; readonly after: string } {
   const at = after.lastIndexOf('@');
   return at < 0 ? { store: null, after } : { store: after.slice(at + 1), after: after.slice(0, at) };

@@ -31,15 +31,15 @@ import { isNoSuchKey, isPastEnd, isS3Error, toUnavailable } from './s3-errors.ts
 import { sendMd5, uploadToS3 } from './s3-upload.ts';
 
 const dayMs = 24 * 3600 * 1000;
-/** A lock is renewed for the time of the lock and this share of it, so that not each backup renews it. */
+/** A renewed lock lasts longer by this share, so that not every backup renews it. */
 const lockReserve = 0.25;
 
-/** Unfinished uploads that one sweep leaves behind before it ends. */
+/** A sweep ends after leaving behind this many unfinished uploads. */
 const sweepFaultLimit = 16;
 
 /**
- * Stores blobs as objects in one bucket. Besides read, write and delete access, the credentials need s3:ListBucket:
- * without it S3 returns 403 instead of 404 for a missing key.
+ * Stores blobs as objects in one bucket. Besides read, write and delete access, the credentials need s3:ListBucket: without it, S3
+ * returns 403 instead of 404 for a missing key.
  */
 export class S3BlobStore implements BlobStore {
   readonly #options: S3Options;
@@ -76,7 +76,7 @@ export class S3BlobStore implements BlobStore {
     } catch (error) {
       if (!isS3Error(error, 'NotFound')) throw toUnavailable('stat', error);
     }
-    // A HEAD response has no body, so only GET can tell a missing key from a missing bucket or a proxy's 404.
+    // A HEAD response has no body, so only GET can distinguish a missing key from a missing bucket or a proxy's 404.
     const found = await this.#get(key, undefined);
     await found?.body.return();
     return found === null ? null : statOf(found.response);
@@ -112,7 +112,7 @@ export class S3BlobStore implements BlobStore {
         }),
       ),
     );
-    // Always in S3's response: a page of a proxy, or no body, must not pass for an empty bucket.
+    // S3's response always contains it. A page of a proxy, or an empty body, must not look like an empty bucket.
     if (page.IsTruncated === undefined) {
       throw new BlobStoreUnavailableError('faulty', 'blob store sent no listing');
     }
@@ -121,7 +121,7 @@ export class S3BlobStore implements BlobStore {
       ...statOf({ ContentLength: Size, LastModified }),
     }));
     const last = found.at(-1);
-    // Otherwise, the walk would never end.
+    // Without this check, the walk would never end.
     if (page.IsTruncated === true && (last === undefined || last.key === after)) {
       throw new BlobStoreUnavailableError('faulty', 'blob store says that there are more, but its page has none');
     }
@@ -135,8 +135,8 @@ export class S3BlobStore implements BlobStore {
     const sorted = keys.toSorted();
     const [first, last] = [sorted.at(0), sorted.at(-1)];
     if (first === undefined || last === undefined) return [];
-    // Listing pages is far cheaper than one request per key. Keys that the listing missed, which happens on servers
-    // with another sort order, are checked one by one.
+    // Listing pages is far cheaper than one request per key. Keys that the listing missed, which happens on servers with another sort
+    // order, are checked one by one.
     const listed = new Set<string>();
     let after: string | null = first.slice(0, -1);
     do {
@@ -155,7 +155,7 @@ export class S3BlobStore implements BlobStore {
     const { bucket: Bucket } = this.#options;
     let swept = 0;
     const faults: unknown[] = [];
-    // No prefix: MinIO treats it as a complete key.
+    // No prefix, because MinIO treats it as a complete key.
     let page: ListMultipartUploadsCommandOutput | undefined;
     do {
       const [KeyMarker, UploadIdMarker] = [page?.NextKeyMarker, page?.NextUploadIdMarker];
@@ -210,7 +210,7 @@ export class S3BlobStore implements BlobStore {
     } catch (error) {
       const exists = isS3Error(error, 'BucketAlreadyOwnedByYou') || isS3Error(error, 'BucketAlreadyExists');
       if (!exists) throw toUnavailable('create bucket', error);
-      // Either another process has just created it, or another account owns the name. In the second case this fails.
+      // Either another process has just created the bucket, or another account owns the name. In the second case this fails.
       await orUnavailable('find bucket', () => requests.send(new HeadBucketCommand(bucket)));
     }
   }

@@ -6,13 +6,13 @@ import { inSpan } from '../tracing/tracing.ts';
 export interface S3Options {
   readonly bucket: string;
   readonly region: string;
-  /** URL of an S3-compatible server; AWS if missing. */
+  /** URL of an S3-compatible server. AWS if missing. */
   readonly endpoint?: string | null;
-  /** Puts the bucket in the path instead of the host name. */
+  /** Whether the bucket is in the path instead of the host name. */
   readonly forcePathStyle: boolean;
   /** Prepended to every key; includes the trailing `/`. */
   readonly prefix?: string;
-  /** Maximum time without progress, in ms. A connection that transfers bytes is not cut. */
+  /** Maximum time without progress, in ms. A connection that transfers bytes is not closed. */
   readonly requestTimeoutMs: number;
   /** Maximum time to open a connection, in ms. */
   readonly connectTimeoutMs?: number;
@@ -23,11 +23,11 @@ export interface S3Options {
   /** For tests. Default: the AWS credential chain (environment, files, container and instance roles). */
   readonly accessKeyId?: string;
   readonly secretAccessKey?: string;
-  /** Takes the credentials from this profile of the AWS files. */
+  /** The profile of the AWS files that contains the credentials. */
   readonly profile?: string;
   /** Blobs per page of `list`. */
   readonly pageSize?: number;
-  /** Object lock of all that is put. The bucket must allow it. */
+  /** The object lock of each stored object. The bucket must permit locks. */
   readonly lock?: { readonly mode: 'GOVERNANCE' | 'COMPLIANCE'; readonly days: number } | null;
 }
 
@@ -39,8 +39,8 @@ export interface S3Clients {
   /** For everything except reading blobs. */
   readonly requests: S3Client;
   /**
-   * For reading blobs. A slow reader can leave its connection idle for any length of time, so there is no idle limit,
-   * and the reads have their own connections so that they cannot block puts and health checks.
+   * For reading blobs. A slow reader can leave its connection idle for any length of time, so there is no idle limit, and reads have
+   * their own connections so that they cannot block puts and health checks.
    */
   readonly reads: S3Client;
   /** Maximum time until the response to a read begins, over all attempts, in ms. */
@@ -90,7 +90,7 @@ export function createS3Clients(options: S3Options): S3Clients {
   return { requests, reads, readDeadlineMs: maxAttempts * (requestTimeoutMs + retryPauseMs) };
 }
 
-/** The time of the store in ms since 1970, by its last response, because the clock of this process may be wrong. */
+/** The store's time in ms since 1970, from its last response, because the clock of this process may be wrong. */
 export function storeNow({ requests }: S3Clients): number {
   return Date.now() + requests.config.systemClockOffset;
 }

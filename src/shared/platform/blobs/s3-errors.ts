@@ -22,14 +22,14 @@ const network = new Set([
 const full = new Set(['XMinioStorageFull', 'QuotaExceeded', 'XMinioAdminBucketQuotaExceeded']);
 
 /**
- * True only if S3 itself reports that the key does not exist. A bare 404 from a proxy, a wrong endpoint or a missing
- * bucket does not count, nor does a 404 to HEAD, which has no body to say why.
+ * True only if S3 itself reports that the key does not exist. A bare 404 from a proxy, a wrong endpoint or a missing bucket does not
+ * count, nor does a 404 to HEAD, which has no body with the reason.
  */
 export function isNoSuchKey(error: unknown): boolean {
   return isS3Error(error, 'NoSuchKey') && error.$metadata.httpStatusCode === 404;
 }
 
-/** Whether a read was answered, now or as the cause of a BlobStoreUnavailableError, that its range begins after the last byte. */
+/** Whether `error`, or the cause of a BlobStoreUnavailableError, means that the range of a read begins after the last byte. */
 export function isPastEnd(error: unknown): boolean {
   return isS3Error(error instanceof BlobStoreUnavailableError ? error.cause : error, 'InvalidRange');
 }
@@ -64,7 +64,7 @@ const phrases: Record<BlobStoreFault, string> = {
   faulty: 'failed',
 };
 
-/** Of temporary credentials: AWS answers 400. */
+/** Errors of temporary credentials. AWS responds with 400. */
 const expired = new Set(['ExpiredToken', 'ExpiredTokenException', 'InvalidToken', 'TokenRefreshRequired']);
 
 function faultOf(code: string, status: number | undefined): BlobStoreFault {
@@ -73,7 +73,7 @@ function faultOf(code: string, status: number | undefined): BlobStoreFault {
   if (throttling.has(code) || status === 429) return 'throttled';
   if (full.has(code) || status === 507) return 'full';
   if (code === 'CredentialsProviderError' || expired.has(code) || status === 401 || status === 403) return 'denied';
-  // Response to a retried CompleteMultipartUpload whose first response was lost.
+  // The response to a retried CompleteMultipartUpload whose first response was lost.
   if (code === 'NoSuchUpload') return 'faulty';
   if (status !== undefined && status >= 300 && status < 500) return 'misconfigured';
   return 'faulty';
@@ -83,7 +83,7 @@ function statusOf(error: unknown): number | undefined {
   return error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
 }
 
-/** Name of an S3 error, or system code of a network error: the SDK calls a broken connection TimeoutError. */
+/** The name of an S3 error, or the system code of a network error: the SDK calls a broken connection TimeoutError. */
 function codeOf(error: unknown): string {
   if (error instanceof S3ServiceException) return error.name;
   const { name, code } = (error ?? {}) as { name?: unknown; code?: unknown };

@@ -19,30 +19,29 @@ import { PutBody } from './blob-streams.ts';
 import { toUnavailable } from './s3-errors.ts';
 
 const mib = 1024 * 1024;
-/** The least that S3 takes. */
+/** The minimum of S3. */
 const smallestPart = 5 * mib;
-/** Half of what S3 takes, because sizes are estimates. */
+/** Half of S3's maximum, because sizes are estimates. */
 const expectedParts = 5_000;
-/** Bounds memory: objects can be as large as 625 GiB. */
+/** Bounds memory. Objects can still be as large as 625 GiB. */
 const largestPart = 64 * mib;
 /** Concurrent part uploads. With the part being filled and its copy, one put holds about four parts in memory. */
 const concurrentParts = 2;
 
-/** The size of the parts of an upload of about `expectedBytes`. */
+/** Returns the part size for an upload of about `expectedBytes`. */
 export function partBytesOf(expectedBytes: number): number {
   return Math.min(Math.max(smallestPart, Math.ceil(expectedBytes / expectedParts / mib) * mib), largestPart);
 }
 
 /**
- * Stores `body` at `target`: with one PutObject if it fits into a part, otherwise as a multipart upload. Resolves with
- * the size in bytes. Rejects with the reason of `signal`, the body's own error or BlobStoreUnavailableError, after the
- * multipart upload was aborted.
+ * Stores `body` at `target`: with one PutObject if it fits into a part, otherwise as a multipart upload. Resolves with the size in bytes.
+ * Rejects with the reason of `signal`, the body's own error or BlobStoreUnavailableError, after aborting the multipart upload.
  *
- * The signature of each request covers the SHA-256 of its bytes, but nothing covers that a server joins parts without
- * loss: versitygw does not on a full disk. So the object's size is compared.
+ * The signature of each request covers the SHA-256 of its bytes, but nothing ensures that a server joins the parts without loss:
+ * versitygw does not on a full disk. Therefore the object's size is compared.
  *
- * `Upload.abort` is not used: it rejects before its cleanup, waits for a body that is itself waiting, and lets a
- * PutObject in flight complete and become visible.
+ * `Upload.abort` is not used: it rejects before its cleanup, waits for a body that is itself waiting, and lets a PutObject in flight
+ * complete and become visible.
  */
 export async function uploadToS3(
   client: S3Client,
@@ -66,7 +65,7 @@ export async function uploadToS3(
     await upload.done();
     return { storedBytes: chunks.bytes };
   } catch (error) {
-    // `Upload` may throw the failure of its cleanup, which hides the original error.
+    // `Upload` may throw the error of its cleanup, which hides the original error.
     if (chunks.failure !== undefined) throw chunks.failure.error;
     stop.signal.throwIfAborted();
     throw toUnavailable('put', error);
@@ -75,7 +74,7 @@ export async function uploadToS3(
   }
 }
 
-/** Throws BlobStoreUnavailableError, and deletes the object of this upload, unless it has as many bytes as were sent. */
+/** Deletes the object of this upload and throws BlobStoreUnavailableError, unless the object has all bytes that were sent. */
 async function assertWhole(
   client: S3Client,
   { Bucket, Key }: Pick<PutObjectCommandInput, 'Bucket' | 'Key'>,
@@ -83,7 +82,7 @@ async function assertWhole(
 ): Promise<void> {
   const { ContentLength, ETag } = await client.send(new HeadObjectCommand({ Bucket, Key }));
   if (ContentLength === bytes) return;
-  // Replaced by another put since.
+  // Another put has replaced the object since.
   if (etag !== undefined && ETag !== undefined && bare(etag) !== bare(ETag)) return;
   await client.send(new DeleteObjectCommand({ Bucket, Key }));
   throw new BlobStoreUnavailableError('faulty', `blob store kept ${ContentLength} of ${bytes} bytes`);
@@ -92,10 +91,10 @@ async function assertWhole(
 const bare = (etag: string): string => etag.replaceAll('"', '');
 
 /**
- * Wraps `client`: after `stop` fires it sends nothing except the abort of the multipart upload, and a failed request
- * fires `stop`, so that no other part waits for a body that is itself waiting. Requests in flight are not cancelled:
- * S3 may store a part whose request was cut even after the upload was aborted. A completed multipart upload is checked.
- * What gets a lock has the MD5 of its bytes as a header: AWS and others refuse it otherwise.
+ * Wraps `client`. After `stop` fires, the client sends only the abort of the multipart upload. A failed request fires `stop`, so that no
+ * other part waits for a body that is itself waiting. Requests in flight are not cancelled: S3 may store a part whose request was cut
+ * even after the upload was aborted. A completed multipart upload is checked. Objects with a lock need the MD5 of their bytes as a
+ * header: AWS and others refuse them otherwise.
  */
 function stoppableClient(
   client: S3Client,
@@ -120,7 +119,7 @@ function stoppableClient(
 
 type AnyCommand = Parameters<S3Client['send']>[0];
 
-/** Clients of buckets that lock by default, which only a refusal tells. */
+/** Clients of buckets that lock objects by default. Only a refusal reveals this. */
 const lockingClients = new WeakSet<S3Client>();
 
 async function sendWithMd5(client: S3Client, command: AnyCommand, stop: AbortSignal): Promise<unknown> {
@@ -139,17 +138,17 @@ async function sendWithMd5(client: S3Client, command: AnyCommand, stop: AbortSig
   }
 }
 
-/** AWS says so in the message of InvalidRequest, others by the code MissingContentMD5. */
+/** AWS reports this in the message of InvalidRequest, other servers by the code MissingContentMD5. */
 function wantsMd5(error: unknown): boolean {
   return error instanceof S3ServiceException && /Content-?MD5/i.test(`${error.name} ${error.message}`);
 }
 
-/** `Upload` has made a buffer of the body. */
+/** `Upload` has already read the body into a buffer. */
 function addMd5({ input }: PutObjectCommand | UploadPartCommand): void {
   if (input.Body instanceof Uint8Array) input.ContentMD5 = createHash('md5').update(input.Body).digest('base64');
 }
 
-/** The same for a command whose body the client makes, instead of a checksum that such servers do not know. */
+/** Adds the MD5 to a command whose body the client builds, in place of a checksum that these servers do not support. */
 export function sendMd5(command: PutObjectRetentionCommand): void {
   command.middlewareStack.add(
     (next) => (args) => {

@@ -1,6 +1,6 @@
 import type { Folder, FolderFile } from './folder.ts';
 
-/** The files of a folder whose names begin with a prefix, which ends in `/`, without it. Closing it closes nothing. */
+/** The files of a folder under a prefix that ends in `/`, with names relative to it. Closing it has no effect. */
 export class SubFolder implements Folder {
   readonly #folder: Folder;
   readonly #prefix: string;

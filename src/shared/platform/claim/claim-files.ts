@@ -12,9 +12,9 @@ export const ClaimOwner = Type.Intersect([
   ProcessIdentity,
   Type.Object({
     id: Type.String(),
-    /** The lock file that the owner has locked, if it could. */
+    /** The lock file that the owner has locked, if it could lock one. */
     lock: Type.Union([Type.String(), Type.Null()]),
-    /** The owner has released the claim. */
+    /** Whether the owner has released the claim. */
     isReleased: Type.Boolean(),
   }),
 ]);
@@ -24,13 +24,14 @@ export type ClaimOwner = Type.Static<typeof ClaimOwner>;
 export interface Claim {
   readonly number: number;
   readonly text: string;
-  /** null: it cannot be read. */
+  /** Null if the claim cannot be read. */
   readonly owner: ClaimOwner | null;
 }
 
 /**
- * The claims of a directory, as files with increasing numbers. The highest counts. A claim is made by creating the file with the next number, which
- * only one process can do, and never changes: no process overwrites the claim of another, however long it sleeps between two steps.
+ * The claims of a directory, as files with increasing numbers. The highest number is effective. To make a claim, a process creates the
+ * file with the next number, in which only one process can succeed. The file never changes: no process overwrites the claim of another,
+ * however long it sleeps between two steps.
  */
 export class ClaimFiles {
   readonly #folder: string;
@@ -45,7 +46,7 @@ export class ClaimFiles {
       const number = this.#numbers().at(-1);
       if (number === undefined) return null;
       const text = this.readText(number);
-      // Otherwise a later one has replaced it meanwhile.
+      // Otherwise, a later claim has replaced this one in the meantime.
       if (text !== null) return { number, text, owner: parseOwner(text) };
     }
   }
@@ -55,7 +56,7 @@ export class ClaimFiles {
     return readOrNull(this.#file(number));
   }
 
-  /** Creates the claim, durably and at once with its whole text. Returns false if another process has created it, or a later one. */
+  /** Creates the claim durably, with its whole text at once. Returns false if another process has created it, or a later one. */
   create(number: number, owner: ClaimOwner): boolean {
     const temporary = path.join(this.#folder, `new-${randomUUID()}`);
     try {
@@ -88,7 +89,7 @@ export class ClaimFiles {
     return `${this.#file(number)}.beat`;
   }
 
-  /** Returns what the owner has written to it; null if nothing. */
+  /** Returns the owner's last sign of life; null if there is none. */
   readBeat(number: number): string | null {
     return readOrNull(this.beatFile(number));
   }
@@ -99,7 +100,7 @@ export class ClaimFiles {
       .sort((one, other) => one - other);
   }
 
-  /** None if the folder was removed. */
+  /** Returns no names if the folder was removed. */
   #names(): string[] {
     try {
       return readdirSync(this.#folder);
@@ -131,7 +132,7 @@ function readOrNull(file: string): string | null {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    // ESTALE: another machine has removed it.
+    // ESTALE: another machine has removed the file.
     if (['ENOENT', 'ESTALE'].includes(codeOf(error) ?? '')) return null;
     throw error;
   }

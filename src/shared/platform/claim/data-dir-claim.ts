@@ -16,7 +16,7 @@ class DataDirInUseError extends OperatorError {
 
 /** Whether a write may be acknowledged. */
 export interface DataOwnership {
-  /** Returns false if the data belong to another server by now, or if that cannot be seen. */
+  /** Returns false if another server owns the data by now, or if the owner cannot be determined. */
   holds(): boolean;
 }
 
@@ -24,7 +24,7 @@ interface ClaimOptions {
   readonly logger: Logger;
   readonly takeLock?: TakeLock;
   readonly beatMs?: number;
-  /** How long an owner that cannot be observed must have shown no sign of life. */
+  /** The time without a sign of life after which an owner that cannot be observed is considered dead. */
   readonly watchMs?: number;
 }
 
@@ -32,13 +32,13 @@ const beatMsByDefault = 2_000;
 /** Longer than a live server is ever blocked. */
 const watchMsByDefault = 15_000;
 const lookMs = 100;
-/** How long the release of an ended process's lock may take. */
+/** The maximum time for the release of an ended process's lock. */
 const lockWaitMs = 10_000;
 
 /**
- * The claim of a data directory, so that two servers never run on it at once. Where file locks exist, the kernel shows whether the owner is alive,
- * in any container. Where they do not, and between machines, the owner increases a number to show that it is alive: a newcomer that cannot
- * observe the owner waits and watches that number. Clocks of different processes are never compared.
+ * The claim of a data directory, so that two servers never run on it at once. With file locks, the kernel shows whether the owner is
+ * alive, in any container. Without them, and between machines, the owner increases a number to show that it is alive. A new process that
+ * cannot observe the owner waits and watches this number. Clocks of different processes are never compared.
  */
 export class DataDirClaim implements DataOwnership {
   readonly #folder: string;
@@ -66,8 +66,8 @@ export class DataDirClaim implements DataOwnership {
   }
 
   /**
-   * Claims an existing directory. Takes over the claim of an owner that has ended, at once if that can be proved, otherwise after it
-   * has shown no sign of life for `watchMs`. Throws DataDirInUseError.
+   * Claims an existing directory. Takes over the claim of a dead owner: at once if its end can be proved, otherwise after it has shown no
+   * sign of life for `watchMs`. Throws DataDirInUseError.
    */
   static async acquire(directory: string, options: ClaimOptions): Promise<DataDirClaim> {
     const all = { takeLock: takeFileLock, beatMs: beatMsByDefault, watchMs: watchMsByDefault, ...options };
@@ -91,7 +91,7 @@ export class DataDirClaim implements DataOwnership {
     }
   }
 
-  /** Calls `callback` once, when the directory belongs to another server. */
+  /** Calls `callback` once, when another server owns the directory. */
   onLost(callback: (reason: string) => void): void {
     this.#onLost = callback;
   }
@@ -108,8 +108,9 @@ export class DataDirClaim implements DataOwnership {
   }
 
   /**
-   * Takes the lock for a child program that uses the directory while it runs, and to which the lock is passed. A program that has outlived its
-   * server is thus detected even where it cannot be observed. Returns null where there are no locks, and 'held' if another such program still runs.
+   * Takes the lock for a child program that uses the directory while it runs, and to which the lock is passed. This detects a program
+   * that has outlived its server even if the program cannot be observed. Returns null without locks, and 'held' if another program of
+   * this kind still runs.
    */
   async lockFor(program: string): Promise<FileLock | null | 'held'> {
     const file = path.join(this.#folder, `${program}.lock`);
@@ -138,7 +139,7 @@ export class DataDirClaim implements DataOwnership {
     this.#beating = true;
     try {
       if (this.#files.readLast()?.number !== this.#claim.number) return this.#lose();
-      // In place, so that it works on a full disk. Closed, so that network file systems send it.
+      // In place, so that this works on a full disk. The file is closed so that network file systems send it.
       const file = await open(this.#files.beatFile(this.#claim.number), 'r+');
       try {
         await file.write(beatText(++this.#beats), 0);
@@ -146,7 +147,7 @@ export class DataDirClaim implements DataOwnership {
         await file.close();
       }
     } catch (error) {
-      // A newcomer has removed it, or is about to take over the directory: the next check will tell.
+      // A new process has removed the file, or is about to take over the directory. The next check detects this.
       this.#logger.warn({ err: error }, 'the claim of the data directory cannot be renewed');
     } finally {
       this.#beating = false;
@@ -172,14 +173,14 @@ export class DataDirClaim implements DataOwnership {
   }
 }
 
-/** Takes the lock of the server. Returns null where there are no locks. */
+/** Takes the lock of the server. Returns null without locks. */
 async function lockUnlessInUse(
   directory: string,
   files: ClaimFiles,
   file: string,
   takeLock: TakeLock,
 ): Promise<FileLock | null> {
-  // A process that was killed a moment ago may still have its files open.
+  // A process that was just killed may still have its files open.
   const hasEnded = (): boolean => {
     const owner = files.readLast()?.owner;
     return owner !== undefined && owner !== null && (owner.isReleased || fateOf(owner) === 'ended');
@@ -189,7 +190,7 @@ async function lockUnlessInUse(
   return lock === 'unsupported' ? null : lock;
 }
 
-/** Resolves once the claim is no longer effective or its owner is considered dead. Throws DataDirInUseError if it is alive. */
+/** Resolves once the claim is no longer effective or its owner is considered dead. Throws DataDirInUseError if the owner is alive. */
 async function untilFree(
   directory: string,
   files: ClaimFiles,
@@ -203,9 +204,9 @@ async function untilFree(
     const fate = fateOf(owner);
     if (fate === 'ended') return;
     const isSameLock = lock !== null && owner.lock === lock.inode;
-    // This process has the owner's lock, and the owner's system still runs, so that system has released it.
+    // This process has the owner's lock on the owner's running system, so the owner has released it.
     if (isSameLock && owner.boot !== null && owner.boot === ownIdentity().boot) return;
-    // With a lock on another file, this is a copy of the owner's directory.
+    // A lock on another file means that this is a copy of the owner's directory.
     if (fate === 'running' && (lock === null || owner.lock === null)) throw inUse(directory, claim);
   }
   logger.warn(
@@ -224,7 +225,7 @@ async function untilFree(
   logger.warn({ directory }, 'taking over the data directory: its server shows no sign of life');
 }
 
-/** Repeats while the lock is held and `isWorthIt`, for at most `waitMs`. */
+/** Retries while the lock is held and `isWorthIt` returns true, for at most `waitMs`. */
 async function poll(
   take: () => ReturnType<TakeLock>,
   waitMs: number,

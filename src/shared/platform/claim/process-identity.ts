@@ -9,11 +9,11 @@ const nullableText = Type.Union([Type.String(), Type.Null()]);
 /** Identifies a process by id, namespace and running system. Parts that the system does not provide are null. */
 export const ProcessIdentity = Type.Object({
   host: Type.String(),
-  /** Of the running system: another one after a restart of the machine, and on another machine. */
+  /** Identifies the running system. It changes with a restart of the machine, and differs between machines. */
   boot: nullableText,
   pidNamespace: nullableText,
   pid: Type.Number(),
-  /** When the process started, which distinguishes it from another one with a reused id. */
+  /** The start of the process, which distinguishes it from another process with a reused id. */
   start: nullableText,
 });
 export type ProcessIdentity = Type.Static<typeof ProcessIdentity>;
@@ -24,7 +24,7 @@ export function ownIdentity(): ProcessIdentity {
   return { host: hostname(), boot, pidNamespace, pid: process.pid, start: startOf(process.pid) };
 }
 
-/** The fate of a process. `unknown`: it cannot be observed from here. */
+/** The state of a process. `unknown`: it cannot be observed from here. */
 export function fateOf(identity: ProcessIdentity): 'running' | 'ended' | 'unknown' {
   const { boot, pidNamespace } = ownBoot();
   if (boot === null || pidNamespace === null) return 'unknown';
@@ -39,7 +39,7 @@ export function fateOf(identity: ProcessIdentity): 'running' | 'ended' | 'unknow
 function ownBoot(): { boot: string | null; pidNamespace: string | null } {
   if (process.platform === 'darwin') {
     const { stdout } = spawnSync('sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8' });
-    // There are no such namespaces.
+    // The system has no process namespaces.
     return { boot: stdout?.trim() || null, pidNamespace: 'only' };
   }
   return {

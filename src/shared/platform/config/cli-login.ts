@@ -5,13 +5,13 @@ import { OperatorError } from '../errors/errors.ts';
 import { trustAuthorities } from '../tls/certificates.ts';
 import { readAccessToken } from './access-token.ts';
 
-/** Names the server for commands that call the API. */
+/** The variable that names the server for commands that call the API. */
 export const serverVariable = 'HOLDFAST_URL';
 
-/** There is no server or no token to call it with. */
+/** There is no server, or no token for it. */
 class NoLoginError extends OperatorError {}
 
-/** Where a client calls a server, and with which token. */
+/** The server that a client calls, and its token. */
 export interface CliLogin {
   /** Without a path. */
   readonly origin: string;
@@ -19,8 +19,8 @@ export interface CliLogin {
 }
 
 /**
- * Finds the server and the token of a command that calls the API: given ones, then HOLDFAST_URL and PULUMI_ACCESS_TOKEN, then the login of
- * the Pulumi CLI. Makes the process trust the authorities in HOLDFAST_CA_FILE. Throws NoLoginError and CertificateFileError.
+ * Finds the server and the token of a command that calls the API: given ones, then HOLDFAST_URL and PULUMI_ACCESS_TOKEN, then the login
+ * of the Pulumi CLI. Makes the process trust the authorities in HOLDFAST_CA_FILE. Throws NoLoginError and CertificateFileError.
  */
 export function findCliLogin(
   given: { readonly url?: string; readonly token?: string },
@@ -29,7 +29,7 @@ export function findCliLogin(
   const caFile = env['HOLDFAST_CA_FILE'];
   if (caFile) trustAuthorities(caFile, 'HOLDFAST_CA_FILE');
   const stored = readLogins(env);
-  // Empty variables are not set: CI sets some that have no value.
+  // Empty variables count as unset, because CI sets variables without a value.
   const url = given.url ?? (env[serverVariable] || env['PULUMI_BACKEND_URL'] || stored.current);
   if (url === undefined) throw new NoLoginError('No server: give --url, set HOLDFAST_URL, or run pulumi login');
   const origin = toOrigin(url);
@@ -39,7 +39,7 @@ export function findCliLogin(
   return { origin, token };
 }
 
-/** The value of a variable that a configuration refers to; null: it is not set. */
+/** Returns the value of a variable to which a configuration refers; null if it is unset. */
 export function readVariable(name: string, env: NodeJS.ProcessEnv = process.env): string | null {
   return env[name] ?? null;
 }
@@ -72,7 +72,7 @@ function readLogins(env: NodeJS.ProcessEnv): StoredLogins {
     const tokens = Object.entries(accessTokens)
       .filter(([url]) => URL.canParse(url))
       .map(([url, token]): [string, string] => [new URL(url).origin, token]);
-    // Logins to folders and buckets are no servers.
+    // Logins to folders and buckets are not servers.
     return {
       current: current !== undefined && /^https?:/.test(current) ? current : undefined,
       tokens: new Map(tokens),

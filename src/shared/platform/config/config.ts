@@ -23,7 +23,7 @@ import { urlProblems } from './url-problems.ts';
  * times.
  */
 export type Config = ReturnType<typeof toConfig> & {
-  /** Variables with our prefix that are no settings: Kubernetes sets them to name services. */
+  /** Variables with our prefix that are not settings: Kubernetes sets them to name services. */
   readonly ignoredVariables: readonly string[];
 };
 
@@ -33,8 +33,8 @@ export class ConfigError extends OperatorError {
 }
 
 /**
- * Reads the process environment and makes the process trust the authorities that it names. Throws CertificateFileError,
- * and ConfigError naming all invalid variables at once.
+ * Reads the process environment and makes the process trust the authorities named there. Throws CertificateFileError, and ConfigError
+ * with all invalid variables at once.
  */
 export function loadConfig(): Config {
   const config = parseConfig(process.env, tuningFrom(process.env['HOLDFAST_TEST_TUNING']));
@@ -42,7 +42,7 @@ export function loadConfig(): Config {
   return config;
 }
 
-/** Parses environment variables. Tests replace values without a setting by `tuning`. Throws ConfigError. */
+/** Parses environment variables. Tests replace values that are not settings by `tuning`. Throws ConfigError. */
 export function parseConfig(
   environment: Readonly<Record<string, string | undefined>>,
   tuning: Partial<Tuning> = {},
@@ -102,12 +102,10 @@ export const holdfastVersion: string = (
 /** The directory of the web UI build, which may not exist yet. */
 export const webFolder = path.join(installationRoot, 'dist', 'web');
 
-/**
- * Returns a problem for each secret in the settings that is a placeholder or obviously not random, without quoting it.
- */
+/** Returns a problem for each secret in the settings that is a placeholder or obviously not random. Does not quote the secret. */
 function findWeakSecrets(settings: Readonly<Record<string, string>>): string[] {
   const problems: string[] = [];
-  // Only the first key: the others only unwrap and must stay usable until `rewrap-keys` has run.
+  // Only the first key is checked: the others only unwrap and must stay usable until `rewrap-keys` has run.
   const [, key] = (settings['HOLDFAST_MASTER_KEYS'] ?? '').split(',')[0]?.split(':') ?? [];
   const bytes = Buffer.from(key ?? '', 'base64');
   // Malformed keys are reported elsewhere.

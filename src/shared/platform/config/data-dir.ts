@@ -31,9 +31,9 @@ export function readMasterKeys(directory: string): string | null {
 }
 
 /**
- * Reads the key ring in the data directory, or creates it with `generate`, readable by the owner only. It is durable
- * when this returns, because data encrypted with a lost key ring can never be read again. Claim the directory first.
- * `prepare` gets the name of the file before it has its final one.
+ * Reads the key ring in the data directory, or creates it with `generate`, readable by the owner only. The key ring is durable when this
+ * returns, because data encrypted with a lost key ring can never be read again. Claim the directory first. `prepare` gets the temporary
+ * name of the file.
  */
 export function ensureMasterKeys(
   directory: string,
@@ -42,15 +42,15 @@ export function ensureMasterKeys(
 ): string {
   const file = masterKeysFile(directory);
   if (!existsSync(file)) createFileDurably(file, `${generate()}\n`, { mode: 0o600, prepare });
-  // Even if it existed: the process that created it may have been killed before it synced.
+  // Even if the file existed: the process that created it may have been killed before the sync.
   syncPath(file);
   syncPath(directory);
   return readFileSync(file, 'utf8').trim();
 }
 
 /**
- * Stores the first admin's token, readable by the owner of the process only. Returns the name of the file. The token must be stored before
- * the database knows it: a process that is killed in between leaves a token that is not accepted, rather than an accepted token that is lost.
+ * Stores the first admin's token, readable by the owner of the process only. Returns the name of the file. The token must be stored
+ * before the database knows it. A process killed in between then leaves a token that is not accepted, not an accepted token that is lost.
  */
 export function storeFirstToken(directory: string, token: string): string {
   const file = path.resolve(directory, 'first-token');
@@ -66,5 +66,5 @@ function unusable(directory: string, error: unknown): DataDirError {
   });
 }
 
-/** Where the master keys of embedded mode are. */
+/** The file with the master keys of embedded mode. */
 export const masterKeysFile = (directory: string): string => path.join(directory, 'master-keys');

@@ -23,12 +23,12 @@ privateNetworks.addAddress('::1', 'ipv6');
 privateNetworks.addSubnet('fc00::', 7, 'ipv6');
 privateNetworks.addSubnet('fe80::', 10, 'ipv6');
 
-/** Whether a host, of an address or a URL, is this machine. */
+/** Whether the host of an address or a URL is this machine. */
 export function isLoopback(host: string): boolean {
   return isIn(loopback, host) ?? /^(?:.+\.)?localhost$/i.test(host);
 }
 
-/** Whether all networks of a list are of this machine. */
+/** Whether all networks of a list belong to this machine. */
 export function areLoopback({ rules }: BlockList): boolean {
   return rules.every((rule) => {
     const [, address = '', bits = ''] = /([^\s/]+)\/(\d+)$/.exec(rule) ?? [];
@@ -37,13 +37,12 @@ export function areLoopback({ rules }: BlockList): boolean {
 }
 
 /**
- * Describes the settings that let others read tokens and states in transit, or the metrics. `addresses`: this
- * machine's, for 0.0.0.0.
+ * Describes the settings that expose tokens and states in transit, or the metrics. `addresses` belong to this machine, for 0.0.0.0.
  */
 export function listExposures(config: Exposed, addresses: readonly string[] = ownAddresses()): string[] {
   const { front, listen, managementListen, publicUrl, trustedProxies } = config;
   const found: string[] = [];
-  // A proxy on this machine needs no listener that others reach.
+  // A proxy on this machine does not need a listener that other machines can reach.
   if (front.tls === null && areLoopback(trustedProxies) && !isLoopback(listen.host))
     found.push(
       `HOLDFAST_LISTEN: other machines reach ${textOf(listen)} over plain HTTP, so tokens and states can be read in transit; ${
@@ -87,7 +86,7 @@ function isPrivate(host: string): boolean {
   );
 }
 
-/** Null if the host is a name. */
+/** Returns null if the host is a name. */
 function isIn(list: BlockList, host: string): boolean | null {
   const address = host.replace(/^\[|\]$/g, '').replace(/%.*$/, '');
   return isIP(address) === 0 ? null : list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');

@@ -27,11 +27,11 @@ export function httpServerConfig(settings: Settings, tuning: Tuning) {
     /** Applies to trusted proxies and to all other clients separately. */
     maxConnections: settings.HOLDFAST_MAX_CONNECTIONS,
     maxConnectionsPerAddress: tuning.maxConnectionsPerAddress,
-    /** Maximum time to receive the headers, counted from the connection or from the first byte of the request. */
+    /** Maximum time for the arrival of the headers, from the connection or the first byte of the request. */
     headMs: tuning.headersTimeoutSeconds * 1000,
-    /** How long an idle connection is kept open. */
+    /** The time for which an idle connection is kept open. */
     idleMs: tuning.keepAliveSeconds * 1000,
-    /** PEM files; null: plain HTTP. */
+    /** PEM files; null for plain HTTP. */
     tls: certFile === undefined || keyFile === undefined ? null : ({ certFile, keyFile } as const),
   } as const;
 }

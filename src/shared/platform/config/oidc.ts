@@ -2,10 +2,10 @@ import type { Settings } from './settings.ts';
 
 type Given = Partial<Settings>;
 
-/** Hosts that may be reached by plain HTTP: this machine. */
+/** Hosts that may be called over plain HTTP: this machine. */
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
-/** Returns the problems in the settings of the provider of identities. */
+/** Returns the problems in the settings of the identity provider. */
 export function oidcProblems(settings: Given): string[] {
   const { HOLDFAST_OIDC_ISSUER: issuer, HOLDFAST_OIDC_CLIENT_ID: clientId } = settings;
   if (issuer === undefined) {
@@ -16,7 +16,7 @@ export function oidcProblems(settings: Given): string[] {
   }
   const problems: string[] = [];
   if (clientId === undefined) problems.push('HOLDFAST_OIDC_CLIENT_ID: needed with HOLDFAST_OIDC_ISSUER');
-  // Reported with those of other URLs.
+  // Reported with the problems of other URLs.
   if (!URL.canParse(issuer)) return problems;
   const { hostname, protocol } = new URL(issuer);
   if (protocol !== 'https:' && !loopback.test(hostname))
@@ -26,7 +26,7 @@ export function oidcProblems(settings: Given): string[] {
   return problems;
 }
 
-/** How users sign in with a provider; null: they cannot. */
+/** The settings for sign-in with a provider; null if there is none. */
 export function oidcConfig(settings: Settings) {
   const { HOLDFAST_OIDC_ISSUER: issuer, HOLDFAST_OIDC_CLIENT_ID: clientId } = settings;
   if (issuer === undefined || clientId === undefined) return null;
@@ -35,7 +35,7 @@ export function oidcConfig(settings: Settings) {
     clientId,
     clientSecret: settings.HOLDFAST_OIDC_CLIENT_SECRET ?? null,
     name: settings.HOLDFAST_OIDC_NAME,
-    /** Lower case; empty: any. */
+    /** Lower case; empty for any domain. */
     allowedDomains: (settings.HOLDFAST_OIDC_ALLOWED_DOMAINS ?? '')
       .toLowerCase()
       .split(/[\s,]+/)

@@ -1,19 +1,19 @@
-/** Which spans are sent, and how. The SDK itself reads the endpoint, its headers and certificates, and the resource. */
+/** The spans to send, and the limits. The SDK itself reads the endpoint, its headers and certificates, and the resource. */
 export interface TracingConfig {
   readonly protocol: 'http/protobuf' | 'http/json';
   readonly sampler: 'always_on' | 'always_off' | 'traceidratio';
-  /** Whether the caller's decision counts where a request has a traceparent header. */
+  /** Whether the caller's decision applies to a request with a traceparent header. */
   readonly isParentBased: boolean;
-  /** Share of the traces that `traceidratio` samples, from 0 to 1. */
+  /** The share of traces that `traceidratio` samples, from 0 to 1. */
   readonly ratio: number;
-  /** What is set of the limits of batches; the SDK has defaults. */
+  /** The limits of batches that are set. The SDK has defaults for the others. */
   readonly batches: {
     readonly scheduledDelayMillis?: number;
     readonly exportTimeoutMillis?: number;
     readonly maxQueueSize?: number;
     readonly maxExportBatchSize?: number;
   };
-  /** What is wrong with the variables. A server does not stop because of them: the specification asks for the default. */
+  /** The problems of the variables. A server does not stop because of them: the specification requires the default. */
   readonly warnings: readonly string[];
 }
 
@@ -26,7 +26,7 @@ const batchVariables = {
 
 const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
 
-/** Reads the variables that OpenTelemetry defines for all SDKs. Returns null if no endpoint is set, or tracing is turned off. */
+/** Reads the variables that OpenTelemetry defines for all SDKs. Returns null without an endpoint, or if tracing is turned off. */
 export function readTracingConfig(environment: NodeJS.ProcessEnv = process.env): TracingConfig | null {
   const read = (...names: readonly string[]): string | undefined =>
     names.map((name) => environment[name]?.trim()).find((value) => value !== undefined && value !== '');

@@ -13,7 +13,7 @@ export class SettingsFileError extends OperatorError {
   override readonly name = 'SettingsFileError';
 }
 
-/** Adds the settings of a file to the environment of this process, whose variables win unless they are empty. Throws SettingsFileError. */
+/** Adds a file's settings to the environment of this process. Variables that are set and not empty win. Throws SettingsFileError. */
 export function loadSettingsFile(file: string, environment: NodeJS.ProcessEnv = process.env): void {
   let text: string;
   try {
@@ -24,7 +24,7 @@ export function loadSettingsFile(file: string, environment: NodeJS.ProcessEnv = 
   for (const [name, value] of Object.entries(parseSettings(text))) environment[name] ||= value;
 }
 
-/** Reads a file of settings; null if there is none. Throws SettingsFileError. */
+/** Reads a file of settings; null if it does not exist. Throws SettingsFileError. */
 export function readSettingsFile(file: string): string | null {
   try {
     return readFileSync(file, 'utf8');
@@ -34,14 +34,14 @@ export function readSettingsFile(file: string): string | null {
   }
 }
 
-/** The settings of a file, by its content. Empty ones are not set. */
+/** Parses the content of a file of settings. Empty settings count as unset. */
 export function parseSettings(text: string): GivenSettings {
   return Object.fromEntries(
     Object.entries(parseEnv(text)).filter((entry): entry is [string, string] => Boolean(entry[1])),
   );
 }
 
-/** What the environment of this process says about settings and about access to S3. */
+/** Returns the variables of this process for settings and for access to S3. */
 export function settingsOfEnvironment(): GivenSettings {
   return Object.fromEntries(
     Object.entries(process.env).filter(
@@ -51,18 +51,18 @@ export function settingsOfEnvironment(): GivenSettings {
   );
 }
 
-/** Lets the AWS SDK of this process, which reads its environment, use the access keys among these settings. */
+/** Lets the AWS SDK of this process, which reads the environment, use the access keys in these settings. */
 export function giveAccess(settings: GivenSettings): void {
   for (const [name, value] of Object.entries(settings)) if (accessKey.test(name)) process.env[name] = value;
 }
 
 const assignment = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=/;
-/** Needs no quotes, neither here nor in a unit of systemd. */
+/** Values that need no quotes, neither here nor in a systemd unit. */
 const plain = /^[\w./:@%+,=?&~-]*$/;
 
 /**
- * Returns the content of a file with these settings and no others. Comments stay, and so does the order of what is there already.
- * Throws SettingsFileError.
+ * Returns the content of a file with exactly these settings. Keeps comments, and the order of existing settings. Throws
+ * SettingsFileError.
  */
 export function editSettings(text: string, settings: GivenSettings): string {
   const missing = new Map(Object.entries(settings));

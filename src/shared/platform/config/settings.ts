@@ -6,8 +6,8 @@ import { storesSettings } from './settings/stores.ts';
 import { updatesSettings } from './settings/updates.ts';
 
 /**
- * Every setting, by the name of its environment variable. `docs/settings.md` and `.env.example` are generated
- * from this schema (`npm run settings`).
+ * All settings, by the names of their environment variables. `docs/settings.md` and `.env.example` are generated from this schema (`npm
+ * run settings`).
  */
 export const Settings = Type.Object({
   ...serviceSettings,
@@ -28,7 +28,7 @@ export const secretSettings: readonly SettingName[] = [
   'HOLDFAST_MASTER_KEYS',
   'HOLDFAST_OIDC_CLIENT_SECRET',
   'HOLDFAST_VAULT_TOKEN',
-  // It may contain a token.
+  // The URL may contain a token.
   'HOLDFAST_AUDIT_EXPORT_URL',
   'HOLDFAST_AUDIT_EXPORT_TOKEN',
   'HOLDFAST_BUNDLE_PASSPHRASE',

@@ -6,14 +6,14 @@ import { addressingOf } from './s3-addressing.ts';
 import type { Settings } from './settings.ts';
 import type { Tuning } from './tuning.ts';
 
-/** The configuration that follows from settings. */
+/** Derives the configuration from settings. */
 export function toConfig(settings: Settings, tuning: Tuning) {
   const dataDir = path.resolve(settings.HOLDFAST_DATA_DIR);
   const embedded = settings.HOLDFAST_DATABASE_URL === undefined;
   const listen = parseListen(settings.HOLDFAST_LISTEN);
   const management = settings.HOLDFAST_MANAGEMENT_LISTEN;
   const managementListen = parseListen(management);
-  // Port 0 means any free port, so two of them are never the same.
+  // Port 0 means any free port, so two of these addresses never coincide.
   const isSame =
     management === 'same' ||
     (listen.port !== 0 && managementListen.port === listen.port && managementListen.host === listen.host);
@@ -21,14 +21,14 @@ export function toConfig(settings: Settings, tuning: Tuning) {
   const displayHost = ['0.0.0.0', '::', ''].includes(listen.host) ? 'localhost' : listen.host;
   return {
     listen,
-    /** null: same address as the service. */
+    /** Null for the same address as the service. */
     managementListen: isSame ? null : managementListen,
     trustedProxies: trustedProxiesOf(settings),
     front,
     publicUrl:
       settings.HOLDFAST_PUBLIC_URL ??
       `${front.tls ? 'https' : 'http'}://${displayHost.includes(':') ? `[${displayHost}]` : displayHost}:${listen.port}`,
-    /** How long a user stays signed in by a browser. */
+    /** The time for which a user stays signed in in a browser. */
     sessions: {
       idleSeconds: tuning.sessionIdleSeconds,
       maxSeconds: settings.HOLDFAST_SESSION_HOURS * 3600,
@@ -36,16 +36,16 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     oidc: oidcConfig(settings),
     dataDir,
     database: {
-      /** null: run the embedded Postgres under `dataDir`. */
+      /** Null to run the embedded Postgres under `dataDir`. */
       url: settings.HOLDFAST_DATABASE_URL ?? null,
       poolSize: settings.HOLDFAST_DATABASE_POOL_SIZE,
       statementTimeoutMs: tuning.statementTimeoutMs,
       connectTimeoutMs: tuning.databaseConnectMs,
       acquireTimeoutMs: tuning.databaseAcquireMs,
-      /** null: the primary serves all reads. */
+      /** Null if the primary serves all reads. */
       replicaUrl: settings.HOLDFAST_DATABASE_REPLICA_URL ?? null,
     },
-    /** How long a starting process waits for unavailable dependencies. */
+    /** The time for which a starting process waits for unavailable dependencies. */
     startWaitMs: tuning.startWaitSeconds * 1000,
     blobs:
       settings.HOLDFAST_S3_BUCKET === undefined
@@ -57,38 +57,38 @@ export function toConfig(settings: Settings, tuning: Tuning) {
             region: settings.HOLDFAST_S3_REGION,
             requestTimeoutMs: tuning.s3TimeoutMs,
           } as const),
-    /** null: there is no second store. */
+    /** Null if there is no second store. */
     secondStore: settings.HOLDFAST_SECOND_STORE ?? null,
-    /** `to` null: no scheduled backups. `schedule` is in UTC. */
+    /** A null `to` means no scheduled backups. `schedule` is in UTC. */
     backup: {
       to: settings.HOLDFAST_BACKUP_TO ?? null,
       schedule: settings.HOLDFAST_BACKUP_SCHEDULE,
       keep: settings.HOLDFAST_BACKUP_KEEP,
       recipients: settings.HOLDFAST_BACKUP_RECIPIENTS?.split(',') ?? [],
     },
-    /** null: there is no break-glass bundle. */
+    /** Null if there is no break-glass bundle. */
     bundleUrl: settings.HOLDFAST_BUNDLE_URL ?? null,
-    /** null: a passphrase encrypts its secrets. */
+    /** Null if a passphrase encrypts the bundle's secrets. */
     bundleKms: settings.HOLDFAST_BUNDLE_KMS ?? null,
-    /** `dataKeySeconds` 0: data keys are not replaced by age. */
+    /** With `dataKeySeconds` 0, data keys are not replaced because of their age. */
     encryption: {
       encryptsDocuments: settings.HOLDFAST_ENCRYPT_DOCUMENTS,
       dataKeySeconds: settings.HOLDFAST_DATA_KEY_DAYS * 86_400,
     },
-    /** `vaultTokenFile` wins over `secrets.vaultToken`. */
+    /** `vaultTokenFile` takes precedence over `secrets.vaultToken`. */
     kms: { vaultTokenFile: settings.HOLDFAST_VAULT_TOKEN_FILE ?? null },
     bootstrapFile: settings.HOLDFAST_BOOTSTRAP ?? null,
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
-    /** Invalid tokens and leases allowed per address before unknown ones are looked up in batches. */
+    /** The number of invalid tokens and leases per address and minute, after which unknown ones are looked up in batches. */
     invalidTokensPerMinute: tuning.invalidTokensPerMinute,
-    /** Per token, user and address, across all replicas; 0: no limit. */
+    /** Per token, user and address, across all replicas; 0 for no limit. */
     requestsPerMinute: {
       token: settings.HOLDFAST_REQUESTS_PER_MINUTE,
       user: tuning.userRequestsPerMinute,
       address: tuning.addressRequestsPerMinute,
     },
     checkpointMode: settings.HOLDFAST_CHECKPOINT_MODE,
-    /** Role of members whom an identity provider adds. */
+    /** The role of members added by an identity provider. */
     scimDefaultRole: settings.HOLDFAST_SCIM_DEFAULT_ROLE,
     leaseSeconds: tuning.leaseSeconds,
     /** Limits of calls that create updates of locked stacks. */
@@ -101,16 +101,16 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     updateSeconds: settings.HOLDFAST_UPDATE_HOURS * 3600,
     sweepSeconds: tuning.sweepSeconds,
     blobGraceSeconds: tuning.blobGraceSeconds,
-    /** `bytesPerSecond` 0: stored checkpoints are not read back. */
+    /** With `bytesPerSecond` 0, stored checkpoints are not read back. */
     scrub: {
       bytesPerSecond: settings.HOLDFAST_BACKGROUND_BYTES_PER_SECOND,
       periodSeconds: tuning.scrubDays * 86_400,
     },
     eventHoldMs: tuning.eventHoldMs,
     eventArchiving: { delaySeconds: tuning.eventArchiveDelaySeconds },
-    /** Older versions are stored as differences from others. `bytesPerSecond` 0: they are not. */
+    /** Older versions are stored as differences from others, unless `bytesPerSecond` is 0. */
     encoding: { bytesPerSecond: tuning.encodeBytesPerSecond },
-    /** 0: the data of deleted stacks is deleted at once. */
+    /** With 0, the data of deleted stacks is deleted at once. */
     deletedStackDays: settings.HOLDFAST_DELETED_STACK_DAYS,
     journalSnapshotEntries: tuning.journalSnapshotEntries,
     journalGraceSeconds: tuning.journalGraceSeconds,
@@ -128,7 +128,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       maxSecretBytes: tuning.maxSecretBytes,
       inlineBytes: settings.HOLDFAST_INLINE_BYTES,
       directBytes: settings.HOLDFAST_DIRECT_BYTES,
-      /** For bodies in flight to workers: in memory (`inFlight`) and in Redis. */
+      /** For bodies in flight to workers, in memory (`inFlight`) and in Redis. */
       inFlight: { writes: tuning.inFlightBytes, imports: tuning.importInFlightBytes },
       redisInFlight: {
         writes: settings.HOLDFAST_REDIS_IN_FLIGHT_BYTES,
@@ -139,7 +139,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       largeBytes: tuning.largeBytes,
       openReplayBytes: tuning.openReplayBytes,
     },
-    /** For each organization without its own limits; 0: no limit. */
+    /** For each organization without its own limits; 0 for no limit. */
     quotas: {
       stacks: settings.HOLDFAST_QUOTA_STACKS,
       keptBytes: settings.HOLDFAST_QUOTA_BYTES,
@@ -152,7 +152,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       largeConcurrency: tuning.largeJobConcurrency,
       waitSeconds: tuning.jobWaitSeconds,
     },
-    /** `retentionDays` 0: events are kept. `receiverUrl` null: events are not sent. */
+    /** With `retentionDays` 0, events are kept forever. With a null `receiverUrl`, they are not sent. */
     audit: {
       format: settings.HOLDFAST_AUDIT_EXPORT_FORMAT,
       receiverUrl: settings.HOLDFAST_AUDIT_EXPORT_URL ?? null,
@@ -161,14 +161,14 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     },
     /** The addresses that the server may call on behalf of users. */
     outgoingAllow: allowListOf(settings),
-    /** How long keys of an issuer are used after the last successful fetch. */
+    /** The time for which an issuer's keys are used after the last successful fetch. */
     issuerOutageMs: tuning.issuerOutageSeconds * 1000,
     drainMs: settings.HOLDFAST_DRAIN_SECONDS * 1000,
     shutdownMs: settings.HOLDFAST_SHUTDOWN_SECONDS * 1000,
     logLevel: settings.HOLDFAST_LOG_LEVEL,
-    /** null: jobs run in the server process. */
+    /** Null if jobs run in the server process. */
     redisUrl: settings.HOLDFAST_REDIS_URL ?? null,
-    /** PEM file of certificate authorities to trust in addition to those of Node. */
+    /** PEM file of certificate authorities that are trusted in addition to Node's. */
     caFile: settings.HOLDFAST_CA_FILE ?? null,
     /** Never logged. */
     secrets: {

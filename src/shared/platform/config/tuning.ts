@@ -4,7 +4,7 @@ import { Value } from 'typebox/value';
 import type { Settings } from './settings.ts';
 
 /**
- * Values that no operator sets: constants, and values derived from settings. Sizes are in bytes. Tests replace single values
+ * Values that operators do not set: constants, and values derived from settings. Sizes are in bytes. Tests replace single values
  * (`parseConfig`, `tuningFrom`).
  */
 export type Tuning = ReturnType<typeof tuningOf>;
@@ -14,7 +14,7 @@ const Numbers = Type.Record(Type.String(), Type.Number());
 const mib = 1024 * 1024;
 const gib = 1024 * mib;
 
-/** Maximum default memory budget of a process, because V8 does not use much more by itself. */
+/** Maximum default memory budget of a process, because V8 does not use much more on its own. */
 const maxDefaultMemoryBytes = 2 * gib;
 
 export function tuningOf(settings: Settings) {
@@ -25,13 +25,13 @@ export function tuningOf(settings: Settings) {
     inFlightBytes: Math.ceil(memoryBytes / 8),
     /** The same for imports, which are counted separately so that they never delay checkpoints. */
     importInFlightBytes: Math.ceil(memoryBytes / 16),
-    /** Memory of bodies that are decompressed and parsed. Bodies up to 64 KiB do not count; a single one may take more. */
+    /** Memory of decompressed and parsed bodies. Bodies up to 64 KiB do not count; a single body may take more. */
     bufferedBodyBytes: Math.ceil(memoryBytes / 32),
-    /** Memory of journals that are replayed while their update runs. */
+    /** Memory of journals that are replayed while their update is running. */
     openReplayBytes: Math.ceil(memoryBytes / 64),
     redisImportInFlightBytes: Math.ceil(settings.HOLDFAST_REDIS_IN_FLIGHT_BYTES / 2),
 
-    /** Maximum size of a decompressed batch of journal entries or events, and of a delta. A single entry becomes a string: at most 512 MiB in V8. */
+    /** Maximum decompressed size of a batch of entries or events, and of a delta. An entry becomes a string: at most 512 MiB in V8. */
     maxBatchBytes: 128 * mib,
     /** Maximum size of decompressed calls that encrypt, decrypt or create a stack. */
     maxControlBodyBytes: 64 * mib,
@@ -41,13 +41,13 @@ export function tuningOf(settings: Settings) {
     maxEventBytes: mib,
     /** Maximum size of a secret to encrypt. */
     maxSecretBytes: 16 * mib,
-    /** Bodies from this size on, as sent, go to the large queue so that they do not delay the others. */
+    /** Bodies of at least this size, as sent, go to the large queue so that they do not delay the others. */
     largeBytes: 8 * mib,
 
     maxConnectionsPerAddress: Math.ceil(settings.HOLDFAST_MAX_CONNECTIONS / 4),
-    /** How long the headers of a request may take to arrive. */
+    /** Maximum time for the arrival of a request's headers. */
     headersTimeoutSeconds: 20,
-    /** How long an idle connection is kept open. */
+    /** The time for which an idle connection is kept open. */
     keepAliveSeconds: 75,
     /** Minimum rate of a body, averaged over about a minute. */
     minBodyBytesPerSecond: 16 * 1024,
@@ -57,52 +57,50 @@ export function tuningOf(settings: Settings) {
     invalidTokensPerMinute: 60,
     userRequestsPerMinute: 2 * requestsPerMinute,
     addressRequestsPerMinute: 4 * requestsPerMinute,
-    /** How long tokens of an unreachable CI issuer are verified with the last known keys. */
+    /** The time for which tokens of an unreachable CI issuer are verified with the last known keys. */
     issuerOutageSeconds: 3600,
 
-    /** How long a starting process waits for unavailable dependencies; 0: not at all. */
+    /** The time for which a starting process waits for unavailable dependencies; 0 for no wait. */
     startWaitSeconds: 60,
-    /** Maximum time of one SQL statement. */
+    /** Maximum duration of one SQL statement. */
     statementTimeoutMs: 60_000,
     databaseConnectMs: 5_000,
-    /** How long a call waits for a free connection of the pool. */
+    /** Maximum wait of a call for a free connection of the pool. */
     databaseAcquireMs: 10_000,
-    /** How long a request may make no progress. */
+    /** Maximum time without progress of a request. */
     s3TimeoutMs: 30_000,
 
-    /** Life of a lease without a renewal. The CLI relies on it. */
+    /** The life of a lease without a renewal. The CLI relies on it. */
     leaseSeconds: 300,
-    /** Time between checks of which background tasks are due. */
+    /** Interval between checks for due background tasks. */
     sweepSeconds: 30,
-    /** Webhooks are notified of a waiting update after this time, unless a rule says otherwise. */
+    /** Webhooks are notified of a waiting update after this time, unless a rule sets another one. */
     waitAlertSeconds: 600,
     largeJobConcurrency: Math.ceil(settings.HOLDFAST_JOB_CONCURRENCY / 2),
-    /** How long a request waits for its job. */
+    /** Maximum wait of a request for its job. */
     jobWaitSeconds: 120,
-    /** Entries between snapshots of a journal; see JournalWriter. */
+    /** Number of entries between snapshots of a journal; see JournalWriter. */
     journalSnapshotEntries: 5_000,
-    /** A damaged state can be rebuilt from the journal of its update for this long. */
+    /** The time for which a damaged state can be rebuilt from the journal of its update. */
     journalGraceSeconds: 3600,
-    /** How long after the end of an update its engine events are archived: the last of them may arrive late. */
+    /** The delay between the end of an update and the archiving of its engine events, the last of which may arrive late. */
     eventArchiveDelaySeconds: 60,
-    /** How long a call waits for events of a running update: the CLI repeats it without a pause. */
+    /** The time for which a call waits for events of a running update, because the CLI repeats the call without a pause. */
     eventHoldMs: 2_000,
-    /** How long an upload may take to arrive. No blob is deleted sooner, and a deleted one is deleted again after it. */
+    /** Maximum duration of an upload. Blobs are not deleted sooner, and are deleted again after this time. */
     blobGraceSeconds: Math.min(3600, settings.HOLDFAST_BLOB_RETENTION_SECONDS),
     /** Each stored checkpoint is read back within this time. */
     scrubDays: 30,
-    /** Rate at which one worker encodes the text of states: about a quarter of a core with the default. */
+    /** The rate at which one worker encodes the text of states: about a quarter of a core with the default. */
     encodeBytesPerSecond: 4 * settings.HOLDFAST_BACKGROUND_BYTES_PER_SECOND,
-    /** Time between runs that compare the blob store with the database; 0: none. */
+    /** Interval between comparisons of the blob store with the database; 0 for none. */
     reconcileSeconds: 24 * 3600,
-    /** Rate at which such a run checks objects and rows. */
+    /** The rate at which a comparison checks objects and rows. */
     reconcileObjectsPerSecond: 500,
   };
 }
 
-/**
- * Reads values with which a test starts a process, as JSON. They are no setting: releases may rename them. Throws TypeError.
- */
+/** Reads values with which a test starts a process, as JSON. They are not settings: releases may rename them. Throws TypeError. */
 export function tuningFrom(json: string | undefined): Partial<Tuning> {
   if (json === undefined) return {};
   try {
@@ -114,9 +112,9 @@ export function tuningFrom(json: string | undefined): Partial<Tuning> {
   }
 }
 
-/** The limit of the container, or the memory of the machine. */
+/** Returns the limit of the container, or the memory of the machine. */
 function availableMemory(): number {
-  // 0 or huge if there is no limit.
+  // Without a limit, this is 0 or huge.
   const limit = process.constrainedMemory();
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }

@@ -10,20 +10,20 @@ const services = [
   'HOLDFAST_AUDIT_EXPORT_URL',
 ] as const;
 
-/** Returns the problems of settings that are URLs. They quote nothing: any part of a wrong URL may belong to a password. */
+/** Returns the problems of settings that are URLs. Quotes nothing, because any part of a wrong URL may belong to a password. */
 export function urlProblems(settings: Given): string[] {
   return [...servers, ...services].flatMap((name) => {
     const url = settings[name];
     // Other schemes are reported elsewhere.
     if (typeof url !== 'string' || !/^[a-z+]+:\/\/\S+$/.test(url)) return [];
     const problem = servers.some((each) => each === name) ? serverProblem(url) : serviceProblem(url);
-    // Paths are appended to it.
+    // Paths are appended to this URL.
     const isBase = name !== 'HOLDFAST_PUBLIC_URL' || !/[?#]/.test(url);
     return problem === null && isBase ? [] : [`${name}: ${problem ?? 'must be without a query and a fragment'}`];
   });
 }
 
-/** Warns of a public URL with a path: a proxy may remove it, but pages name others without it. */
+/** Warns of a public URL with a path: a proxy may remove the path, but pages link to others without it. */
 export function pathWarnings({ publicUrl }: { readonly publicUrl: string }): string[] {
   if (new URL(publicUrl).pathname === '/') return [];
   return [
@@ -31,23 +31,23 @@ export function pathWarnings({ publicUrl }: { readonly publicUrl: string }): str
   ];
 }
 
-/** What is wrong with the URL of a server with a login, and maybe with several hosts. */
+/** Describes what is wrong with the URL of a server with a login, and perhaps several hosts. */
 function serverProblem(url: string): string | null {
   const encode =
     'is not a valid URL; encode special characters of user and password (/ as %2F, ? as %3F, # as %23, @ as %40, % as %25)';
   const [, scheme = '', authority = '', rest = ''] = /^([a-z+]+):\/\/([^/?#]*)(.*)$/.exec(url) ?? [];
   const login = authority.slice(0, Math.max(authority.lastIndexOf('@'), 0));
-  // Beyond values in the query, an @ ends a password with one of the characters that end an authority.
+  // Outside of values in the query, an @ ends a password that contains a character which ends an authority.
   if (rest.replace(/([?&][^=&#@]*=)[^&#]*/g, '$1').includes('@') || rest.includes('#')) return encode;
   if (login === '' && !authority.startsWith('@') && authority.split(',').some(isNoHost)) return encode;
   const isSingle = /^rediss?$/.test(scheme);
   if (isSingle && !URL.canParse(url)) return encode;
-  // node-postgres takes a % that encodes nothing for itself.
+  // node-postgres accepts a % that encodes nothing.
   const isLenient = /^postgres(ql)?$/.test(scheme) && /%(?![0-9a-f]{2})/i.test(url);
   return isLenient || isEncoded(login) ? null : encode;
 }
 
-/** Whether a text without a login has a colon that begins no port: it is a login whose host is missing. */
+/** Whether a text without a login has a colon that does not begin a port. It is then a login without a host. */
 function isNoHost(text: string): boolean {
   return text.includes(':') && !/^(\[[^\]]*\]|[^:]*)(:\d+)?$/.test(text);
 }
@@ -61,7 +61,7 @@ function isEncoded(text: string): boolean {
   }
 }
 
-/** What is wrong with the URL of a service, which has no login: it is in logs and lists. */
+/** Describes what is wrong with the URL of a service. It must have no login, because it appears in logs and lists. */
 function serviceProblem(url: string): string | null {
   const parsed = URL.parse(url);
   if (parsed === null) return 'is not a valid URL';

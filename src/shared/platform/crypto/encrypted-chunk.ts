@@ -4,7 +4,7 @@ const algorithm = 'aes-256-gcm';
 export const chunkKeyBytes = 32;
 export const tagBytes = 16;
 const nonceBytes = 12;
-/** Large enough to be fast, small enough that each output buffer can be freed right away. */
+/** Large enough to be fast, small enough to free each output buffer at once. */
 const sliceBytes = 64 * 1024;
 
 /**
@@ -19,10 +19,7 @@ export function encryptChunk(key: Buffer, at: number, name: string, chunk: Buffe
   return cipher.getAuthTag();
 }
 
-/**
- * Decrypts in place a chunk that is followed by its tag. Returns null if the bytes were not encrypted with this key, number
- * and name.
- */
+/** Decrypts, in place, a chunk followed by its tag. Returns null if the bytes were not encrypted with this key, number and name. */
 export function openChunk(key: Buffer, at: number, name: string, encrypted: Buffer): Buffer | null {
   if (encrypted.length < tagBytes) return null;
   const chunk = encrypted.subarray(0, encrypted.length - tagBytes);
@@ -45,8 +42,8 @@ function nonceOf(at: number): Buffer {
 }
 
 /**
- * Node returns a new buffer from each update. Frees it explicitly; otherwise a hundred megabytes would wait for the
- * garbage collector.
+ * Node returns a new buffer from each update. Frees these explicitly: otherwise, a hundred megabytes would wait for the garbage
+ * collector.
  */
 function runInPlace(cipher: { update(bytes: Buffer): Buffer }, bytes: Buffer): void {
   for (let at = 0; at < bytes.length; at += sliceBytes) {

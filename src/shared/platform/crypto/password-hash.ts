@@ -2,15 +2,15 @@ import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import PQueue from 'p-queue';
 import { UnavailableError } from '../errors/errors.ts';
 
-/** Argon2id with the least that OWASP recommends: 19 MiB, two passes, one lane. Memory is in KiB. */
+/** Argon2id with the minimum that OWASP recommends: 19 MiB, two passes, one lane. Memory is in KiB. */
 const current = { memory: 19_456, passes: 2, parallelism: 1 } as const;
 const saltBytes = 16;
 const tagBytes = 32;
 
-/** Each takes 19 MiB and a thread of the pool that files and DNS also need. */
+/** Maximum concurrent hashes. Each takes 19 MiB and a thread of the pool that files and DNS also need. */
 const atOnce = 2;
 const maxWaiting = 50;
-/** Known browsers have priority, and a share of the queue of their own. */
+/** Known browsers have priority, and their own share of the queue. */
 const maxWaitingKnown = 100;
 const queue = new PQueue({ concurrency: atOnce });
 
@@ -30,11 +30,11 @@ export async function hashPassword(password: string): Promise<string> {
 
 const phcPattern =
   /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{22,86})\$([A-Za-z0-9+/]{43})$/;
-/** Compared with when there is no password, so that a refusal takes the same time. No password has this tag. */
+/** Compared if there is no password, so that a refusal takes the same time. No password has this tag. */
 const nobodySalt = randomBytes(saltBytes);
 const nobodyTag = randomBytes(tagBytes);
 
-/** Whether the password is the one that was hashed; null: there is none, which takes the same time. Throws UnavailableError. */
+/** Whether the password is the hashed one. A null hash, i.e. no password, takes the same time. Throws UnavailableError. */
 export async function verifyPassword(
   password: string,
   stored: string | null,
@@ -62,7 +62,7 @@ async function derive(
   return queue.add(
     () =>
       new Promise<Buffer>((resolve, reject) => {
-        // Typed characters may be composed in two ways.
+        // Typed characters may be composed in different ways.
         const message = Buffer.from(password.normalize('NFKC'), 'utf8');
         const options = { message, nonce: salt, tagLength: tagBytes, ...parameters };
         argon2('argon2id', options, (error, tag) => (error ? reject(error) : resolve(tag)));

@@ -13,7 +13,7 @@ const bodyPattern = new RegExp(`^[0-9A-Za-z]{${randomDigits + checksumDigits}}$`
  */
 export type TokenForm = 'whole' | 'faulty' | 'other';
 
-/** Creates a random token (256 bits) and the hash to store instead of it. The last 6 digits are a checksum of the remainder. */
+/** Creates a random token (256 bits) and its hash, which is stored instead. The last 6 digits are a checksum of the rest. */
 export function mintToken(prefix: string): { token: string; hash: Buffer } {
   const body = `${prefix}${makeRandomDigits()}`;
   const token = `${body}${checksumOf(body)}`;
@@ -35,7 +35,7 @@ export function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
-/** Compares in constant time. */
+/** Compares hashes in constant time. */
 export function sameHash(left: Buffer, right: Buffer): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }

@@ -9,7 +9,7 @@ export function isPlaceholder(text: string): boolean {
   return examples.has(lower) || placeholder.test(lower);
 }
 
-/** Returns why a token is too weak to accept, as the end of a sentence; null if it may be random. */
+/** Describes, as the end of a sentence, why a token is too weak; null if it may be random. */
 export function describeWeakToken(token: string): string | null {
   if (isPlaceholder(token)) return 'is one from an example';
   const lower = token.toLowerCase();

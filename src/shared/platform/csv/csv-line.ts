@@ -1,9 +1,9 @@
-/** Cells as a line of CSV (RFC 4180). */
+/** Returns cells as a line of CSV (RFC 4180). */
 export function csvLine(cells: readonly string[]): string {
   return `${cells.map(csvCell).join(',')}\r\n`;
 }
 
-/** Quoted where needed. Spreadsheets would run a value that begins like a formula; the quote in front prevents that. */
+/** Quotes a cell if needed. Spreadsheets would run a value that begins like a formula; a quote in front prevents this. */
 function csvCell(text: string): string {
   const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

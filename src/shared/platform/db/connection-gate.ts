@@ -9,19 +9,19 @@ export class AcquireTimeoutError extends Error {
   }
 }
 
-/** How long, in ms, the share of other work stays small after priority work, which usually has more statements. */
+/** The time in ms for which the share of other work stays small after priority work, which usually has more statements. */
 const pauseMs = 100;
-/** No caller is overtaken or throttled for longer than this, in ms. */
+/** The maximum time in ms for which a caller is overtaken or throttled. */
 const patienceMs = 500;
 
 const goesFirst = new AsyncLocalStorage<boolean>();
 
-/** Runs `work`, whose statements get connections before other statements. For the few short calls that other calls depend on. */
+/** Runs `work` with priority: its statements get connections before others. For the few short calls on which other calls depend. */
 export function runFirst<T>(work: () => T): T {
   return goesFirst.run(true, work);
 }
 
-/** Runs `work` without priority, even if the caller has it. */
+/** Runs `work` without priority, even if its caller has priority. */
 export function runInOrder<T>(work: () => T): T {
   return goesFirst.run(false, work);
 }
@@ -38,9 +38,9 @@ interface Waiting {
 }
 
 /**
- * Admits as many callers as the pool has connections; the others wait in order, up to a time limit, which the pool itself lacks. Priority work
- * (`runFirst`) is admitted before other work, which uses only half of the connections while there is priority work: all connections
- * together would keep Postgres busy for the whole of its statements. A caller that has waited long is next in any case.
+ * Admits as many callers as the pool has connections. The others wait in order, up to a time limit, which the pool itself lacks. Priority
+ * work (`runFirst`) is admitted before other work. Meanwhile, other work uses only half of the connections: with all of them, it would
+ * keep Postgres busy during the statements of priority work. A caller that has waited long is next in any case.
  */
 export class ConnectionGate {
   readonly #size: number;
@@ -61,7 +61,7 @@ export class ConnectionGate {
     return this.#first.size + this.#others.size;
   }
 
-  /** When a caller was last done without an error, as of `performance.now()`. */
+  /** The time when a caller last finished without an error, as of `performance.now()`. */
   get lastServedAt(): number {
     return this.#lastServedAt;
   }
@@ -71,12 +71,12 @@ export class ConnectionGate {
     return performance.now() - this.#lastFirstAt < pauseMs;
   }
 
-  /** Runs `work` as soon as a connection is free. Throws AcquireTimeoutError if none is within `limitMs`. */
+  /** Runs `work` as soon as a connection is free. Throws AcquireTimeoutError if none becomes free within `limitMs`. */
   async run<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
     const first = isFirst();
     if (first) this.#lastFirstAt = performance.now();
     const queue = first ? this.#first : this.#others;
-    // A newcomer overtakes no waiting caller in its queue.
+    // A new caller never overtakes a waiting caller of its queue.
     if (queue.size === 0 && this.#free > 0 && (first || this.#hasCapacity())) this.#enter(first);
     else await this.#wait(limitMs, queue);
     try {
@@ -112,7 +112,7 @@ export class ConnectionGate {
     if (!first) this.#othersInside += 1;
   }
 
-  /** Passes free connections directly to waiting callers, so that a newcomer cannot overtake them. */
+  /** Passes free connections directly to waiting callers, so that a new caller cannot overtake them. */
   #admit(): void {
     while (this.#free > 0) {
       const [first] = this.#first;

@@ -7,17 +7,17 @@ import {
 } from 'slonik';
 import { sparesConnection } from './sqlstate.ts';
 
-/** An error is passed as a result, because slonik closes the connection of work that throws: the next one would log in first, in 20 ms. */
+/** Errors are passed as results: slonik closes the connection of work that throws, and the next caller would need 20 ms to log in. */
 type Outcome<T> = { readonly value: T } | { readonly error: unknown };
 
 /**
- * Connections for as many callers as `ConnectionGate` admits. A caller gets the free connection that was used last: Postgres keeps catalog rows,
- * functions and plans per connection, and slonik's own pool would use all of its connections in turn, so that each stays cold.
- * Hence there is a pool of slonik's per connection.
+ * Connections for as many callers as `ConnectionGate` admits. A caller gets the free connection that was used last: Postgres keeps
+ * catalog rows, functions and plans per connection, and slonik's own pool would use all connections in turn, so that each stays cold.
+ * Therefore each connection has its own slonik pool.
  */
 export class ConnectionPool {
   readonly #pools: readonly DatabasePool[];
-  /** The one that was used last is at the end. */
+  /** The most recently used pool is at the end. */
   readonly #free: DatabasePool[];
 
   private constructor(pools: readonly DatabasePool[]) {
@@ -25,7 +25,7 @@ export class ConnectionPool {
     this.#free = pools.toReversed();
   }
 
-  /** Connections are opened by their first use. */
+  /** Creates the pool. Each connection is opened by its first use. */
   static async create(size: number, options: ClientConfigurationInput): Promise<ConnectionPool> {
     const open = async (): Promise<DatabasePool> => {
       const pool = await createPool('postgres://', { ...options, maxPoolSize: 1 });
@@ -44,13 +44,13 @@ export class ConnectionPool {
       this.#free.push(pool);
       return result;
     } catch (error) {
-      // Its next caller has to log in.
+      // The next caller of this pool has to log in.
       this.#free.unshift(pool);
       throw error;
     }
   }
 
-  /** Runs `work` with a connection, which stays open unless the error of `work` says that it cannot be used any more. */
+  /** Runs `work` with a connection, which stays open unless the error of `work` means that it is unusable. */
   async run<T>(work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
     const outcome = await this.connect(async (connection): Promise<Outcome<T>> => {
       try {
@@ -64,18 +64,18 @@ export class ConnectionPool {
     return outcome.value;
   }
 
-  /** Runs `work` in a transaction, which its error rolls back. */
+  /** Runs `work` in a transaction. An error of `work` rolls it back. */
   transaction<T>(work: Work<T>): Promise<T> {
     return this.run((connection) => connection.transaction((tx) => untilSettled(tx, work)));
   }
 
-  /** The last free pool with an open connection: logins may fail while open ones work. */
+  /** Takes the last free pool with an open connection: logins may fail while open connections work. */
   #take(): DatabasePool {
     const isOpen = (pool: DatabasePool): boolean => {
       const { idleConnections, pendingReleaseConnections } = pool.state();
       return idleConnections + pendingReleaseConnections > 0;
     };
-    // -1 takes the last one.
+    // An index of -1 takes the last one.
     const [pool] = this.#free.splice(this.#free.findLastIndex(isOpen), 1);
     if (!pool) throw new Error('More callers than connections');
     return pool;
@@ -97,8 +97,8 @@ export class ConnectionPool {
 type Work<T> = (tx: DatabaseTransactionConnection) => Promise<T>;
 
 /**
- * Runs `work`, after which the transaction takes no more statements, and waits for the ones that it has begun: of parallel work that has failed,
- * the rest must not be part of the next transaction on the connection.
+ * Runs `work`, then accepts no more statements of the transaction, and waits for those in progress: after parallel work has failed, its
+ * remaining statements must not become part of the next transaction on the connection.
  */
 async function untilSettled<T>(tx: DatabaseTransactionConnection, work: Work<T>): Promise<T> {
   let isOpen = true;

@@ -13,41 +13,41 @@ import type { RaisedMessage } from './raised-messages.ts';
 import { createRowChecker, poolMark, type Queryable, sql } from './sql.ts';
 
 export interface DatabaseOptions {
-  /** `postgres://user:password@host:port/name`. Of several comma-separated hosts, the one that accepts writes is used. */
+  /** `postgres://user:password@host:port/name`. With several comma-separated hosts, the one that accepts writes is used. */
   readonly url: string;
   readonly poolSize: number;
   readonly statementTimeoutMs: number;
-  /** Maximum time to log in to a server. A statement fails when its response is overdue by this time. */
+  /** Maximum time for a login to a server. A statement fails if its response is overdue by this time. */
   readonly connectTimeoutMs: number;
   /** Maximum wait for a free connection of the pool. */
   readonly acquireTimeoutMs: number;
-  /** The setting that contains `url`. */
+  /** The name of the setting that contains `url`. */
   readonly setting?: PostgresSetting;
 }
 
 export type Connection = DatabasePoolConnection;
 
-/** The connection pool, with transactions that are retried on deadlock and serialization failure. */
+/** The connection pool, with transactions that are retried after a deadlock or a serialization failure. */
 export interface Database extends Queryable {
-  /** Runs `work` in one transaction; retried up to 5 times when Postgres rolls it back for a conflict (class 40). */
+  /** Runs `work` in one transaction. Retries up to 5 times if Postgres rolls it back because of a conflict (class 40). */
   inTransaction<T>(work: (tx: DatabaseTransactionConnection) => Promise<T>): Promise<T>;
   /** Runs `work` with a connection of the pool, which is closed if `work` throws. */
   onConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
-  /** Runs `check` on each connection of the pool before its first use from now on. A connection that fails it is closed. */
+  /** From now on, runs `check` on each connection of the pool before its first use. A connection that fails the check is closed. */
   checkConnections(check: (connection: Connection) => Promise<void>): void;
-  /** Opens all connections of the pool, and checks them: a new process must not make its first callers wait for logins. */
+  /** Opens and checks all connections of the pool, so that the first callers of a new process need not wait for logins. */
   openConnections(): Promise<void>;
-  /** Resolves when Postgres responds, to this call or meanwhile to others; rejects if it does not within `timeoutMs`. */
+  /** Resolves when Postgres responds to this call, or meanwhile to others. Rejects if there is no response within `timeoutMs`. */
   ping(timeoutMs: number): Promise<void>;
-  /** Calls `onMessage` for each notification on the channel, until closed. Some may be lost: see `listenOn`. */
+  /** Calls `onMessage` for each notification on the channel, until closed. Notifications may be lost; see `listenOn`. */
   listen(channel: string, onMessage: (payload: string) => void): Notifications;
-  /** A connection of its own, opened by its first use, for sending and receiving on the channel. */
+  /** Returns a separate connection, opened by its first use, that sends and receives on the channel. */
   channel(name: string): NotificationChannel;
-  /** Calls `listener` for each message that a statement has raised, when its transaction has ended. */
+  /** Calls `listener` for each message that a statement has raised, after the end of the statement's transaction. */
   onRaised(listener: (message: RaisedMessage) => void): void;
-  /** Opens a connection beside the pool, for statements of any length. The caller ends it. */
+  /** Opens a connection outside the pool, for statements of any length. The caller ends it. */
   openSession(): Promise<PostgresConnection>;
-  /** Whether there is priority work (see ConnectionGate): background work should wait. */
+  /** Whether there is priority work (see ConnectionGate), so that background work should wait. */
   servesFirst(): boolean;
   poolState(): { acquired: number; idle: number; waiting: number };
   close(): Promise<void>;
@@ -55,7 +55,7 @@ export interface Database extends Queryable {
 
 const Pong = Type.Object({ one: Type.Integer() });
 
-/** Our transactions wait for nothing but Postgres. An idle one has lost its process or network and still holds locks. */
+/** Our transactions wait only for Postgres. An idle one has lost its process or network, and still holds locks. */
 const idleInTransactionMs = 15_000;
 
 const statementMethods = [
@@ -64,9 +64,8 @@ const statementMethods = [
 ] as readonly Exclude<keyof CommonQueryMethods, 'transaction'>[];
 
 /**
- * Opens the pool; connections are opened on demand. Type parsers: timestamptz is a Date, bytea a Buffer, int8 a number
- * (all our values stay below 2^53). Every wait has a limit: a call that hangs fails with an error that
- * `mapDatabaseError` recognizes.
+ * Opens the pool; connections are opened on demand. Type parsers: timestamptz is a Date, bytea a Buffer, int8 a number (all our values
+ * stay below 2^53). Every wait has a limit: a hanging call fails with an error that `mapDatabaseError` recognizes.
  */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { poolSize, statementTimeoutMs, connectTimeoutMs, acquireTimeoutMs } = options;
@@ -80,13 +79,13 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const checks = new ConnectionChecks();
   const pool = await ConnectionPool.create(poolSize, {
     driverFactory: createPostgresDriver(connector, statementTimeoutMs + connectTimeoutMs, onRaised),
-    // Shorter than the time after which proxies in between forget a connection.
+    // Shorter than the time after which proxies in between drop a connection.
     idleTimeout: 300_000,
     // One attempt, because the connector itself tries every server.
     connectionRetryLimit: 1,
     gracefulTerminationTimeout: 2_000,
     transactionRetryLimit: 5,
-    // A statement that conflicts with the recovery of a replica is repeated at the primary.
+    // A statement that conflicts with the recovery of a replica is repeated on the primary.
     ...(options.setting === 'HOLDFAST_DATABASE_REPLICA_URL' ? { queryRetryLimit: 0 } : {}),
     interceptors: [createRowChecker(), checks.interceptor],
     typeParsers: [],
@@ -124,7 +123,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   });
 }
 
-/** While one login is slow, callers use the connections that are open after this time, in ms. */
+/** If a login is slow, callers get the open connections after this time, in ms. */
 const maxHoldMs = 1_000;
 
 async function openConnections(onConnection: Database['onConnection'], count: number): Promise<void> {
@@ -135,11 +134,11 @@ async function openConnections(onConnection: Database['onConnection'], count: nu
     try {
       await onConnection(async () => {
         if (++open === count) resolve();
-        // Until then, each of the others opens one of its own.
+        // Each connection is held until all are open, so that each of the other calls opens its own.
         await allOpen;
       });
     } finally {
-      // After a failed login, the others wait for nothing.
+      // After a failed login, the other calls stop waiting.
       resolve();
     }
   };
@@ -148,7 +147,7 @@ async function openConnections(onConnection: Database['onConnection'], count: nu
 
 async function ping(gate: ConnectionGate, pool: ConnectionPool, timeoutMs: number): Promise<void> {
   const begunAt = performance.now();
-  // Each step has its own limit, so that hanging probes do not use up the pool.
+  // Each step has its own limit, so that hanging probes do not exhaust the pool.
   const work = queryLimit.run(timeoutMs, () =>
     gate.run(timeoutMs, () =>
       pool.run((connection) => connection.one(sql.rows(Pong)`/* database.ping */ select 1 as one`)),
@@ -157,7 +156,7 @@ async function ping(gate: ConnectionGate, pool: ConnectionPool, timeoutMs: numbe
   try {
     await withTimeout(work, timeoutMs, () => new Error(`No answer from Postgres within ${timeoutMs} ms`));
   } catch (error) {
-    // It is slow, and responds to others: a proxy that took out each busy replica would soon have none.
+    // Postgres is slow but responds to others: a proxy that removed each busy replica would soon have none left.
     if (gate.lastServedAt < begunAt) throw error;
   }
 }

@@ -19,7 +19,7 @@ export interface EmbeddedPostgres {
   readonly url: string;
   /** Requests a fast shutdown and resolves when the process has exited. */
   stop(): Promise<void>;
-  /** Kills it with all of its processes, so that it writes nothing more. */
+  /** Kills the process with all its child processes, so that it writes nothing more. */
   kill(): void;
 }
 
@@ -27,41 +27,40 @@ interface EmbeddedPostgresOptions {
   readonly flags?: readonly string[];
   readonly silenceMs?: number;
   readonly choosePort?: () => Promise<number>;
-  /** Other programs than the ones of this release. */
+  /** Programs that are not of this release. */
   readonly binaries?: PostgresBinaries;
   /** The folder of the cluster in the directory. */
   readonly cluster?: string;
-  /** Called if it ends, once it is ready, although nobody has stopped or killed it here. */
+  /** Called if the process ends after it was ready, unless it was stopped or killed here. */
   readonly onEnd?: (reason: string) => void;
-  /** Takes a lock that Postgres and all of its processes then hold while one of them runs. */
+  /** Takes a lock that Postgres and all its child processes hold while any of them runs. */
   readonly takeLock?: () => Promise<FileLock | null | 'held'>;
 }
 
-/** User that runs the Postgres programs when we are root: Postgres refuses to run as root. */
+/** The user that runs the Postgres programs if we are root: Postgres refuses to run as root. */
 interface Account {
   readonly uid: number;
   readonly gid: number;
-  /** Command to prepend if that user cannot read the program otherwise. */
+  /** The command to prepend if this user cannot read the program otherwise. */
   readonly prefix: readonly string[];
 }
 
-/** Names in the directory of an embedded Postgres: its cluster, and one that an upgrade has completed. */
+/** Names in the directory of an embedded Postgres: its cluster, and the completed cluster of an upgrade. */
 export const clusterFolder = 'cluster';
 export const upgradedFolder = 'cluster.upgraded';
 
 const readyLine = 'database system is ready to accept connections';
 const recoveryLine = 'database system was not properly shut down';
 const portTakenLine = 'could not create any TCP/IP sockets';
-/** How many ports are tried: another process may take one before Postgres listens on it. */
+/** Number of ports to try: another process may take a port before Postgres listens on it. */
 const maxPorts = 5;
 const stopTimeoutMs = 60_000;
 
 /**
- * Starts Postgres with its files under `directory`, creating them on first use. First shuts down a process left behind
- * by a killed server. Recovery after a crash can take long, so the start fails only after Postgres has logged nothing
- * for `silenceMs`. `flags` are passed to postgres (`-c name=value`). Listens on a port of `choosePort`, by default any
- * free one; if another process takes it first, on the next. Throws EmbeddedPostgresError, also if the files are of another major
- * version.
+ * Starts Postgres with its files under `directory`, which are created on first use. First shuts down a process left behind by a killed
+ * server. Recovery after a crash can take long, so the start fails only after Postgres has logged nothing for `silenceMs`. `flags` are
+ * passed to postgres (`-c name=value`). Listens on a port from `choosePort`, by default any free one; if another process takes the port
+ * first, tries the next. Throws EmbeddedPostgresError, also if the files belong to another major version.
  */
 export async function startEmbeddedPostgres(
   directory: string,
@@ -84,7 +83,7 @@ export async function startEmbeddedPostgres(
   assertSameMajor(dataDir, binaries);
   const account = chooseAccount(directory, binaries);
   if (!existsSync(path.join(dataDir, 'PG_VERSION'))) await initialize(dataDir, passwordFile, binaries, account);
-  // Even if they already existed: the process that created them may have been killed before it synced them.
+  // Syncs even an existing file: the process that created it may have been killed before it synced the file.
   syncPath(passwordFile);
   syncPath(directory);
   await stopOrphan(dataDir, stopTimeoutMs, logger);
@@ -127,7 +126,7 @@ export async function startEmbeddedPostgres(
   };
 }
 
-/** Puts the cluster of an upgrade in the place of the old one, which has been moved away. */
+/** Moves the cluster of an upgrade to the place of the old one, which has been moved away. */
 export function endUpgrade(directory: string): void {
   const dataDir = path.join(directory, clusterFolder);
   const upgraded = path.join(directory, upgradedFolder);
@@ -146,8 +145,8 @@ function chooseAccount(directory: string, binaries: PostgresBinaries): Account |
   chownSync(directory, ids.uid, ids.gid);
   const isReadable = [directory, binaries.postgres].every((file) => spawnSync('test', ['-r', file], ids).status === 0);
   if (isReadable) return { ...ids, prefix: [] };
-  // Other users cannot read a checkout below /root. The only capability they need is to read and search directories. Postgres asks
-  // access(2) about its own programs, which counts capabilities of a user other than root only with that bit.
+  // Other users cannot read a checkout below /root. They need only the capability to read and search directories. Postgres checks its
+  // programs with access(2), which respects the capabilities of a non-root user only with this securebit.
   const prefix = [
     'setpriv',
     `--reuid=${ids.uid}`,
@@ -171,7 +170,7 @@ function launch(
   args: readonly string[],
   lock: FileLock | null = null,
 ): ChildProcess {
-  // A process group of its own, so that Ctrl-C reaches only the server, which stops Postgres last.
+  // In its own process group, so that Ctrl-C reaches only the server, which stops Postgres last.
   const base: SpawnOptions = {
     env: childEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe', ...(lock ? [lock.descriptor] : [])],
@@ -180,7 +179,7 @@ function launch(
   const { prefix = [], ...ids } = account ?? {};
   const [first = program, ...rest] = [...prefix, program, ...args];
   const child = spawn(first, rest, prefix.length > 0 ? base : { ...base, ...ids });
-  // It ends with this process, however that exits.
+  // Postgres ends with this process, however this process exits.
   const end = (): void => void child.kill('SIGINT');
   process.once('exit', end);
   child.once('close', () => process.off('exit', end));
@@ -193,7 +192,7 @@ async function initialize(
   binaries: PostgresBinaries,
   account: Account | null,
 ): Promise<void> {
-  // The rename below creates a complete cluster or none, so this one is damaged or not a cluster.
+  // The rename below creates a complete cluster or none, so this cluster is damaged, or it is not a cluster.
   if (existsSync(dataDir) && readdirSync(dataDir).length > 0)
     throw new Error(`${dataDir} is not a database cluster (PG_VERSION is missing); move it away`);
   // A cluster beside another one has the same password.
@@ -228,7 +227,7 @@ async function initialize(
   renameSync(scratch, dataDir);
 }
 
-/** Resolves with true once Postgres is ready, or with false if its port is taken and that is `tolerated`. */
+/** Resolves with true once Postgres is ready, or with false if its port is taken and `tolerated` permits this. */
 async function untilReady(
   child: ChildProcess,
   logger: Logger,
@@ -253,7 +252,7 @@ async function untilReady(
   });
   child.stdout?.resume();
   child.once('error', reject);
-  // Not `exit`: what it wrote last may still be unread then.
+  // Not `exit`: the last output may still be unread then.
   child.once('close', (code) => {
     if (tolerated && tail.includes(portTakenLine)) resolve(false);
     else fail(`exited with code ${code}`);
@@ -270,7 +269,7 @@ async function untilReady(
   }
 }
 
-/** Returns a loopback port that was free a moment ago. */
+/** Returns a loopback port that was just free. */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();

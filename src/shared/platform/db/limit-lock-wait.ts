@@ -1,6 +1,6 @@
 import { type Queryable, sql } from './sql.ts';
 
-/** The transaction waits at most so long, in ms, for each further lock. */
+/** Limits each further lock wait of the transaction to `ms`. */
 export async function limitLockWait(tx: Queryable, ms: number): Promise<void> {
   await tx.query(sql.nothing`/* locks.limitWait */ select set_config('lock_timeout', ${String(ms)}, true)`);
 }

@@ -4,16 +4,16 @@ import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
 import { assertCommitted } from './rolled-back-error.ts';
 
-/** How a migration waits for tables that are in use by other sessions. All in ms. */
+/** The limits of a migration's waits for tables in use by other sessions. All in ms. */
 export interface LockPatience {
-  /** How long one statement waits for a lock. Calls that need the table wait behind it. */
+  /** The time for which one statement waits for a lock. Calls that need the table queue behind it. */
   readonly lockMs: number;
   /** Pause before the next attempt, doubled each time up to `maxPauseMs`. */
   readonly firstPauseMs: number;
   readonly maxPauseMs: number;
-  /** How long attempts are repeated without progress since the first one that got no lock. */
+  /** The time for which attempts are repeated without progress, since the first attempt that got no lock. */
   readonly giveUpMs: number;
-  /** Time between looks at the sessions that hold the locks. */
+  /** Interval between checks of the sessions that hold the locks. */
   readonly watchMs: number;
 }
 
@@ -31,19 +31,19 @@ export class TableInUseError extends OperatorError {
 }
 
 interface Wait {
-  /** The table; null if a statement waits for a transaction to end. */
+  /** The table; null if a statement waits for the end of a transaction. */
   readonly table: string | null;
   readonly sessions: readonly string[];
 }
 
-/** SQLSTATEs of a lock that was not available in time, and of a deadlock. */
+/** The SQLSTATEs of a lock that was not available in time, and of a deadlock. */
 const lockStates = new Set(['55P03', '40P01']);
 const newIndex = /\bcreate\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?(\w+)/i;
 export const relogMs = 30_000;
 
 /**
- * Gives up locks that are not available soon and tries again later, so that no call queues behind a migration for long. Indexes that are built or
- * dropped concurrently may wait: calls do not queue behind them. Reports the sessions that block a migration.
+ * Gives up locks that are not available soon and tries again later, so that no call queues behind a migration for long. Statements that
+ * build or drop an index concurrently may wait, because calls do not queue behind them. Reports the sessions that block a migration.
  */
 export class LockWaits {
   readonly #client: pg.Client;
@@ -76,7 +76,7 @@ export class LockWaits {
     }, this.#patience.watchMs);
   }
 
-  /** `observer` is a second connection to the same server. Close before the connections. */
+  /** `observer` is a second connection to the same server. Close this object before the connections. */
   static async start(
     client: pg.Client,
     observer: pg.Client,
@@ -92,7 +92,7 @@ export class LockWaits {
     await this.#looking;
   }
 
-  /** The client, whose statements outside of transactions are repeated when they get no lock. */
+  /** The client. Its statements outside transactions are repeated when they get no lock. */
   get client(): pg.Client {
     return new Proxy(this.#client, {
       get: (client, name) => {
@@ -104,8 +104,8 @@ export class LockWaits {
   }
 
   /**
-   * Runs `attempt` until it gets its locks; it leaves nothing behind when it gets none, but what `progress` tells. Throws TableInUseError, and
-   * what it throws.
+   * Runs `attempt` until it gets its locks. An attempt without its locks leaves nothing behind, except what `progress` reports. Throws
+   * TableInUseError and the errors of `attempt`.
    */
   async repeat<T>(
     attempt: () => Promise<T>,
@@ -136,14 +136,14 @@ export class LockWaits {
       return result;
     };
     if (/^\s*begin\b/i.test(text)) this.#inTransaction = true;
-    // Repeated alone, a commit that got no lock would succeed, without the transaction.
+    // If a commit that got no lock was repeated alone, it would succeed without the transaction.
     const isEnd = /^\s*(?:commit|rollback)\b/i.test(text);
     if (isEnd) this.#inTransaction = false;
     if (isEnd || this.#inTransaction) return run();
     if (!/\bindex\s+concurrently\b/i.test(text)) return this.#repeatBatches(run);
     await limit(this.#client, 0);
     const index = newIndex.exec(text)?.[1];
-    // A deadlock leaves an invalid index.
+    // A deadlock leaves an invalid index behind.
     const recover = async (): Promise<void> => {
       if (index !== undefined) await this.#client.query(`drop index concurrently if exists ${index}`);
     };
@@ -152,7 +152,7 @@ export class LockWaits {
     return result;
   }
 
-  /** Repeats a statement that may commit batches, and begin with the first one again. */
+  /** Repeats a statement that may commit batches, and that restarts with the first batch. */
   async #repeatBatches(run: () => Promise<pg.QueryResult>): Promise<pg.QueryResult> {
     let before = 0;
     let most = 0;
@@ -200,7 +200,7 @@ function limit(client: pg.Client, lockMs: number): Promise<unknown> {
   return client.query(`set lock_timeout = ${lockMs}`);
 }
 
-/** How far a statement that commits batches has come, as it says itself, and how many transactions the session has begun. */
+/** Returns how far a statement that commits batches has come, as it reports itself, and the number of transactions of the session. */
 async function readReached(client: pg.Client): Promise<{ reached: string; transactions: number }> {
   const { rows } = await client.query<{ reached: string | null; transactions: string }>(
     `select current_setting('holdfast.migrated', true) as reached, split_part(virtualtransaction, '/', 2) as transactions
@@ -209,12 +209,12 @@ async function readReached(client: pg.Client): Promise<{ reached: string; transa
   return { reached: rows[0]?.reached ?? '', transactions: Number(rows[0]?.transactions) };
 }
 
-/** Says nothing of the session's statements, which may contain secrets. */
+/** Omits the session's statements, which may contain secrets. */
 const describedSession = `format('session %s (%s of user %s%s, %s, in a transaction for %s s)', a.pid, coalesce(nullif(a.application_name, ''), 'no name'),
   a.usename, ' at ' || host(a.client_addr), coalesce(a.state, 'unknown'),
   coalesce(extract(epoch from clock_timestamp() - a.xact_start)::integer / 10 * 10, 0))`;
 
-/** The sessions that hold an advisory lock of this database. */
+/** Lists the sessions that hold an advisory lock of this database. */
 export async function findHolders(client: pg.Client, lockId: number): Promise<readonly string[]> {
   const { rows } = await client.query<{ session: string }>(
     `select ${describedSession} as session from pg_locks l join pg_stat_activity a on a.pid = l.pid
@@ -226,8 +226,7 @@ export async function findHolders(client: pg.Client, lockId: number): Promise<re
 }
 
 /**
- * The sessions that a session waits for, without the observer, whose snapshots an index waits for; null if there are
- * none.
+ * Lists the sessions for which a session waits, or null if there are none. Omits the observer, for whose snapshots an index build waits.
  */
 async function findWait(observer: pg.Client, pid: number): Promise<Wait | null> {
   const { rows } = await observer.query<{ table: string | null; session: string }>(

@@ -18,22 +18,23 @@ class PendingMigrationsError extends OperatorError {
 }
 
 const lockPollMs = 200;
-/** How long a run waits for another one before it says so. */
+/** A run that waits longer than this for another run logs the wait. */
 const silentMs = 2_000;
 
 /**
- * Applies all pending migrations of `migrations/`, each as `loadMigrationFiles` says. Concurrent runs wait for each other
- * (advisory lock). A run that loses Postgres resumes when Postgres is available again; a run that finds a table in use retries a migration for
- * about ten minutes. Returns the applied names. With `appRole`, that role may then run server and workers; see `grantToApp`. Throws TableInUseError.
+ * Applies all pending migrations of `migrations/`, each as described at `loadMigrationFiles`. Concurrent runs wait for each other
+ * (advisory lock). A run that loses Postgres resumes when Postgres is available again; a run that finds a table in use retries a
+ * migration for about ten minutes. Returns the applied names. Then permits `appRole`, if given, to run server and workers; see
+ * `grantToApp`. Throws TableInUseError.
  */
 export async function migrate(
   start: PostgresStart,
   options: {
     readonly appRole?: string | null;
-    /** Other migrations than those of this release, for tests. */
+    /** Migrations in place of this release's, for tests. */
     readonly directory?: string;
     readonly patience?: LockPatience;
-    /** Applies just these, which are the first ones of this release, and none if the database has others. */
+    /** Applies only these, which are the first migrations of this release, and none if the database has others. */
     readonly only?: readonly string[];
   } = {},
 ): Promise<string[]> {
@@ -42,7 +43,7 @@ export async function migrate(
   await withPostgresAtStart(start, async (client, observer) => {
     const second = await observer();
     await assertOwnSession(client, second);
-    // Also behind a pooler of sessions.
+    // Also applies behind a session pooler.
     await allowLongStatements(client);
     await actAsOwner(client);
     const waits = await LockWaits.start(client, second, { logger: start.logger, patience });
@@ -68,8 +69,8 @@ class SharedSessionError extends OperatorError {
 const sessionLooks = 10;
 
 /**
- * Throws SharedSessionError behind a pooler of transactions: a migration needs a session of its own for its lock, which would otherwise stay behind
- * and block the next migration.
+ * Throws SharedSessionError behind a transaction pooler: a migration needs its own session for its lock, which would otherwise stay
+ * behind and block the next migration.
  */
 async function assertOwnSession(client: pg.Client, observer: pg.Client): Promise<void> {
   for (let look = 0; look < sessionLooks; look++) {
@@ -92,7 +93,7 @@ async function applyPending(
   logger: Logger,
   only?: readonly string[],
 ): Promise<string[]> {
-  // API processes and workers only compare names.
+  // API processes and workers only compare names, and do not need it.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate');
   const dbClient = waits.client;
   await lockMigrations(dbClient, PG_MIGRATE_LOCK_ID, logger);
@@ -109,15 +110,15 @@ async function applyPending(
       ...(count === undefined ? {} : { count }),
       singleTransaction: false,
       noLock: true,
-      // By time, which a clock that was set back, or another time zone, puts in another order.
+      // Without an order check: the order is by time, which differs after the clock was set back, or in another time zone.
       checkOrder: false,
       migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadMigrationFiles }],
       logger: {
         debug: (text) => logger.debug(text),
         info: (text) => logger.debug(text),
-        // Its only warning in this mode: a migration runs without a transaction, as its file says.
+        // Its only warning in this mode: a migration runs without a transaction, as its file requests.
         warn: (text) => logger.debug(text),
-        // An attempt without its locks is repeated.
+        // An attempt that gets no locks is repeated.
         error: (text) => logger.debug(text),
       },
     });
@@ -130,7 +131,7 @@ async function applyPending(
   return (await readApplied(dbClient)).filter((name) => !before.has(name));
 }
 
-/** A migration has a number below one that was applied. */
+/** A migration has a lower number than one that was applied. */
 class MigrationOrderError extends OperatorError {
   override readonly name = 'MigrationOrderError';
 }
@@ -143,14 +144,14 @@ function assertInOrder(applied: readonly string[], known: readonly string[]): vo
     );
 }
 
-/** How many of `only` are pending; 0 if others are applied. */
+/** Counts how many of `only` are pending; 0 if others are applied. */
 function countLacking(only: readonly string[], applied: readonly string[]): number {
   return applied.every((name, at) => name === only[at]) ? only.length - applied.length : 0;
 }
 
 /**
- * Takes the lock under which one process migrates at a time; the end of the session releases it. By polling: an index that
- * another run creates concurrently would wait for our statement, and our statement for its lock.
+ * Takes the lock under which one process migrates at a time. The end of the session releases it. Polls: an index that another run builds
+ * concurrently would wait for our statement, and our statement for that run's lock.
  */
 async function lockMigrations(client: pg.Client, lockId: number, logger: Logger): Promise<void> {
   for (let logAt = performance.now() + silentMs; ; ) {
@@ -169,8 +170,8 @@ async function lockMigrations(client: pg.Client, lockId: number, logger: Logger)
 }
 
 /**
- * Throws PendingMigrationsError, which names the missing migrations, and AppRoleError. Unknown migrations belong to a newer release and
- * are accepted: they only add to the schema.
+ * Throws PendingMigrationsError, which names the missing migrations, and AppRoleError. Accepts unknown migrations, which belong to a
+ * newer release and only add to the schema.
  */
 export async function assertMigrated(start: PostgresStart): Promise<void> {
   const applied = new Set(await withPostgresAtStart(start, appliedNames));
@@ -184,8 +185,8 @@ export async function assertMigrated(start: PostgresStart): Promise<void> {
 }
 
 /**
- * Migrates only if something is pending: otherwise, the connection may be one that cannot migrate. Throws PendingMigrationsError if the user does
- * not own the tables, and as `migrate` does.
+ * Migrates only if a migration is pending: otherwise, the connection may be unable to migrate. Throws PendingMigrationsError if the user
+ * does not own the tables, and the errors of `migrate`.
  */
 export async function migrateIfPending(start: PostgresStart): Promise<void> {
   const { applied, user } = await withPostgresAtStart(start, async (client) => {
@@ -221,7 +222,7 @@ async function appliedNames(client: pg.Client): Promise<string[]> {
   return names;
 }
 
-/** In the order in which they were applied. */
+/** Returns the applied migrations in their order of application. */
 async function readApplied(client: pg.Client): Promise<string[]> {
   const table = await client.query<{ found: boolean }>('select to_regclass($1) is not null as found', [
     migrationsTable,
@@ -231,7 +232,7 @@ async function readApplied(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** The migrations of this release, in their order. */
+/** Lists the migrations of this release in their order. */
 export function migrationNames(directory = migrationsDir): string[] {
   if (!existsSync(directory)) throw new Error(`No migrations at ${directory}`);
   return readdirSync(directory)

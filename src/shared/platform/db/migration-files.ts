@@ -12,9 +12,8 @@ const withoutTransaction = /^-- Without a transaction$/m;
 const nextStatement = /^-- Next statement$/m;
 
 /**
- * Loads the SQL files. Each runs in one transaction, except files that contain the line `-- Without a transaction`: these run
- * statement by statement, separated by lines `-- Next statement`, and must tolerate that they are run again after a
- * failure halfway.
+ * Loads the SQL files. Each runs in one transaction, except files with the line `-- Without a transaction`. These run statement by
+ * statement, separated by lines `-- Next statement`, and must tolerate being run again after a failure halfway.
  */
 export const loadMigrationFiles: Loader = (files) =>
   Promise.all(

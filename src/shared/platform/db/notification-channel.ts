@@ -11,21 +11,21 @@ const closeMs = 1_000;
 /** A listener on a channel. */
 export interface ChannelListener {
   onMessage(payload: string): void;
-  /** From now on, nothing is missed; `isAgain`: notifications may have been missed since the last time. */
+  /** From now on, nothing is missed. `isAgain`: notifications may have been missed in between. */
   onOpen(isAgain: boolean): void;
-  /** Notifications from now on are missed. */
+  /** From now on, notifications are missed. */
   onLost(): void;
 }
 
 /**
- * Sends and receives notifications on one channel. All listeners get them in the same order, the order of the commits. Uses one connection,
- * opened when it is first needed. Behind a pooler of transactions nothing is received.
+ * Sends and receives notifications on one channel. All listeners get them in the same order, that of the commits. Uses one connection,
+ * opened when it is first needed. Behind a transaction pooler, nothing is received.
  */
 export class NotificationChannel {
   readonly #connector: PostgresConnector;
   readonly #name: string;
   readonly #listeners = new Set<ChannelListener>();
-  /** Listeners that were notified of a connection before. */
+  /** Listeners that were notified of an earlier connection. */
   readonly #openedBefore = new WeakSet<ChannelListener>();
   #connection: Promise<PostgresConnection> | undefined;
   /** The connection on which notifications arrive. */
@@ -39,14 +39,14 @@ export class NotificationChannel {
     this.#name = name;
   }
 
-  /** Listens as soon as there is a connection: opened by the first send, or by `open`. */
+  /** Listens once there is a connection, which is opened by the first send, or by `open`. */
   listen(listener: ChannelListener): void {
     this.#listeners.add(listener);
     if (this.#listening) this.#notifyOpen(listener);
     else this.#connection?.then((open) => this.#startListening(open)).catch(() => {});
   }
 
-  /** Opens a connection, and again after each that was lost. */
+  /** Opens a connection, and another one whenever it is lost. */
   open(): void {
     this.#isWanted = true;
     if (!this.#connection && !this.#isClosed) this.#connect().catch(() => this.#openLater());
@@ -66,7 +66,7 @@ export class NotificationChannel {
     });
   }
 
-  /** Does not wait for a connection that is being opened. */
+  /** Does not wait for a connection that is still being opened. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#retry);
@@ -130,7 +130,7 @@ export class NotificationChannel {
   }
 }
 
-/** Listens on a channel. The session has no limit of the time that a statement may take. */
+/** Listens on a channel. The session has no limit on the time of a statement. */
 export async function listen({ client }: PostgresConnection, channel: string): Promise<void> {
   const listening = client.query(`listen ${client.escapeIdentifier(channel)}`);
   await withTimeout(listening, listenMs, () => new Error(`Postgres has not answered LISTEN within ${listenMs} ms`));

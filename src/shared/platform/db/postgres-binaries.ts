@@ -31,14 +31,14 @@ export async function findPostgresBinaries(): Promise<PostgresBinaries> {
 }
 
 interface Link {
-  /** What the link points to. */
+  /** The target of the link. */
   readonly source: string;
   readonly target: string;
 }
 
 /**
- * Creates the symlinks between the libraries. npm packages cannot contain links, so the package lists them in a file
- * for its install script, but our .npmrc disables install scripts.
+ * Creates the symlinks between the libraries. npm packages cannot contain links, so the package lists them in a file for its install
+ * script, but our .npmrc disables install scripts.
  */
 export function linkLibraries(directory: string, name: string): void {
   const list = path.join(directory, 'native', 'pg-symlinks.json');

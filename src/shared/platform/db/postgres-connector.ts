@@ -6,7 +6,7 @@ import { type PostgresHost, type PostgresSetting, type PostgresTarget, parsePost
 
 /** Limits of one connection, in ms. */
 export interface ConnectionLimits {
-  /** Maximum time to log in to one server. */
+  /** Maximum time for a login to one server. */
   readonly connectMs: number;
   /** Maximum run time of one statement, enforced by the server; no limit if missing. */
   readonly statementMs?: number;
@@ -31,19 +31,19 @@ class NoPrimaryError extends Error {
   override readonly name = 'NoPrimaryError';
 }
 
-/** SQLSTATE with which a read-only server rejects a write. */
+/** The SQLSTATE with which a read-only server rejects a write. */
 export const readOnlyState = '25006';
 
-/** Name of the sessions, unless the database URL has another. */
+/** The name of the sessions, unless the database URL has another one. */
 const applicationName = 'holdfast';
 
-/** Idle time before the kernel sends TCP keep-alive probes; it drops the connection about 10 s later. */
+/** Idle time before the kernel sends TCP keep-alive probes. The kernel drops a dead connection about 10 s later. */
 const keepAliveMs = 10_000;
 const closeTimeoutMs = 1_000;
 
 /**
- * Opens connections to the server of a database URL that accepts writes, trying the last successful one first.
- * node-postgres itself supports only one server.
+ * Opens connections to the server of a database URL that accepts writes. Tries the last successful server first. node-postgres itself
+ * supports only one server.
  */
 export class PostgresConnector {
   readonly #target: PostgresTarget;
@@ -56,14 +56,14 @@ export class PostgresConnector {
     this.#limits = limits;
   }
 
-  /** Names of the servers, for logs and messages. */
+  /** The names of the servers, for logs and messages. */
   get address(): string {
     return this.#target.hosts.map(({ name }) => name).join(', ');
   }
 
   /**
-   * Connects; retries if the connection breaks meanwhile and `connectMs` is not over. Throws the server's error if there
-   * is only one server, otherwise NoPrimaryError.
+   * Connects. Retries if the connection breaks meanwhile and `connectMs` is not over. Throws the server's error if there is only one
+   * server, otherwise NoPrimaryError.
    */
   async connect(): Promise<PostgresConnection> {
     const deadline = performance.now() + this.#limits.connectMs;
@@ -92,7 +92,7 @@ export class PostgresConnector {
       }
     }
     if (errors.length === 1) throw errors[0]?.error;
-    // Of the server that takes writes: waiting does not help.
+    // This error is from the server that accepts writes, so waiting does not help.
     const unsafe = errors.find(({ error }) => error instanceof UnsafeDefaultError);
     if (unsafe) throw unsafe.error;
     const message = errors.map(({ host, error }) => `${host.name}: ${messageOf(error)}`).join('; ');
@@ -129,7 +129,7 @@ export class PostgresConnector {
     };
     let immediate: NodeJS.Immediate | undefined;
     const timer = setTimeout(() => {
-      // After being blocked or suspended, the process first reads what has arrived meanwhile.
+      // After being blocked or suspended, the process first reads the data that has arrived meanwhile.
       immediate = setImmediate(() => socket.destroy(new ConnectTimeoutError(connectMs)));
     }, connectMs);
     let isPooled: boolean;
@@ -174,13 +174,13 @@ function isBroken(error: unknown): boolean {
   return error instanceof NoPrimaryError && cause !== undefined && isBroken(cause);
 }
 
-/** A pooler is in between, and the sessions behind it have a default that Holdfast cannot work with, nor change there. */
+/** The sessions behind a pooler have a default that Holdfast cannot work with and cannot change there. */
 class UnsafeDefaultError extends OperatorError {
   override readonly name = 'UnsafeDefaultError';
   readonly code = unsafeDefaultCode;
 }
 
-/** Code of the error for sessions with a default that a pooler lets nobody change. */
+/** The code of the error for sessions with a default that cannot be changed through a pooler. */
 export const unsafeDefaultCode = 'UNSAFE_DEFAULT';
 
 interface Look {
@@ -192,9 +192,9 @@ interface Look {
 }
 
 /**
- * Returns whether a pooler is in between. Throws NoPrimaryError for a standby or a primary
- * set to read-only, which both accept connections, if the server must take writes. Whatever the database or the role has as defaults, a commit of
- * the session waits until it is on disk, a statement that has waited for a lock sees what was committed meanwhile, and times are read as ISO.
+ * Returns whether a pooler is in between. If the server must take writes, throws NoPrimaryError for a standby or a primary set to
+ * read-only, which both accept connections. Overrides defaults of the database and the role: a commit of the session waits until it is on
+ * disk, a statement that has waited for a lock sees the commits in between, and times are read as ISO.
  */
 async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean> {
   // A standby runs nothing at the level `serializable`, which may be the default.
@@ -207,13 +207,13 @@ async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean
      commit`,
   )) as unknown as readonly [pg.QueryResult, pg.QueryResult<Look>];
   const { pid, readOnly, durability, isolation, dateStyle } = looked.rows[0] as Look;
-  // Others, such as remote_apply, wait for more.
+  // Other values, e.g. remote_apply, wait for more than the disk.
   if (durability === 'off') await client.query('set synchronous_commit = on');
   if (mustTakeWrites && readOnly === 'on')
     throw new NoPrimaryError('accepts no writes: a standby, or set to read-only');
   const pooled = isPooled(client, pid);
   for (const [name, isSafe, value] of [
-    // "read uncommitted" is the same to Postgres.
+    // Postgres treats "read uncommitted" the same.
     ['default_transaction_isolation', isolation.startsWith('read '), 'read committed'],
     ['DateStyle', dateStyle.startsWith('ISO'), 'ISO'],
   ] as const) {
@@ -232,11 +232,11 @@ const limitNames = [
   'lock_timeout',
   'idle_in_transaction_session_timeout',
   'idle_session_timeout',
-  // Since Postgres 17.
+  // Exists since Postgres 17.
   'transaction_timeout',
 ];
 
-/** Lifts the limits that the role or the database has, except `ours`, for the session or for this transaction. */
+/** Lifts the limits set by the role or the database, except `ours`, for the session or for this transaction. */
 export async function liftLimits(
   client: pg.Client,
   { isLocal = false, ours = {} }: { readonly isLocal?: boolean; readonly ours?: Readonly<Record<string, number>> } = {},
@@ -248,14 +248,14 @@ export async function liftLimits(
 }
 
 /**
- * Statements of this session may take as long as they need, whatever limit the role has, but not longer than their client lives: Postgres would
- * finish them first, and keep their locks. Not behind a pooler of transactions.
+ * Lets statements of this session take as long as they need, whatever limits the role has, but no longer than their client lives.
+ * Postgres would otherwise finish them first and keep their locks. Has no effect behind a transaction pooler.
  */
 export async function allowLongStatements(client: pg.Client): Promise<void> {
   await liftLimits(client);
   for (const setting of lostClientSettings)
     await client.query(`/* connection.noticeLostClient */ set ${setting}`).catch((error: unknown) => {
-      // Not every platform can, and it only shortens a wait.
+      // Not every platform supports this, and it only shortens a wait.
       if (!(error instanceof pg.DatabaseError)) throw error;
     });
 }
@@ -267,7 +267,7 @@ const lostClientSettings = [
   'tcp_keepalives_count = 3',
 ];
 
-/** Whether the serving process is another than the login reported: a pooler gives its clients ids of its own. */
+/** Whether the serving process differs from the one reported at login: a pooler gives its clients its own ids. */
 export function isPooled(client: pg.Client, backendPid: number | undefined): boolean {
   return (client as unknown as { processID: number | null }).processID !== backendPid;
 }

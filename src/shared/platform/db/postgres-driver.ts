@@ -9,7 +9,7 @@ import { type PostgresConnection, type PostgresConnector, readOnlyState } from '
 import { type RaisedMessage, watchRaised } from './raised-messages.ts';
 import { assertCommitted, RolledBackError } from './rolled-back-error.ts';
 
-/** Postgres did not respond to a statement in time. Whether it took effect is unknown. */
+/** Postgres did not respond to a statement in time. The statement may have taken effect. */
 class QueryDeadlineError extends Error {
   override readonly name = 'QueryDeadlineError';
 
@@ -18,7 +18,7 @@ class QueryDeadlineError extends Error {
   }
 }
 
-/** Postgres cannot run a prepared statement of this connection any more, and has not. */
+/** Postgres can no longer run a prepared statement of this connection, and has not run it. */
 class StaleStatementError extends Error {
   override readonly name = 'StaleStatementError';
 
@@ -27,12 +27,12 @@ class StaleStatementError extends Error {
   }
 }
 
-/** Postgres has let this pool in before, and refuses it now: while a password is changed, or after a failover to another server. */
+/** Postgres has admitted this pool before and refuses it now: while a password is changed, or after a failover to another server. */
 class LoginRefusedError extends Error {
   override readonly name = 'LoginRefusedError';
 }
 
-/** Shorter time limit, in ms, for the statements that run in this context. */
+/** A shorter time limit, in ms, for the statements in this context. */
 export const queryLimit = new AsyncLocalStorage<number>();
 
 interface Member {
@@ -40,20 +40,20 @@ interface Member {
   readonly drop: (reason: Error) => void;
 }
 
-/** Postgres closes the connection after these: shutdown, crash, startup, dropped database, idle session or transaction. */
+/** Postgres closes the connection after these errors: shutdown, crash, startup, dropped database, idle session or transaction. */
 const fatalStates = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04']);
 
-/** Of a statement in a transaction that has failed before. */
+/** The SQLSTATE of a statement in a transaction that has already failed. */
 const failedTransactionState = '25P02';
 
-/** No prepared statement of this name, or already one. */
+/** The SQLSTATEs for a prepared statement that does not exist, or already exists. */
 const staleStatementStates = new Set(['26000', '42P05']);
 
 /**
- * Creates a slonik driver for connections opened by `connector`. A statement without a response within `queryMs`, a
- * lost connection, a prepared statement that cannot run any more or a server that accepts no writes closes this
- * connection and all idle ones to the same server. `onRaised` gets what statements have raised, after their
- * transactions. The end of a transaction in which a statement has failed throws RolledBackError.
+ * Creates a slonik driver for connections opened by `connector`. A statement without a response within `queryMs`, a lost connection, a
+ * prepared statement that can no longer run, or a server that accepts no writes closes this connection and all idle ones to the same
+ * server. `onRaised` gets the messages that statements have raised, after their transactions. The end of a transaction in which a
+ * statement has failed throws RolledBackError.
  */
 export function createPostgresDriver(
   connector: PostgresConnector,
@@ -63,7 +63,9 @@ export function createPostgresDriver(
   const idle = new Set<Member>();
   let hasLoggedIn = false;
 
-  /** A fault usually affects all connections to a server. Otherwise each would only find out by failing a call. */
+  /**
+   * Closes idle connections, because a fault usually affects all connections to a server. Otherwise each would fail a call to find out.
+   */
   const dropIdle = (host: string, reason: Error): void => {
     for (const member of [...idle]) if (member.host === host) member.drop(reason);
   };
@@ -71,7 +73,7 @@ export function createPostgresDriver(
   return createDriverFactory(async () => ({
     createPoolClient: async ({ clientEventEmitter }) => {
       let open: PostgresConnection | undefined;
-      /** The first error since the transaction, or a return to a savepoint, began. */
+      /** The first error since the beginning of the transaction, or since a return to a savepoint. */
       let failure: unknown;
       const connection = (): PostgresConnection => {
         if (!open) throw new Error('the connection is not open');
@@ -89,7 +91,7 @@ export function createPostgresDriver(
         end: () => connection().end(),
         query: async (text, values, options) => {
           const { client, host, isPooled, destroy } = connection();
-          // Behind a pooler, another session may lack the statement, or have one of another release under its name.
+          // Behind a pooler, another session may lack the statement, or have another release's statement under this name.
           const name = isPooled ? undefined : options?.name;
           const limitMs = Math.min(queryLimit.getStore() ?? queryMs, queryMs);
           try {
@@ -127,7 +129,7 @@ export function createPostgresDriver(
             if (code === failedTransactionState) throw new RolledBackError(failure);
             failure ??= error;
             if (name !== undefined && hasStaleStatement(error)) {
-              // It would fail for as long as the connection lives, and other statements may fail as well.
+              // This statement would fail on the connection for ever, and other statements may fail as well.
               const stale = new BackendTerminatedError(new StaleStatementError(error));
               report(clientEventEmitter, stale);
               destroy();
@@ -147,13 +149,10 @@ export function createPostgresDriver(
   }));
 }
 
-/**
- * Whether a migration has changed the type of a column that a prepared statement returns, or the server has forgotten the
- * statement.
- */
+/** Whether a migration has changed the type of a column that a prepared statement returns, or the server has forgotten the statement. */
 function hasStaleStatement(error: unknown): boolean {
   const { code, routine } = error as { code?: unknown; routine?: unknown };
-  // The message may be in the language of the server.
+  // The message may be in the language of the server, so it is not compared.
   return staleStatementStates.has(String(code)) || (code === '0A000' && routine === 'RevalidateCachedQuery');
 }
 
@@ -184,9 +183,9 @@ function watch(
   });
 }
 
-/** Makes slonik discard the connection. Otherwise it would first try to roll back on it. */
+/** Makes slonik discard the connection. Otherwise slonik would first try to roll back on it. */
 function report(events: DriverClientEventEmitter, error: Error): void {
-  // slonik listens only as long as it owns the connection.
+  // slonik listens only while it owns the connection.
   if (events.listenerCount('error') > 0) events.emit('error', error);
 }
 
@@ -194,19 +193,19 @@ function report(events: DriverClientEventEmitter, error: Error): void {
 const maxTextChars = 2_000;
 
 /**
- * Runs a statement in a span. The name that repositories give to each statement in its first comment, such as `updates.insertEnded`,
- * stands for its text, which would be most of what is sent. Texts of others have only placeholders for values.
+ * Runs a statement in a span. The name in a statement's first comment, e.g. `updates.insertEnded`, replaces its text, which would
+ * otherwise be most of the sent data. Texts without a name have only placeholders for values.
  */
 function inStatementSpan<T>(text: string, host: string, work: () => Promise<T>): Promise<T> {
   if (currentSpan() === null) return work();
-  // The driver puts a query into "select exists" itself.
+  // The driver itself puts a query into "select exists".
   const [, name, verb] = /^\s*(?:select exists\(\s*)?(?:\/\* ([\w.]+) \*\/|([a-z]+))/i.exec(text) ?? [];
   const attributes = {
     'db.system.name': 'postgresql',
     'server.address': host,
     ...(name === undefined ? { 'db.query.text': cutText(text.trim(), maxTextChars) } : {}),
   };
-  // Kept until the span is sent.
+  // A copy, because the title is kept until the span is sent.
   const title = copyOf(`postgres ${name ?? verb?.toLowerCase() ?? 'statement'}`);
   return inSpan(title, { role: 'client', attributes }, work);
 }

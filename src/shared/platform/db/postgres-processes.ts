@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../logger/logger.ts';
 import { EmbeddedPostgresError } from './postgres-binaries.ts';
 
-/** Shuts down the Postgres that a killed server has left running on the directory, if it can be seen from here. */
+/** Shuts down a Postgres that a killed server has left running on the directory, if it is visible from here. */
 export async function stopOrphan(dataDir: string, timeoutMs: number, logger: Logger): Promise<void> {
   const pidFile = path.join(dataDir, 'postmaster.pid');
   if (!existsSync(pidFile)) return;
@@ -43,18 +43,17 @@ function stateOf(pid: number, dataDir: string): 'running' | 'ended' | 'gone' {
 }
 
 /**
- * Kills a Postgres with all of its processes. It must not stop by itself: it would remove the file of another instance that has started
- * meanwhile.
+ * Kills a Postgres with all its child processes. A graceful stop would remove the file of another instance that has started meanwhile.
  */
 export function killWithChildren(postgres: ChildProcess): void {
   const children = postgres.pid === undefined ? [] : childrenOf(postgres.pid);
-  // First, or it would start new processes.
+  // Killed first, because it would start new processes.
   postgres.kill('SIGKILL');
   for (const pid of children) {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   }
 }

@@ -5,10 +5,10 @@ import { tlsFaultOf } from '../tls/certificates.ts';
 import { PostgresConnector } from './postgres-connector.ts';
 import { isStatementTimeout, passingReason, refusedParameter } from './sqlstate.ts';
 
-/** How a starting process reaches Postgres. */
+/** The connection of a starting process to Postgres. */
 export interface PostgresStart extends StartWait {
   readonly url: string;
-  /** Maximum time to connect to one host, in ms. */
+  /** Maximum time for a connection to one host, in ms. */
   readonly connectMs: number;
 }
 
@@ -17,14 +17,14 @@ class ConnectionRefusedError extends OperatorError {
   override readonly name = 'ConnectionRefusedError';
 }
 
-/** Somebody, or a limit that is not ours, has cancelled a statement: work without limits would meet it again. */
+/** A user, or a foreign limit, has cancelled a statement. Repeated work without limits would be cancelled again. */
 class StatementCancelledError extends OperatorError {
   override readonly name = 'StatementCancelledError';
 }
 
 /**
- * Runs `work` with connections of its own as soon as Postgres accepts writes, and again if Postgres becomes unavailable
- * meanwhile; `observer` opens a second one. Closes them. Throws PartUnavailableError and the other errors of `work`.
+ * Runs `work` with its own connections as soon as Postgres accepts writes, and again if Postgres becomes unavailable meanwhile.
+ * `observer` opens a second connection. Closes the connections. Throws PartUnavailableError and the other errors of `work`.
  */
 export async function withPostgresAtStart<T>(
   start: PostgresStart,

@@ -6,21 +6,21 @@ import { takeTlsFiles } from '../tls/certificates.ts';
 export interface PostgresHost {
   /** For logs and messages; without user and password. */
   readonly name: string;
-  /** URL of this server only, for node-postgres. */
+  /** The URL of this server alone, for node-postgres. */
   readonly url: string;
 }
 
-/** Setting that a URL comes from; says which kind of server it must lead to. */
+/** The setting of a URL, which determines the required kind of server. */
 export type PostgresSetting = 'HOLDFAST_DATABASE_URL' | 'HOLDFAST_DATABASE_REPLICA_URL';
 
 /** TLS options; false for no TLS. */
 export type PostgresTls = ConnectionOptions | false;
 
-/** A parsed database URL, interpreted as libpq does. */
+/** A parsed database URL, interpreted like libpq does. */
 export interface PostgresTarget {
   /** At least one, in the order of the URL. */
   readonly hosts: readonly PostgresHost[];
-  /** Whether to skip servers that accept no writes. */
+  /** Whether servers that accept no writes are skipped. */
   readonly mustTakeWrites: boolean;
   readonly tls: PostgresTls;
 }
@@ -31,10 +31,9 @@ const hostRule = /^(?:\[[0-9A-Fa-f:.%]+\]|[^:\s[\]]*)(?::(?<port>\d{1,5}))?$/;
 const attribute = 'target_session_attrs';
 
 /**
- * Splits `postgres://user:password@a:5432,b:5432/name?target_session_attrs=read-write` into one URL per server.
- * Holdfast writes, so `read-write` is the default; `primary` means the same here, and `any` uses the first server that
- * responds. A replica's URL has one host, which need not accept writes. Throws ConfigError, which never contains the URL, and
- * CertificateFileError.
+ * Splits `postgres://user:password@a:5432,b:5432/name?target_session_attrs=read-write` into one URL per server. Holdfast writes, so
+ * `read-write` is the default; `primary` means the same here, and `any` uses the first server that responds. A replica's URL has one
+ * host, which need not accept writes. Throws ConfigError, which never contains the URL, and CertificateFileError.
  */
 export function parsePostgresUrl(url: string, setting: PostgresSetting = 'HOLDFAST_DATABASE_URL'): PostgresTarget {
   const wrong = (what: string): ConfigError => new ConfigError(`Invalid settings:\n  ${setting}: ${what}`);
@@ -64,15 +63,14 @@ export function parsePostgresUrl(url: string, setting: PostgresSetting = 'HOLDFA
   return { hosts, mustTakeWrites: !isReplica && wanted !== 'any', tls };
 }
 
-/** A text with a colon, without a login before it, may be a login without a host. */
+/** Hides a text with a colon and without a login before it, because it may be a login without a host. */
 function quotable(host: string, login: string | undefined): string {
   return login === undefined && host.includes(':') ? 'a host' : JSON.stringify(host);
 }
 
 /**
- * Removes `sslmode` and related parameters from the query and applies libpq's meaning, which differs from that of
- * node-postgres. Without any of them there is no TLS. `prefer` and `allow` are rejected: an attacker in between could
- * switch TLS off.
+ * Removes `sslmode` and related parameters from the query and applies libpq's meaning, which differs from that of node-postgres. Without
+ * these parameters, there is no TLS. `prefer` and `allow` are rejected, because an attacker in between could switch TLS off.
  */
 function takeTls(query: URLSearchParams, setting: PostgresSetting, wrong: (what: string) => ConfigError): PostgresTls {
   const hasTlsParameter = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'].some((name) => query.has(name));

@@ -1,20 +1,20 @@
 import type { EventEmitter } from 'node:events';
 import type pg from 'pg';
 
-/** A message that a statement, or a trigger of it, has raised for the client. */
+/** A message that a statement, or one of its triggers, has raised for the client. */
 export interface RaisedMessage {
   readonly message: string;
   readonly detail: string;
 }
 
-/** What pg 8.23 has and its types do not. Without it, watching fails at once. */
+/** A property of pg 8.23 that its types lack. Without it, watching fails at once. */
 interface WithConnection {
   readonly connection: EventEmitter;
 }
 
 /**
- * Calls `onRaised` for each message with a detail that statements of the connection raise, once their transaction has ended: not before
- * others see what it has changed. Messages of transactions that were rolled back, or whose outcome is unknown, are reported too.
+ * Calls `onRaised` for each message with a detail that statements of the connection raise, once their transaction has ended, so that
+ * others see its changes. Also reports messages of transactions that were rolled back, or whose outcome is unknown.
  */
 export function watchRaised(client: pg.Client, onRaised: (message: RaisedMessage) => void): void {
   let raised: RaisedMessage[] = [];

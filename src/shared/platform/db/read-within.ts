@@ -5,8 +5,8 @@ import { isStatementTimeout } from './sqlstate.ts';
 const BeforeRow = Type.Object({ before: Type.String() });
 
 /**
- * Runs reads that their caller can do without, each for at most `ms`; null: one took longer. In a transaction, which goes on in
- * either case, with a savepoint.
+ * Runs optional reads, each for at most `ms`. Returns null if one took longer. Uses a savepoint in a transaction, which continues in
+ * either case.
  */
 export async function readWithin<T>(db: Queryable, ms: number, read: (tx: Queryable) => Promise<T>): Promise<T | null> {
   try {
@@ -15,7 +15,7 @@ export async function readWithin<T>(db: Queryable, ms: number, read: (tx: Querya
         /* readWithin.limit */
         select current_setting('statement_timeout') as before, set_config('statement_timeout', ${String(ms)}, true)`);
       const result = await read(tx);
-      // The end of a savepoint does not do so.
+      // The end of a savepoint does not reset the limit.
       await tx.query(sql.nothing`/* readWithin.lift */ select set_config('statement_timeout', ${before}, true)`);
       return result;
     });

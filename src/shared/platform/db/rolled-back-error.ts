@@ -1,6 +1,6 @@
 /**
- * Nothing of a transaction was committed, because a statement in it had failed, whose error its work has not thrown: that is the `cause`, if it is
- * known. What the work returned is void. slonik does not repeat the work, which would only conceal its error again.
+ * A transaction committed nothing, because a statement in it had failed and its work has not thrown the statement's error. This error, if
+ * known, is the `cause`. The result of the work is void. slonik does not repeat the work, which would only hide its error again.
  */
 export class RolledBackError extends Error {
   override readonly name = 'RolledBackError';
@@ -10,7 +10,7 @@ export class RolledBackError extends Error {
   }
 }
 
-/** Throws RolledBackError for the COMMIT of a transaction that has failed: Postgres rolls it back, and reports no error. */
+/** Throws RolledBackError for the COMMIT of a failed transaction: Postgres rolls it back without an error. */
 export function assertCommitted(text: string, { command }: { readonly command: string }, cause?: unknown): void {
   if (command === 'ROLLBACK' && !/^\s*rollback\b/i.test(text)) throw new RolledBackError(cause);
 }

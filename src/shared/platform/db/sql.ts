@@ -10,15 +10,15 @@ import type { Static, TSchema } from 'typebox';
 import { Type } from 'typebox';
 import { standard } from '../schema/standard-schema.ts';
 
-/** A pool or a transaction; what a repository needs. */
+/** A pool or a transaction, as a repository needs it. */
 export type Queryable = CommonQueryMethods;
 /** A part of a statement. */
 export type SqlFragment = FragmentSqlToken;
 
-/** A property of pools. */
+/** Marks pools. */
 export const poolMark = Symbol('pool');
 
-/** Whether each statement is a transaction of its own. */
+/** Whether each statement is its own transaction. */
 export function isPool(on: Queryable): boolean {
   return poolMark in on;
 }
@@ -27,14 +27,14 @@ const tag = createSqlTag();
 const nothing = standard(Type.Object({}));
 
 /**
- * The SQL tag of the repositories. `sql.rows(Row)` checks every row against its TypeBox schema;
- * `sql.nothing` is for statements whose rows are not read.
+ * The SQL tag of the repositories. `sql.rows(Row)` checks every row against its TypeBox schema; `sql.nothing` is for statements whose
+ * rows are not read.
  */
 export const sql = {
   rows: <S extends TSchema>(row: S) => tag.type(standard<S>(row)),
-  /** A named statement that Postgres plans once per connection; for hot paths. */
+  /** A named statement that Postgres plans once per connection, for hot paths. */
   prepared: <S extends TSchema>(name: string, row: S) => tag.prepared(name, standard<S>(row)),
-  /** The same, for a statement whose rows are not read. */
+  /** The same for a statement whose rows are not read. */
   command: (name: string) => tag.prepared(name, nothing),
   nothing: tag.type(nothing),
   fragment: tag.fragment,
@@ -48,9 +48,9 @@ export const sql = {
 export type Row<S extends TSchema> = Static<S>;
 
 /**
- * For statements that run functions and triggers of ours: Postgres plans the statements in them once per connection, and not anew the first
- * five times. A statement must depend on its column before it calls a function. In a transaction, where the setting would outlast the
- * statement, it changes nothing.
+ * For statements that run our functions and triggers: Postgres plans the statements inside them once per connection, instead of anew for
+ * the first five calls. A statement must depend on this column before it calls a function. In a transaction, where the setting would
+ * outlast the statement, it changes nothing.
  */
 export const plannedOnce = (on: Queryable) => sql.fragment`
   planned_once as materialized (
@@ -59,7 +59,7 @@ export const plannedOnce = (on: Queryable) => sql.fragment`
     ) as mode
   )`;
 
-/** Checks each row against the schema of its statement; slonik leaves that to an interceptor. */
+/** Checks each row against the schema of its statement, which slonik leaves to an interceptor. */
 export function createRowChecker(): Interceptor {
   return {
     name: 'row-checker',

@@ -33,7 +33,7 @@ function sqlStateOf(error: unknown): string | null {
   return null;
 }
 
-/** Whether a standby has cancelled a statement to go on replaying. */
+/** Whether a standby has cancelled a statement in order to continue its replay. */
 export function isRecoveryConflict(error: unknown): boolean {
   const state = sqlStateOf(error);
   if (state === '40001' || state === '40P01') return true;
@@ -50,11 +50,11 @@ export function isStatementTimeout(error: unknown): boolean {
   return sqlStateOf(error) === '57014';
 }
 
-/** Of statements that Postgres has refused, each as it was sent, on a connection that goes on. */
+/** The SQLSTATE classes of refused statements after which the connection can still be used. */
 const sparingClasses = new Set(['21', '22', '23', '40', '42', '44', '55', 'P0']);
 const sparingErrors = [DataIntegrityError, IntegrityConstraintViolationError, SchemaValidationError];
 
-/** Whether a connection can be used after this error of the work on it: one of the work itself, or of a statement that Postgres refused. */
+/** Whether a connection can be used after this error, i.e. it came from the work itself, or from a statement that Postgres refused. */
 export function sparesConnection(error: unknown): boolean {
   const state = sqlStateOf(error);
   if (state !== null) return sparingClasses.has(state.slice(0, 2)) || state === '57014';
@@ -71,8 +71,8 @@ export function isLockTimeout(error: unknown): boolean {
 }
 
 /**
- * Whether the server hides, lacks or refuses a function, as managed servers do with functions about files and the log. Amazon Aurora answers 55000
- * while its `wal_level` is the default; a standby does so too, but does not mention that.
+ * Whether the server hides, lacks or refuses a function, e.g. a managed server for functions about files and the log. Amazon Aurora
+ * responds with 55000 while its `wal_level` is the default. A standby also does, but without this text.
  */
 export function isHiddenFunction(error: unknown): boolean {
   const state = sqlStateOf(error) ?? '';
@@ -80,7 +80,7 @@ export function isHiddenFunction(error: unknown): boolean {
 }
 
 const retryableClasses = new Set(['08', '40', '53', '55', '57', '58']);
-/** Server became a standby; transaction idle for too long. The next connection is a new one. */
+/** The server became a standby, or a transaction was idle for too long. The next connection is a new one. */
 const retryableStates = new Set(['25006', '25P03']);
 const connectionErrors = new Set([
   'AcquireTimeoutError',
@@ -105,8 +105,9 @@ const socketCodes = new Set([
 ]);
 
 /**
- * Whether Postgres cannot store text of a request, from path, query or body: character_not_in_repertoire, for a NUL in text; or in a parameter, but
- * not in what is stored, the escape of a NUL (untranslatable_character) or of half a pair of surrogates in JSON. A translated message says no.
+ * Whether Postgres cannot store a text of the request's path, query or body. It reports character_not_in_repertoire for a NUL in text. In
+ * a parameter (but not in stored values), it rejects the JSON escape of a NUL (untranslatable_character) or of half a surrogate pair.
+ * Translated messages are not recognized.
  */
 function isUnstorableText(error: unknown): boolean {
   const state = sqlStateOf(error);
@@ -119,8 +120,8 @@ function isUnstorableText(error: unknown): boolean {
 }
 
 /**
- * Converts transient database errors (lost connection, deadlock, timeout, out of resources, shutdown) to
- * UnavailableError, and text that Postgres cannot store to InvalidRequestError. Returns other errors unchanged.
+ * Converts transient database errors (lost connection, deadlock, timeout, out of resources, shutdown) to UnavailableError, and errors
+ * about text that Postgres cannot store to InvalidRequestError. Returns other errors unchanged.
  */
 export function mapDatabaseError(error: unknown): unknown {
   if (error instanceof AppError) return error;
@@ -134,7 +135,7 @@ export function mapDatabaseError(error: unknown): unknown {
   return new UnavailableError(`${outageOf(error, state)}; please retry`, { cause: error, retryAfterSeconds: 1 });
 }
 
-/** What a caller is told, who may look for the cause: a busy database is not an unreachable one. */
+/** Describes the outage for a caller who may look for the cause: a busy database differs from an unreachable one. */
 function outageOf(error: unknown, state: string | null): string {
   if (isStatementTimeout(error) || isLockTimeout(error))
     return 'The database took too long, because it is busy or another call holds a lock';
@@ -144,14 +145,17 @@ function outageOf(error: unknown, state: string | null): string {
   return isBusy ? 'Too many calls wait for the database' : 'The database is not available at the moment';
 }
 
-/** Whether the database failed temporarily: the same statements may succeed later. Not if the error already is one for the caller. */
+/**
+ * Whether the database failed temporarily, so that the same statements may succeed later. False for an error that is already made for the
+ * caller.
+ */
 export function isOutage(error: unknown): boolean {
   return !(error instanceof AppError) && mapDatabaseError(error) instanceof UnavailableError;
 }
 
 /**
- * Describes why Postgres is temporarily unavailable: unreachable, starting, a standby, full. Returns null if waiting does
- * not help, as with a wrong password, a missing database or an untrusted certificate.
+ * Describes why Postgres is temporarily unavailable: unreachable, starting, a standby, full. Returns null if waiting does not help, e.g.
+ * for a wrong password, a missing database or an untrusted certificate.
  */
 export function passingReason(error: unknown): string | null {
   const state = sqlStateOf(error);
@@ -161,7 +165,7 @@ export function passingReason(error: unknown): string | null {
   return String(message || code || error);
 }
 
-/** The parameter of our connections that PgBouncer refuses, or null. */
+/** Returns the parameter of our connections that PgBouncer refuses, or null. */
 export function refusedParameter(error: unknown): string | null {
   for (const fault of faultChain(error)) {
     const refused = /unsupported startup parameter: (\w+)/.exec(String((fault as Error).message ?? ''));
@@ -179,7 +183,7 @@ function isLost(error: unknown): boolean {
     (fault) =>
       fault instanceof BackendTerminatedError ||
       connectionErrors.has(String(fault.name)) ||
-      // ENOENT: of the socket of a server.
+      // ENOENT of a server's socket, not of a file.
       (socketCodes.has(String(fault.code)) && !isFileError(fault)) ||
       /Connection terminated/i.test(String((fault as Error).message ?? '')),
   );

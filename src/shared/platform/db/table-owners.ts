@@ -7,8 +7,8 @@ import { migrationsDir } from './migration-files.ts';
 const created = /^create (?:unlogged )?table (?:if not exists )?(\w+)/gim;
 
 /**
- * Throws AppRoleError if a table of Holdfast has another owner than the others, for example because a superuser restored it: it would count
- * as a table of somebody else, which no backup contains.
+ * Throws AppRoleError if a table of Holdfast has another owner than the rest, e.g. because a superuser restored it. Backups would treat
+ * the table as a foreign one and omit it.
  */
 export async function assertOneOwner(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ table: string; actual: string; owner: string }>(

@@ -17,7 +17,7 @@ const maxBodyBytes = 1_000;
 export const maxProfileSeconds = 300;
 export const maxLevelSeconds = 86_400;
 
-/** What the socket answers about its process. */
+/** The socket's response about its process. */
 export const DebugStatus = Type.Object({
   role: Type.String(),
   pid: Type.Integer(),
@@ -45,9 +45,9 @@ export function debugFolder(dataDir: string): string {
 }
 
 /**
- * Serves log level and profiles of this process on a Unix socket that only its system user can open. Without it the process runs, too, so that
- * faults are only logged. A server makes the folder in its data directory; other processes listen only if it is there. Returns the path of
- * the socket; null: it does not listen.
+ * Serves the log level and profiles of this process on a Unix socket that only its system user can open. The process also runs without
+ * the socket, so faults are only logged. A server creates the folder in its data directory; other processes listen only if the folder
+ * exists. Returns the path of the socket; null if it does not listen.
  */
 export async function startDebugSocket(parts: DebugParts): Promise<string | null> {
   const folder = debugFolder(parts.dataDir);
@@ -65,7 +65,7 @@ export async function startDebugSocket(parts: DebugParts): Promise<string | null
   }
 }
 
-/** Listens in a folder that nobody else can enter until the socket has its mode. */
+/** Listens in a folder that no other user can enter until the socket has its mode. */
 async function listen(debug: DebugServer, folder: string, file: string): Promise<() => Promise<void>> {
   const server = createServer((request, response) => void debug.answer(request, response));
   const hidden = await mkdtemp(path.join(folder, '.'));
@@ -86,7 +86,7 @@ async function listen(debug: DebugServer, folder: string, file: string): Promise
   };
 }
 
-/** Answers the calls of `holdfast debug`. */
+/** Handles the calls of `holdfast debug`. */
 class DebugServer {
   readonly #parts: DebugParts;
   readonly #usualLevel: string;
@@ -116,7 +116,7 @@ class DebugServer {
     }
   }
 
-  /** Restores the level of the settings. */
+  /** Restores the log level of the settings. */
   reset(): void {
     clearTimeout(this.#timer);
     setLogLevel(this.#parts.logger, this.#usualLevel);
@@ -134,7 +134,7 @@ class DebugServer {
     const { logger } = this.#parts;
     this.reset();
     const note = (): void => logger.warn({ logLevel: level, seconds }, 'debug: log level changed');
-    // With the level that writes it.
+    // Logged at a level that still writes this line.
     const isQuieter = logLevels.indexOf(level) > logLevels.indexOf('warn');
     if (isQuieter) note();
     setLogLevel(logger, level);
@@ -146,7 +146,7 @@ class DebugServer {
     this.#sendStatus(response);
   }
 
-  /** Two profiles at once would measure each other. */
+  /** Runs `work` alone, because concurrent profiles would measure each other. */
   async #alone(response: ServerResponse, work: () => Promise<unknown>): Promise<void> {
     if (this.#isBusy) {
       response.writeHead(409).end('a profile of this process is being taken');

@@ -1,18 +1,18 @@
-/** The code of a system error, such as ENOENT. */
+/** Returns the code of a system error, e.g. ENOENT. */
 export function codeOf(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code === 'string' ? code : undefined;
 }
 
 export function messageOf(error: unknown): string {
-  // No connection to any address of a host.
+  // No address of a host could be reached.
   if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join('; ');
   return error instanceof Error ? error.message : String(error);
 }
 
 /**
- * The stack of an error, and of its causes. Without other properties than the code: they may have a URL with its password, or values of a
- * statement.
+ * Returns the stack of an error and of its causes. Omits all properties except the code, because they may contain a URL with its
+ * password, or values of a statement.
  */
 export function stackOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -1,13 +1,13 @@
-/** Wrong settings, a problem of the machine, or an unusable dependency. The message is all that an operator needs. */
+/** Wrong settings, a problem of the machine, or an unusable dependency. The message tells an operator everything. */
 export abstract class OperatorError extends Error {}
 
-/** Whether a file cannot be opened, read or written. The message names it. */
+/** Whether a file cannot be opened, read or written. The message names the file. */
 export function isFileError(error: unknown): boolean {
   const { errno, path } = (error ?? {}) as { readonly errno?: unknown; readonly path?: unknown };
   return typeof errno === 'number' && typeof path === 'string';
 }
 
-/** What an error may carry besides its message. */
+/** Data that an error may carry besides its message. */
 export interface AppErrorOptions extends ErrorOptions {
   /** Seconds after which a repeat may succeed; becomes `Retry-After`. */
   readonly retryAfterSeconds?: number;

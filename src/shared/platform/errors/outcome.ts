@@ -21,14 +21,14 @@ const Rejection = Type.Object({
 });
 type Rejection = Type.Static<typeof Rejection>;
 
-/** The outcome of a piece of work: committed, or rejected permanently. Faults are thrown instead, and retried. */
+/** The outcome of a job: committed, or rejected permanently. Other faults are thrown and retried. */
 export const Outcome = Type.Union([
   Type.Object({ result: Type.Literal('committed') }),
   Type.Object({ result: Type.Literal('rejected'), rejection: Rejection }),
 ]);
 export type Outcome = Type.Static<typeof Outcome>;
 
-/** The wait is over, but the job has begun; it may yet be committed. */
+/** The wait is over, but the job has begun and may still be committed. */
 export class JobPendingError extends UnavailableError {
   override readonly name = 'JobPendingError';
   override readonly code = 'job-pending';
@@ -46,7 +46,7 @@ export class JobWithdrawnError extends UnavailableError {
   }
 }
 
-/** The error as data that can cross a process boundary; null for faults that are worth a retry. */
+/** Returns the error as data that can cross a process boundary; null for faults that are worth a retry. */
 export function toRejection(error: unknown): Rejection | null {
   if (!(error instanceof AppError) || error.status > 500 || error.status === 429) return null;
   return { code: error.code, status: error.status, message: error.message };

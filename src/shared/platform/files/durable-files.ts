@@ -5,8 +5,8 @@ import { codeOf } from '../errors/causes.ts';
 // A file's content is on disk only after fsync of the file, and its name only after fsync of its directory.
 
 /**
- * Creates a directory with its missing parents and syncs their names to disk. Also syncs an existing directory: the
- * process that created it may have been killed before it did so.
+ * Creates a directory with its missing parents and syncs their names to disk. Also syncs an existing directory, because the process that
+ * created it may have been killed before its sync.
  */
 export function makeFolderDurably(directory: string): void {
   const target = path.resolve(directory);
@@ -22,15 +22,15 @@ export function makeFolderDurably(directory: string): void {
 }
 
 /**
- * Creates a file with this content atomically and syncs it to disk before returning. Calls `prepare` with the temporary
- * name. Throws EEXIST if the file exists, and leaves it unchanged. Not safe for concurrent calls with the same name.
+ * Creates a file with this content atomically and syncs it to disk before returning. Calls `prepare` with the temporary name. If the file
+ * exists, throws EEXIST and leaves it unchanged. Not safe for concurrent calls with the same name.
  */
 export function createFileDurably(file: string, content: string, options: NewFile): void {
   // Unlike a rename, a link never replaces an existing file.
   writeDurably(file, content, options, linkSync);
 }
 
-/** Like `createFileDurably`, but replaces an existing file: others see its old or its new content. */
+/** Like `createFileDurably`, but replaces an existing file: readers see either its old or its new content. */
 export function replaceFileDurably(file: string, content: string, options: NewFile): void {
   writeDurably(file, content, options, renameSync);
 }

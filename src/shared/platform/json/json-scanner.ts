@@ -33,7 +33,7 @@ export interface JsonScannerOptions {
   readonly reportDepth: number;
   readonly onValue: ValueListener;
   readonly onOpen?: OpenListener | undefined;
-  /** Whether the object or array that begins is passed over: it is reported itself, but nothing in it. */
+  /** Whether the object or array that begins is skipped: it is reported, but nothing inside it. */
   readonly skips?: (path: readonly (string | number)[]) => boolean;
   /** Maximum nesting; the CLI's own decoder allows 10,000. */
   readonly maxDepth?: number;
@@ -54,8 +54,8 @@ const defaultMaxDepth = 10_000;
 const maxKeyBytes = 1024 * 1024;
 
 /**
- * Validates one JSON text, fed in chunks, and reports the positions of its outer values without building them.
- * Memory use does not depend on the size of the text (one byte per open container).
+ * Validates one JSON text, fed in chunks, and reports the positions of its outer values without building them. Memory use does not depend
+ * on the size of the text (one byte per open container).
  */
 export class JsonScanner {
   readonly #reportDepth: number;
@@ -63,7 +63,7 @@ export class JsonScanner {
   readonly #onOpen: OpenListener | undefined;
   readonly #skips: JsonScannerOptions['skips'];
   readonly #maxDepth: number;
-  /** The depth down to which values are reported here: less than `#reportDepth` within a container that is passed over. */
+  /** The depth down to which values are currently reported. Less than `#reportDepth` within a skipped container. */
   #limit: number;
   readonly #cursor: SkimCursor;
   #containers = new Uint8Array(64);
@@ -170,7 +170,7 @@ export class JsonScanner {
     return this.#offset;
   }
 
-  /** Passes over what is not reported. Returns where it stopped. */
+  /** Skips values that are not reported. Returns the position where it stopped. */
   #skim(chunk: Buffer, from: number): number {
     const cursor = this.#cursor;
     cursor.state = this.#state;

@@ -23,7 +23,7 @@ export const State = {
   done: 18,
 } as const;
 
-/** What a step of `skim` does other than to enter the next state. */
+/** The actions of a step of `skim` other than entering the next state. */
 const Action = {
   beginKey: 32,
   openObject: 33,
@@ -41,25 +41,25 @@ export interface SkimCursor {
   state: number;
   inKey: boolean;
   depth: number;
-  /** For each open container, from the outermost, 1 if it is an object. */
+  /** Contains 1 for each open container that is an object, from the outermost. */
   containers: Uint8Array;
 }
 
-/** `steps[state << 8 | byte]`: the next state, or an action. */
+/** `steps[state << 8 | byte]` is the next state, or an action. */
 const steps = createSteps();
 
-/** 0 for the bytes that a string may contain as they are. */
+/** 0 for the bytes that may occur unescaped in a string. */
 const special = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === 0x22 || byte === 0x5c ? 1 : 0));
 
-/** `true`, `false` and `null` by their first bytes. */
+/** `true`, `false` and `null`, by their first bytes. */
 export const literalsByFirst: readonly (Buffer | undefined)[] = Array.from({ length: 128 }, (_, byte) =>
   [Buffer.from('true'), Buffer.from('false'), Buffer.from('null')].find((literal) => literal[0] === byte),
 );
 
 /**
- * Passes over valid JSON, many times faster than byte by byte with reports. Begins at `from`, moves the cursor, and returns the first
- * byte that it leaves to the scanner: one that is not valid, that ends a container at `floor`, that opens one deeper than `maxDepth`
- * or the array of containers, or an escape or literal across the end of the chunk. May return `from`.
+ * Skips valid JSON, many times faster than a scan with reports. Begins at `from`, moves the cursor, and returns the position of the first
+ * byte that it leaves to the scanner. This byte is invalid, ends a container at `floor`, opens a container beyond `maxDepth` or the array
+ * of containers, or belongs to an escape or literal that continues in the next chunk. May return `from`.
  */
 export function skim(chunk: Buffer, from: number, cursor: SkimCursor, floor: number, maxDepth: number): number {
   const { containers } = cursor;
@@ -79,7 +79,7 @@ export function skim(chunk: Buffer, from: number, cursor: SkimCursor, floor: num
         i++;
         continue;
       }
-      // A control character, or a backslash.
+      // The byte is a control character or a backslash.
       if (byte !== 0x5c) break;
       state = State.escape;
       i++;
@@ -122,7 +122,7 @@ export function skim(chunk: Buffer, from: number, cursor: SkimCursor, floor: num
       }
       case Action.endNumber:
         state = State.afterValue;
-        // The byte after the number is a step of its own.
+        // The byte after the number is processed in the next step.
         i--;
         break;
       default: {
@@ -139,22 +139,22 @@ export function skim(chunk: Buffer, from: number, cursor: SkimCursor, floor: num
   return i;
 }
 
-/** The state after `byte` in a number or an escape; -1 if it does not belong there. */
+/** Returns the state after `byte` in a number or an escape; -1 if the byte is invalid there. */
 export function nextState(state: number, byte: number): number {
   const step = steps[(state << 8) | byte] as number;
   return step < Action.beginKey ? step : -1;
 }
 
-/** Whether a number is complete in this state. */
+/** Whether a number can end in this state. */
 export function canNumberEnd(state: number): boolean {
   return state === State.zero || state === State.int || state === State.fraction || state === State.exponentDigits;
 }
 
-/** Returns the first byte from `from` on that a string cannot contain as it is, or the chunk's length. */
+/** Returns the position, from `from` on, of the first byte that cannot occur unescaped in a string, or the chunk's length. */
 export function stringEnd(chunk: Buffer, from: number): number {
   const length = chunk.length;
   let i = from;
-  // Four at a time: the loop would otherwise take most of the time.
+  // Four bytes at a time, because the loop would otherwise take most of the time.
   for (const last = length - 4; i <= last; i += 4) {
     const found =
       (special[chunk[i] as number] as number) |
@@ -167,7 +167,7 @@ export function stringEnd(chunk: Buffer, from: number): number {
   return i;
 }
 
-/** Returns the end of the literal at `at`; -1 if it is not complete in this chunk or not one. */
+/** Returns the end of the literal at `at`; -1 if it is invalid or incomplete in this chunk. */
 function literalEnd(chunk: Buffer, at: number): number {
   const literal = literalsByFirst[chunk[at] as number];
   if (!literal || at + literal.length > chunk.length) return -1;
@@ -186,7 +186,7 @@ export function isHex(byte: number): boolean {
   return (byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66);
 }
 
-/** Checks that a text is UTF-8, chunk by chunk. */
+/** Checks, chunk by chunk, that a text is UTF-8. */
 export class Utf8Check {
   #carry: Buffer = Buffer.alloc(0);
 

@@ -24,8 +24,8 @@ export function scanJson(
 }
 
 /**
- * Returns the members of the object in `text` by name, as spans into `text`. For a repeated name the last one wins.
- * Returns null if the value is not an object. Throws JsonSyntaxError.
+ * Returns the members of the object in `text` by name, as spans into `text`. If a name is repeated, the last member wins. Returns null if
+ * the value is not an object. Throws JsonSyntaxError.
  */
 export function scanMembers(text: Buffer): Map<string, JsonSpan> | null {
   const members = new Map<string, JsonSpan>();
@@ -52,8 +52,8 @@ export function scanElements(text: Buffer): JsonSpan[] | null {
 }
 
 /**
- * Like `scanJson`, but scans at most about `sliceBytes` per event loop tick: `denseSliceBytes` where values to report may be as dense as
- * possible. Throws JsonSyntaxError.
+ * Like `scanJson`, but scans at most about `sliceBytes` per event loop tick: `denseSliceBytes` if the values to report may be very dense.
+ * Throws JsonSyntaxError.
  */
 export async function scanJsonInSlices(
   text: Buffer,

@@ -1,6 +1,6 @@
 import { type JsonKind, JsonScanner } from './json-scanner.ts';
 
-/** Where one member of an object stands: its name from the opening quote, its value, and the name decoded. */
+/** The position of an object's member: its name from the opening quote, its value, and the decoded name. */
 export interface MemberSpan {
   readonly name: string;
   readonly nameStart: number;
@@ -9,7 +9,7 @@ export interface MemberSpan {
   readonly kind: JsonKind;
 }
 
-/** Every member of the object that `text` holds, in order, repeated names included. */
+/** Lists every member of the object in `text`, in order, including repeated names. */
 export function listMembers(text: Buffer): MemberSpan[] {
   const members: MemberSpan[] = [];
   let previousEnd = 0;
@@ -17,7 +17,7 @@ export function listMembers(text: Buffer): MemberSpan[] {
     reportDepth: 1,
     onValue: (path, kind, start, end) => {
       if (path.length !== 1) return;
-      // Between two members stand only a comma and white space, so the next quote opens the name.
+      // Only a comma and white space separate two members, so the next quote opens the name.
       const nameStart = text.indexOf(0x22, previousEnd);
       members.push({ name: String(path[0]), nameStart, valueStart: start, valueEnd: end, kind });
       previousEnd = end;
@@ -28,12 +28,12 @@ export function listMembers(text: Buffer): MemberSpan[] {
   return members;
 }
 
-/** The new value of a member, given its value so far (null = absent); null removes it. */
+/** Returns the new value of a member from its current value (null if absent); null removes the member. */
 export type MemberEdit = (value: Buffer | null) => Buffer | null;
 
 /**
- * The object in `text` with some members given a new value (appended when missing) or removed. Every other byte stays,
- * except the separators beside a removed member. Of an edited name that is repeated only the last is left.
+ * Returns the object in `text` with some members set to a new value (appended if missing) or removed. Keeps every other byte, except the
+ * separators beside a removed member. Of a repeated edited name, only the last member remains.
  */
 export function editMembers(text: Buffer, edits: ReadonlyMap<string, MemberEdit>): Buffer {
   const members = listMembers(text);
@@ -50,7 +50,7 @@ export function editMembers(text: Buffer, edits: ReadonlyMap<string, MemberEdit>
     const value = text.subarray(valueStart, valueEnd);
     const kept = !edit ? value : lastOf.get(name) === member ? edit(value) : null;
     if (kept) {
-      // The first survivor takes over the gap of the first member, which has no comma.
+      // The first remaining member takes over the gap of the first member, which has no comma.
       const gap = chunks.length === 1 ? firstGap : text.subarray(gapStart, nameStart);
       chunks.push(gap, text.subarray(nameStart, valueStart), kept);
     }
@@ -70,7 +70,7 @@ export interface Replacement {
   readonly by: Buffer;
 }
 
-/** `text` with ranges replaced; `replacements` are in ascending order and do not overlap. */
+/** Returns `text` with ranges replaced. `replacements` are in ascending order and do not overlap. */
 export function replaceRanges(text: Buffer, replacements: readonly Replacement[]): Buffer {
   const chunks: Buffer[] = [];
   let from = 0;
@@ -82,14 +82,14 @@ export function replaceRanges(text: Buffer, replacements: readonly Replacement[]
   return Buffer.concat(chunks);
 }
 
-/** `"name":` */
+/** Returns `"name":`. */
 export function nameText(name: string): Buffer {
   return Buffer.from(`${JSON.stringify(name)}:`);
 }
 
 const separator = Buffer.from(',');
 
-/** `[` parts `]`, or `{` parts `}`, with commas between. */
+/** Returns `[` parts `]`, or `{` parts `}`, separated by commas. */
 export function joinParts(open: string, parts: readonly Buffer[], close: string): Buffer {
   const chunks: Buffer[] = [Buffer.from(open)];
   parts.forEach((part, i) => {

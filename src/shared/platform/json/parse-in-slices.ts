@@ -12,8 +12,8 @@ const maxDepth = 500;
 const maxValues = 1_000_000;
 
 /**
- * Same result as JSON.parse, but parses at most about 1 MiB per event loop tick, unless a single value below the second
- * level is larger. Throws JsonSyntaxError and PayloadTooLargeError.
+ * Returns the same as JSON.parse, but parses at most about 1 MiB per event loop tick, unless a single value below the second level is
+ * larger. Throws JsonSyntaxError and PayloadTooLargeError.
  */
 export async function parseInSlices(text: Buffer): Promise<unknown> {
   await assertValueCount(text);
@@ -54,7 +54,7 @@ async function build(text: Buffer, outer: Outer, levels: number): Promise<unknow
   const [open, close] = outer.kind === 'object' ? '{}' : '[]';
   let from = outer.start + 1;
   for (let at = 0; at < outer.ends.length; ) {
-    // As many members as fit into a tick, but at least one.
+    // Takes as many members as fit into a tick, but at least one.
     let last = at;
     while (last + 1 < outer.ends.length && (outer.ends[last + 1] as number) - from <= timeSliceBytes) last += 1;
     const end = outer.ends[last] as number;
@@ -97,7 +97,7 @@ function add(result: Record<string, unknown> | unknown[], name: string, value: u
   else Object.defineProperty(result, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** Counts commas and opening brackets. Also counts those inside strings, which errs on the safe side. */
+/** Counts commas and opening brackets, even inside strings, which errs on the safe side. */
 async function assertValueCount(text: Buffer): Promise<void> {
   if (text.length <= maxValues) return;
   let values = 1;

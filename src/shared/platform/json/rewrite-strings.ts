@@ -1,7 +1,7 @@
 import { joined } from '../bytes/buffers.ts';
 import { decodeJsonString } from './json-strings.ts';
 
-/** Encodes a JSON string, quotes included, like Go's encoding/json: as JSON.stringify, plus escaped HTML characters. */
+/** Encodes a JSON string, including its quotes, like Go's encoding/json, i.e. like JSON.stringify plus escaped HTML characters. */
 export function encodeJsonString(value: string): string {
   return JSON.stringify(value.toWellFormed()).replace(/[<>&\u2028\u2029]/g, escapeUnit);
 }
@@ -35,8 +35,8 @@ export class StringSpans {
 }
 
 /**
- * Yields the JSON text with the strings that start at `starts` (ascending byte offsets of their opening quotes) replaced
- * by the result of `rule`. All other bytes stay the same. Memory use depends only on the longest replaced string.
+ * Yields the JSON text with some strings replaced by the result of `rule`. `starts` are the ascending byte offsets of their opening
+ * quotes. All other bytes stay the same. Memory use depends only on the longest replaced string.
  */
 export async function* rewriteStrings(
   text: AsyncIterable<Buffer>,
@@ -68,7 +68,7 @@ export async function* rewriteStrings(
   }
 }
 
-/** A string that may end in a later chunk. */
+/** A string that may continue in a later chunk. */
 class OpenString {
   isOpen = false;
   #parts: Buffer[] = [];
@@ -82,7 +82,7 @@ class OpenString {
     this.#isEscape = false;
   }
 
-  /** Reads the string's bytes from `at`, starting with its opening quote. Returns where they end in the chunk. */
+  /** Reads the string's bytes from `at`, beginning with its opening quote. Returns their end in the chunk. */
   read(chunk: Buffer, at: number): number {
     let end = at;
     while (end < chunk.length && this.isOpen) {

@@ -8,7 +8,7 @@ export class ScanWindow {
   #partsBytes = 0;
   #valueEnd = 0;
 
-  /** `maxBytes`: maximum text buffered for a value, including its name and the white space before it. */
+  /** `maxBytes` is the maximum text buffered for a value, including its name and the white space before it. */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
@@ -41,7 +41,7 @@ export class ScanWindow {
     return Buffer.concat([...this.#parts, this.#chunk.subarray(0, to)]).subarray(this.#partsBytes + from);
   }
 
-  /** Discards all text up to `end`, the end of the value that just ended. */
+  /** Discards all text up to `end`, where the last value ended. */
   pass(end: number): void {
     this.#valueEnd = end;
     if (this.#partsBytes === 0) return;

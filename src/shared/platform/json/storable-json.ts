@@ -1,6 +1,6 @@
 /**
- * A value as JSON that Postgres can store as `jsonb`, and convert `json` to text: with replacement characters for NULs and half pairs of
- * surrogates, which JSON.stringify escapes.
+ * Returns a value as JSON that Postgres can store as `jsonb` and convert from `json` to text. Replaces NULs and lone surrogates, which
+ * JSON.stringify only escapes.
  */
 export function storableJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(/\\(?:u(?:0000|d[89a-f][0-9a-f]{2})|.)/g, (written) =>

@@ -4,7 +4,7 @@ import { type Kms, type KmsAccess, KmsError, type KmsFault } from './kms.ts';
 import { faultOfStatus, shortReason } from './kms-requests.ts';
 import type { KmsKey } from './kms-url.ts';
 
-/** Each is called once or twice per start, and the process waits longer by itself. */
+/** Attempts per call. Each call is made once or twice per start, and the process itself waits longer. */
 const maxAttempts = 3;
 const connectTimeoutMs = 3_000;
 /** Longer than the SDK's pause between attempts, in ms. */
@@ -18,7 +18,7 @@ const passing = new Set([
   'LimitExceededException',
   'RequestLimitExceeded',
   'ThrottlingException',
-  // The instance's metadata service may not be ready yet.
+  // The metadata service of the instance may not be ready yet.
   'CredentialsProviderError',
 ]);
 
@@ -37,10 +37,10 @@ export function openAwsKms(key: Extract<KmsKey, { kind: 'aws' }>, { timeoutMs }:
     ...(key.endpoint === null ? {} : { endpoint: key.endpoint }),
   };
 
-  /** One client per call: calls are rare, and nothing is left open between them. */
+  /** Uses one client per call: calls are rare, and nothing stays open between them. */
   const call = async <T>(work: (client: KMSClient) => Promise<T>): Promise<T> => {
     const client = new KMSClient(config);
-    // The limits of a request end with its headers; a body may never come.
+    // The SDK's request limits end with the headers; the body may never arrive.
     const late = () => new KmsError({ name }, 'passing', 'no response in time');
     try {
       return await withTimeout(work(client), callMs, late);
@@ -94,7 +94,7 @@ function faultOf(error: unknown, status: number | undefined): KmsFault {
   const { message, name } = error as Error;
   if (mismatches.has(name)) return 'mismatch';
   if (passing.has(name)) return 'passing';
-  // Without a response, it is the network, or the settings of this process.
+  // Without a response, the reason is the network or the settings of this process.
   if (status === undefined) return message === 'Region is missing' ? 'refused' : 'passing';
   return faultOfStatus(status);
 }

@@ -36,17 +36,17 @@ export function unreachableReason(error: unknown): string {
   return `not reachable (${shortReason(cause?.message || cause?.code || message)})`;
 }
 
-/** The fault of a response by its status. */
+/** Returns the fault for the status of a response. */
 export function faultOfStatus(status: number): KmsFault {
   return status === 408 || status === 429 || status >= 500 ? 'passing' : 'refused';
 }
 
-/** One line of limited length. */
+/** Returns one line of limited length. */
 export function shortReason(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim().slice(0, maxReasonLength);
 }
 
-/** Bytes of a member in base64; null if there are none. */
+/** Returns the bytes of a base64 member; null if there are none. */
 export function bytesOf(value: unknown): Buffer | null {
   return typeof value === 'string' && value !== '' ? Buffer.from(value, 'base64') : null;
 }
@@ -55,7 +55,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // For example, the page of a proxy in between. The status is enough.
+    // For example the page of a proxy in between. The status suffices.
     return null;
   }
 }

@@ -1,10 +1,10 @@
-/** A key in a KMS, as a URL names it. */
+/** A key in a KMS, as named by a URL. */
 export type KmsKey =
   | {
       readonly kind: 'aws';
       /** Id, ARN, or `alias/name`. */
       readonly key: string;
-      /** Null: as the AWS environment says. */
+      /** Null for the region of the AWS environment. */
       readonly region: string | null;
       readonly endpoint: string | null;
     }
@@ -31,11 +31,11 @@ const googleKey = /^projects\/[^/]+\/locations\/[^/]+\/keyRings\/[^/]+\/cryptoKe
 const awsKey = /^(arn:aws[a-z-]*:kms:([a-z0-9-]+):\d{12}:(key|alias)\/)?[A-Za-z0-9/_-]{1,256}$/;
 
 /**
- * Parses `awskms://…`, `gcpkms://…` or `vault://…` (docs/keys.md). Returns what is wrong as a text, which does not
- * quote the URL: someone may have put a password into it.
+ * Parses `awskms://…`, `gcpkms://…` or `vault://…` (docs/keys.md). Returns a text if the URL is invalid. The text does not quote the URL,
+ * which may contain a password by mistake.
  */
 export function parseKmsUrl(text: string): KmsKey | string {
-  // Not a special scheme for URL, and key ids may be in upper case: the parts are taken from the text itself.
+  // The parts are taken from the text itself: `URL` has no special rules for these schemes, and key ids may be in upper case.
   const [, scheme = '', resource = '', search = ''] = /^([a-z]+):\/\/([^?#]*)(?:\?([^#]*))?$/.exec(text) ?? [];
   if (resource.includes('@')) return 'the URL must not contain a user or password';
   const given = new URLSearchParams(search);

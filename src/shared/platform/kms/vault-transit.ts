@@ -2,11 +2,11 @@ import { type Kms, type KmsAccess, KmsError, type KmsFault, VaultTokenMissingErr
 import { bytesOf, faultOfStatus, type KmsResponse, postJson, shortReason } from './kms-requests.ts';
 import type { KmsKey } from './kms-url.ts';
 
-/** Standbys, and replicas that lag behind, have statuses of their own. */
+/** Statuses of standbys, and of replicas that lag behind. */
 const passingStatuses = new Set([412, 472, 473]);
 const mismatch = /message authentication failed|invalid ciphertext|wrong key|decryption error|ciphertext.*too short/i;
 
-/** A key of the transit engine of Vault or OpenBao. */
+/** A key in the transit engine of Vault or OpenBao. */
 export function openVaultTransit(vault: Extract<KmsKey, { kind: 'vault' }>, access: KmsAccess): Kms {
   const kms = { name: `Vault key ${vault.mount}/${vault.key} on ${new URL(vault.server).host}` };
   const call = async (verb: 'encrypt' | 'decrypt', body: object): Promise<Record<string, unknown>> => {
@@ -34,7 +34,7 @@ export function openVaultTransit(vault: Extract<KmsKey, { kind: 'vault' }>, acce
     ...kms,
     wrap: async (plain, context) => {
       const { ciphertext } = await call('encrypt', { plaintext: plain.toString('base64'), ...boundTo(context) });
-      // `vault:v1:…` with the version of the key.
+      // `vault:v1:…`, which includes the version of the key.
       return required(typeof ciphertext === 'string' && ciphertext !== '' ? Buffer.from(ciphertext) : null);
     },
     unwrap: async (wrapped, context) =>
@@ -46,7 +46,7 @@ function tokenOf(kms: Pick<Kms, 'name'>, access: KmsAccess): string | null {
   try {
     return access.readVaultToken();
   } catch (error) {
-    // An agent writes it.
+    // An agent will write the file.
     if (error instanceof VaultTokenMissingError) throw new KmsError(kms, 'passing', error.message, { cause: error });
     throw error;
   }

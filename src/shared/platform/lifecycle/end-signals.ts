@@ -1,18 +1,21 @@
 import { constants } from 'node:os';
 
-/** The process. */
+/** The process as a target of signals. */
 export interface SignalTarget {
   on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
   off(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
   exit(code: number): void;
 }
 
-/** Until when another signal counts as the first one: Ctrl-C reaches a process from its terminal, and from npm or another parent. */
+/** Signals within this time count as one: Ctrl-C reaches a process from its terminal, and from npm or another parent. */
 const sameSignalMs = 500;
-/** SIGHUP: the terminal was closed. Node ignores none of them, whatever its parent does. */
+/** SIGHUP means that the terminal was closed. Node ignores none of these signals, whatever its parent does. */
 const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 
-/** Calls `first` on SIGHUP, SIGINT or SIGTERM; a second signal calls `second`, and by default ends the process. Returns a function that undoes that. */
+/**
+ * Calls `first` on SIGHUP, SIGINT or SIGTERM. A second signal calls `second`, by default ending the process. Returns a function to undo
+ * this.
+ */
 export function onEndSignal(
   first: (signal: NodeJS.Signals) => void,
   {
@@ -34,7 +37,7 @@ export function onEndSignal(
   };
 }
 
-/** As a shell reports a process that the signal has ended. */
+/** The exit code that a shell reports for a process ended by the signal. */
 export function exitCodeOf(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
 }

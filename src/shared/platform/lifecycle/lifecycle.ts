@@ -5,8 +5,8 @@ import { onEndSignal, type SignalTarget } from './end-signals.ts';
 type Phase = 'drain' | 'intake' | 'work' | 'queues' | 'stores' | 'processes';
 
 /**
- * Shutdown order: make the proxy stop sending requests, stop accepting them, finish work, close queues, close pools and
- * stores, stop child processes.
+ * The order of a shutdown: make the proxy stop sending requests, stop accepting them, finish work, close queues, close pools and stores,
+ * stop child processes.
  */
 const phases: readonly Phase[] = ['drain', 'intake', 'work', 'queues', 'stores', 'processes'];
 
@@ -16,13 +16,13 @@ interface Closer {
   readonly close: () => Promise<void>;
 }
 
-/** How long a shutdown may take: its first phase, and everything after it. */
+/** Time limits of a shutdown: its first phase, and everything after it. */
 export interface ShutdownLimits {
   readonly drainMs: number;
   readonly shutdownMs: number;
 }
 
-/** Registers close callbacks and runs them in phases. All of them together end by one deadline. */
+/** Registers close callbacks and runs them in phases. A single deadline applies to all of them. */
 export class Lifecycle implements AsyncDisposable {
   readonly #closers: Closer[] = [];
   readonly #logger: Logger;
@@ -34,7 +34,7 @@ export class Lifecycle implements AsyncDisposable {
     this.#limits = limits;
   }
 
-  /** From the beginning of the first phase on. */
+  /** True from the beginning of the first phase. */
   get isClosing(): boolean {
     return this.#closing !== undefined;
   }

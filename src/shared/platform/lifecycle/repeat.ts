@@ -1,13 +1,13 @@
 export interface Repeated {
-  /** Runs the work now, too, unless it runs. */
+  /** Also runs the work now, unless it is running. */
   now(): void;
-  /** Begins no more runs, aborts the signal, and waits for the run that goes on. */
+  /** Begins no more runs, aborts the signal, and waits for the current run. */
   stop(): Promise<void>;
 }
 
 /**
- * Runs `work` every `everyMs`, one run at a time, for the first time after `everyMs` and `delayMs`. Keeps no process alive. Without `onError`,
- * `work` must not fail.
+ * Runs `work` every `everyMs`, one run at a time. The first run begins after `everyMs` plus `delayMs`. Keeps no process alive. Without
+ * `onError`, `work` must not fail.
  */
 export function repeat(
   everyMs: number,

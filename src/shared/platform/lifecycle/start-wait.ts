@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
 
-/** How long a starting process waits for an unavailable dependency, and where it logs that. */
+/** The time for which a starting process waits for an unavailable dependency, and the logger for this wait. */
 export interface StartWait {
-  /** In milliseconds; 0: one attempt. */
+  /** In milliseconds; 0 for a single attempt. */
   readonly waitMs: number;
   readonly logger: Logger;
 }
@@ -14,11 +14,11 @@ export type Verdict = { readonly passing: string } | { readonly final: string };
 
 /** A dependency that a process needs before it can serve. */
 export interface NeededPart<T> {
-  /** For messages, such as `Redis at cache:6379 (HOLDFAST_REDIS_URL)`. */
+  /** For messages, e.g. `Redis at cache:6379 (HOLDFAST_REDIS_URL)`. */
   readonly name: string;
-  /** Calls `reached` when the dependency is there and work begins: only waiting has a limit. */
+  /** Calls `reached` when the dependency is available and work begins: only the wait has a limit. */
   readonly attempt: (reached: () => void) => Promise<T>;
-  /** Returns null if the error does not come from the dependency; it is then rethrown unchanged. */
+  /** Returns null if the error does not come from the dependency. The error is then rethrown unchanged. */
   readonly judge: (error: unknown) => Verdict | null;
 }
 
@@ -30,8 +30,8 @@ export class PartUnavailableError extends OperatorError {
 const pauseMs = 250;
 
 /**
- * Retries until the attempt succeeds, because containers start in any order and a database may have to recover. Logs
- * the reason for waiting whenever it changes. Throws PartUnavailableError on timeout or if waiting does not help.
+ * Retries until the attempt succeeds, because containers start in any order and a database may have to recover. Logs the reason for the
+ * wait whenever it changes. Throws PartUnavailableError on timeout or if waiting does not help.
  */
 export async function untilAvailable<T>(part: NeededPart<T>, { waitMs, logger }: StartWait): Promise<T> {
   let waitedMs = 0;

@@ -23,21 +23,21 @@ const secretPaths = [
   'config.secrets',
 ];
 
-/** Loggers that write a request id themselves, and those derived from them. */
+/** Marks loggers that write a request id themselves, and their children. */
 const ofRequest = Symbol('of a request');
 
-/** A logger for the lines of one request, also outside its work: for events of its connection. */
+/** Returns a logger for the lines of one request, also outside its work, e.g. for events of its connection. */
 export function childOfRequest(logger: Logger, reqId: string): Logger {
   return Object.assign(logger.child({ reqId }), { [ofRequest]: true });
 }
 
-/** Levels of the log, most lines first. */
+/** The log levels, most verbose first. */
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 
-/** Loggers of parts that live as long as the process; others take the level that is set when they are made. */
+/** Loggers of parts that live as long as the process. Other loggers keep the level of their creation. */
 const loggersOfParts = new WeakMap<Logger, Logger[]>();
 
-/** A logger for a part that lives as long as the process. */
+/** Returns a logger for a part that lives as long as the process. */
 export function childOfProcess(logger: Logger, bindings: Readonly<Record<string, unknown>>): Logger {
   const child = logger.child(bindings);
   loggersOfParts.set(logger, [...(loggersOfParts.get(logger) ?? []), child]);
@@ -69,7 +69,7 @@ export function createLogger(
       return reqId === undefined ? ids : { reqId, ...ids };
     },
     hooks: {
-      // The compression of responses reports every client that leaves before the end as an error.
+      // The compression of responses reports every client that leaves early as an error.
       logMethod(this: PinoLogger, args: Parameters<LogFn>, method: LogFn, level: number) {
         if (level > debugLevel && isEarlyClose(args[0])) this.debug(...args);
         else method.apply(this, args);
@@ -82,13 +82,13 @@ export function createLogger(
 }
 
 /**
- * The paths that begin with `*` make pino redact each value of a line, and the redaction clones even what has no properties: a sixth of the memory
- * that a small request allocated.
+ * Limits the redaction to objects. With paths that begin with `*`, pino redacts each value of a line and clones even values without
+ * properties. This caused a sixth of the memory allocation of a small request.
  */
 function redactOnlyObjects(logger: PinoLogger): void {
   const { stringifiersSym, wildcardFirstSym } = pino.symbols;
   type Stringify = (value: unknown) => string;
-  // Of pino 10; a test notices if they are gone.
+  // Symbols of pino 10. A test detects if they are gone.
   const stringifiers = (logger as unknown as Record<symbol, Record<symbol, Stringify>>)[stringifiersSym];
   const redact = stringifiers?.[wildcardFirstSym];
   if (!stringifiers || !redact) return;
@@ -103,7 +103,7 @@ function isEarlyClose(logged: unknown): boolean {
   return logged instanceof Error && logged.message === 'premature close';
 }
 
-/** Logs name, message and stack of an error and its causes, but not its own properties, which may contain query values. */
+/** Logs name, message and stack of an error and its causes, but not their properties, which may contain query values. */
 function serializeError(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
   return {

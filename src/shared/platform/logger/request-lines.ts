@@ -3,8 +3,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 const requests = new AsyncLocalStorage<string | undefined>();
 
 /**
- * Runs `work` on behalf of a request. Each log line until its end has the id as `reqId`, and so have the lines of what it starts, here
- * or in a job. `undefined`: on behalf of no request, whatever the caller does.
+ * Runs `work` on behalf of a request. Until it ends, each log line has the id as `reqId`, including lines of work that it starts here or
+ * in a job. `undefined` stands for no request, whatever the caller does.
  */
 export function forRequest<T>(id: string | undefined, work: () => T): T {
   return requests.run(id, work);

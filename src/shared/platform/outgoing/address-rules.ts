@@ -2,24 +2,24 @@ import ipaddr from 'ipaddr.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** The targets of calls besides public addresses over HTTPS, as in HOLDFAST_OUTGOING_ALLOW. */
+/** The allowed targets of calls besides public addresses over HTTPS, as in HOLDFAST_OUTGOING_ALLOW. */
 export interface AllowList {
   /** `address/bits`. */
   readonly networks: readonly (readonly [Address, number])[];
-  /** Names, lower case; they may lead to any address. */
+  /** Names in lower case. They may resolve to any address. */
   readonly hosts: ReadonlySet<string>;
-  /** `http://host:port`, which may be called without TLS, at any address. */
+  /** `http://host:port`, which may be called without TLS at any address. */
   readonly plainOrigins: ReadonlySet<string>;
 }
 
 /** All other IPv6 addresses are private, local, translated from IPv4 by a private prefix, or unassigned. */
 const globalUnicast = ipaddr.parseCIDR('2000::/3');
-/** What DNS64 returns for a host that has only IPv4 addresses: the last 32 bits are one of them (RFC 6052). */
+/** The prefix that DNS64 returns for a host with only IPv4 addresses. The last 32 bits are one of these (RFC 6052). */
 const translated = ipaddr.parseCIDR('64:ff9b::/96');
-/** The host agent of Azure, which responds to each of its machines, has a public address. */
+/** The Azure host agent, which responds to each of its machines, has a public address. */
 const knownMetadata = ['168.63.129.16'];
 
-/** Parses the entries of the setting. Returns null with the first entry that is not valid. */
+/** Parses the entries of the setting. Returns the first invalid entry as `wrong`. */
 export function parseAllowList(text: string | undefined): { readonly list: AllowList } | { readonly wrong: string } {
   const networks: (readonly [Address, number])[] = [];
   const hosts = new Set<string>();
@@ -43,7 +43,7 @@ export function parseAllowList(text: string | undefined): { readonly list: Allow
   return { list: { networks, hosts, plainOrigins } };
 }
 
-/** Whether the URL may be called at all; its addresses are checked once they are known. */
+/** Whether the URL may be called at all. Its addresses are checked once they are known. */
 export function isAllowedUrl(url: URL, { plainOrigins }: AllowList): boolean {
   if (url.username !== '' || url.password !== '') return false;
   return url.protocol === 'https:' || (url.protocol === 'http:' && plainOrigins.has(url.origin));

@@ -4,8 +4,8 @@ import type { ClientRequest } from 'node:http';
 const maxInterim = 16;
 
 /**
- * Calls `fail` if a request ends without a response; it may do so more than once, and after a response. Node reports no error if the
- * server switches protocols, after which neither limits nor signals end the request, and reads interim responses without end.
+ * Calls `fail` if a request ends without a response, possibly more than once, and possibly after a response. Node reports no error if the
+ * server switches protocols, after which neither limits nor signals end the request. Node also reads interim responses without end.
  */
 export function onFailure(request: ClientRequest, fail: (error: Error) => void): void {
   let isAnswered = false;

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../db/sql.ts';
 
-/** Whether webhooks and audit events may be sent: those of a restored database wait until an operator says that it has taken over. */
+/** Whether webhooks and audit events may be sent. Those of a restored database wait until an operator confirms that it has taken over. */
 export const mayBeSent = sql.fragment`(select outgoing_held_since is null from installation)`;
 
 export function createHeldOutgoingRepository(db: Queryable) {

@@ -7,7 +7,7 @@ export interface ResolvedAddress {
   readonly family: number;
 }
 
-/** Returns all addresses of a host. `isTrusted`: an operator has named it. */
+/** Returns all addresses of a host. `isTrusted` means that an operator has named the host. */
 export type ResolveHost = (
   hostname: string,
   options: { readonly isTrusted: boolean; readonly signal: AbortSignal },
@@ -15,23 +15,22 @@ export type ResolveHost = (
 
 /** The ways to resolve a name. */
 export interface Resolvers {
-  /** The addresses in the hosts file: none if the name is not there. */
+  /** Returns the addresses in the hosts file; none if the name is not there. */
   readonly listed: (hostname: string) => Promise<readonly ResolvedAddress[]>;
-  /** Asks the name servers, on a socket. */
+  /** Queries the name servers, on a socket. */
   readonly query: (hostname: string, signal: AbortSignal) => Promise<readonly ResolvedAddress[]>;
-  /** As the system does, in its search domains too: occupies a thread of the process until it is done. */
+  /** Resolves like the system, including its search domains. Occupies a thread of the process until the end. */
   readonly lookup: (hostname: string) => Promise<readonly ResolvedAddress[]>;
 }
 
-/** The name servers know no such name, or there are none. */
+/** Errors for a name that the name servers do not know, or without any name servers. */
 const unknownCodes: readonly unknown[] = [dns.NOTFOUND, dns.NODATA, dns.CONNREFUSED];
 
 /**
- * Resolves names so that slow name servers of users delay no others. Two threads of a process look up names for all of
- * its connections, those to Postgres, Redis and the blob store included, so the system looks up only names that an
- * operator has named, and, apart from them, others for which it asks no server of a user: names without a dot that name
- * servers do not know, and any name if there are no name servers. Of both kinds, it looks up one at a time, and never
- * after its call has ended.
+ * Resolves names so that slow name servers of users delay nothing else. Only two threads of a process look up names, for all its
+ * connections, including those to Postgres, Redis and the blob store. Therefore the system looks up names that an operator has named,
+ * and, separately, only names for which it queries no server of a user. The latter are names without a dot that name servers do not know,
+ * and any name if there are no name servers. It looks up one name of each kind at a time, and never after its call has ended.
  */
 export function createHostResolver(
   { listed, query, lookup }: Resolvers = { listed: readHosts, query: queryServers, lookup: lookUp },
@@ -63,24 +62,24 @@ function inTurns(lookup: Resolvers['lookup']): Resolvers['query'] {
   };
 }
 
-/** The addresses of a name in the text of a hosts file. */
+/** Returns the addresses of a name in the text of a hosts file. */
 export function listedIn(text: string, hostname: string): readonly ResolvedAddress[] {
   return text.split('\n').flatMap((line) => {
     const [address = '', ...names] = line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/);
-    // An address of one interface (fe80::1%eth0) is not one that rules know.
+    // The rules do not support addresses of a single interface (fe80::1%eth0).
     const family = address.includes('%') ? 0 : isIP(address);
     return family > 0 && names.includes(hostname) ? [{ address, family }] : [];
   });
 }
 
-/** Read for each call: it is short, and an orchestrator may change it. */
+/** The file is read for each call: it is short, and an orchestrator may change it. */
 async function readHosts(hostname: string): Promise<readonly ResolvedAddress[]> {
   return listedIn(await readFile('/etc/hosts', 'utf8').catch(() => ''), hostname);
 }
 
 const queryTimeoutMs = 2_500;
 const queryTries = 2;
-/** How long addresses of one kind wait for those of the other one: some name servers never answer questions for IPv6. */
+/** The time that addresses of one family wait for the other family: some name servers never answer queries for IPv6. */
 const otherKindMs = 1_000;
 
 async function queryServers(hostname: string, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
@@ -92,12 +91,12 @@ async function queryServers(hostname: string, signal: AbortSignal): Promise<read
     return await bothKinds(resolver.resolve4(hostname), resolver.resolve6(hostname));
   } finally {
     signal.removeEventListener('abort', cancel);
-    // The question that nobody waits for.
+    // Cancels a query that is no longer needed.
     cancel();
   }
 }
 
-/** The addresses of both kinds, or of the one that was found first. */
+/** Returns the addresses of both families, or of the family that was found first. */
 export async function bothKinds(
   v4: Promise<readonly string[]>,
   v6: Promise<readonly string[]>,
@@ -120,7 +119,7 @@ export async function bothKinds(
   clearTimeout(timer);
   if (found.length > 0) return found.toSorted((a, b) => a.family - b.family);
   const failures = settled?.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as Error] : [])) ?? [];
-  // A failure other than a missing kind of address says more.
+  // A failure other than a missing address family is more informative.
   failures.sort((a, b) => Number(isUnknown(a)) - Number(isUnknown(b)));
   if (failures[0]) throw failures[0];
   return found;

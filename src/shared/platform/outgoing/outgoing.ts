@@ -7,7 +7,7 @@ import { type AllowList, isAllowedAddress, isAllowedUrl, isTrustedHost } from '.
 import { onFailure } from './failed-request.ts';
 import { createHostResolver, type ResolvedAddress, type ResolveHost } from './host-resolver.ts';
 
-/** Why a call to another server failed. `refused`: it may not be called. The message is for the log, never for clients. */
+/** A call to another server failed. `refused` means that it may not be called. The message is for the log, never for clients. */
 export class OutgoingError extends Error {
   override readonly name = 'OutgoingError';
   readonly reason: 'refused' | 'failed' | 'too-large' | 'too-slow';
@@ -26,15 +26,15 @@ export interface OutgoingOptions {
 }
 
 export interface OutgoingRequest {
-  /** Default: GET. */
+  /** GET by default. */
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  /** Limit for the whole call, redirects included. */
+  /** Limit for the whole call, including redirects. */
   readonly timeoutMs: number;
   /** Limit for the body of the response. */
   readonly maxBytes: number;
-  /** Whether a longer body is an error, or only its beginning is read. Default: an error. */
+  /** Whether a longer body is an error (the default), or is cut at the limit. */
   readonly whenTooLarge?: 'fail' | 'cut';
   /** Ends the call early. */
   readonly signal?: AbortSignal;
@@ -46,17 +46,17 @@ export interface OutgoingResponse {
   readonly body: Buffer;
 }
 
-/** One for the process, whose lookups it limits. */
+/** One resolver for the process, whose lookups it limits. */
 const resolveHost = createHostResolver();
-/** Only GET follows redirects, each of which is checked like the first address. */
+/** Only GET follows redirects. Each redirect is checked like the first address. */
 const maxRedirects = 3;
 const redirects = new Set([301, 302, 303, 307, 308]);
 const maxHeaderBytes = 16 * 1024;
 
 /**
- * Calls servers on behalf of users who provide their URLs: issuers of tokens, receivers of webhooks. HTTPS only, and public addresses
- * only, unless the operator allows others. The name is resolved once; the connection goes to an address that was checked, and the
- * certificate must be for the name.
+ * Calls servers on behalf of users who provide their URLs, e.g. token issuers and webhook receivers. Permits only HTTPS and public
+ * addresses, unless the operator allows others. The name is resolved once. The connection uses a checked address, and the certificate
+ * must be for the name.
  */
 export class Outgoing {
   readonly #allow: AllowList;
@@ -74,7 +74,7 @@ export class Outgoing {
     const limit = AbortSignal.timeout(request.timeoutMs);
     const signal = request.signal ? AbortSignal.any([limit, request.signal]) : limit;
     let url = parseUrl(address);
-    // Independent of what a resolver or a connection does with the signal.
+    // Does not depend on how a resolver or a connection handles the signal.
     const late = new Promise<never>((_resolve, reject) => {
       const end = (): void => reject(new OutgoingError('too-slow', `${url.origin} took too long`));
       if (signal.aborted) end();
@@ -107,7 +107,7 @@ export class Outgoing {
     }
   }
 
-  /** All must be allowed: a name with public and private addresses is a trick, or a mistake. */
+  /** All addresses must be allowed: a name with public and private addresses is an attack or a mistake. */
   async #addressesOf(url: URL, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
     const host = url.hostname.replace(/^\[|\]$/g, '');
     const family = isIP(host);
@@ -146,7 +146,7 @@ export class Outgoing {
         ...headers,
         ...(body === undefined ? {} : { 'content-length': body.length }),
       },
-      // A connection of its own: a kept one may lead to an address that was not checked for this call.
+      // A separate connection: a pooled one may lead to an address that was not checked for this call.
       agent: false,
       lookup: pinned(addresses),
       maxHeaderSize: maxHeaderBytes,
@@ -168,7 +168,7 @@ export class Outgoing {
             request.destroy();
             return;
           }
-          // First: a short response may have ended already.
+          // Reject first, because a short response may have ended already.
           reject(new OutgoingError('too-large', `${url.origin} sent more than ${maxBytes} bytes`));
           request.destroy();
         });
@@ -181,7 +181,7 @@ export class Outgoing {
   }
 }
 
-/** Returns the addresses that were checked, regardless of what the name resolves to by now. */
+/** Returns the checked addresses, whatever the name resolves to by now. */
 function pinned(addresses: readonly ResolvedAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     if (all) callback(null, [...addresses]);

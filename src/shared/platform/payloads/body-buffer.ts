@@ -12,33 +12,33 @@ export interface OpenedBody {
   readonly encoding: BodyEncoding;
   /** The whole body, if it is already inflated and in memory. */
   readonly inflated: Buffer | null;
-  /** Set where a worker can take over: documents larger than this many bytes must not be read here. */
+  /** Set if a worker can take over: documents with more bytes than this must not be read here. */
   readonly maxBaseBytes?: number;
-  /** Frees the memory of the body before the commit; the body cannot be read again. */
+  /** Frees the memory of the body before the commit. The body cannot be read again. */
   readonly free?: () => void;
 }
 
 /** The body of a write, in the memory of the API or in the payload store. */
 export interface WriteBody {
-  /** For work that reads the body as a stream. Set `parsed` if the body is parsed, which takes more memory than its bytes. */
+  /** Opens the body for work that reads it as a stream. Set `parsed` if the body is parsed, which takes more memory than its bytes. */
   open(options?: { readonly parsed?: boolean }): Promise<OpenedBody>;
   /** Calls `work` with the whole inflated body and returns its result. Throws PayloadTooLargeError, InvalidRequestError. */
   use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T>;
 }
 
-/** A body in memory. Holds its part of the budget until it is released. */
+/** A body in memory, which holds its part of the budget until it is released. */
 export interface BufferedBody {
   readonly body: Buffer;
   release(): void;
 }
 
-/** Bodies up to this size, inflated, are not charged: a lease can be renewed whatever else is being processed. */
+/** Inflated bodies up to this size are not charged, so that a lease can be renewed whatever else is being processed. */
 const freeBytes = 64 * 1024;
 
-/** Step in which a body of unknown size acquires more of the budget. */
+/** The amount of the budget that a body of unknown size acquires at a time. */
 const stepBytes = 1024 * 1024;
 
-/** Memory that a body takes, as a multiple of its size: a parsed one exists as bytes, as text and as rows. */
+/** The memory of a parsed body as a multiple of its size: it exists as bytes, as text and as rows. */
 export const parsedWeight = 3;
 export const rawWeight = 1;
 
@@ -48,18 +48,18 @@ export interface InflateOptions {
   readonly weight: number;
   /** Maximum wait for the budget, in ms. */
   readonly waitMs: number;
-  /** The fairness key that the bytes are charged to, e.g. the organization. */
+  /** The fairness key to which the bytes are charged, e.g. the organization. */
   readonly fairnessKey?: string;
 }
 
-/** Inflates bodies in memory, within the process's budget for all of them. */
+/** Inflates bodies in memory, within the process's common budget. */
 export class BodyBuffer {
   readonly #maxBytes: number;
   readonly #budget: ByteBudget;
   /** For bodies that have not arrived yet. */
   readonly arrivals: ArrivalBuffer;
 
-  /** `maxBytes`: largest inflated body that a worker parses. `budgetBytes`: budget for bodies while they are received. */
+  /** `maxBytes` is the largest inflated body that a worker parses. `budgetBytes` is the budget for bodies that are being received. */
   constructor(maxBytes: number, budget: ByteBudget, budgetBytes: number) {
     this.#maxBytes = maxBytes;
     this.#budget = budget;
@@ -67,9 +67,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Inflates a body that is already in memory. Acquires the size that the gzip claims; if the body turns out larger, it first
-   * measures the body, which takes no memory. Throws PayloadTooLargeError, InvalidRequestError, and UnavailableError if the
-   * wait was too long.
+   * Inflates a body that is already in memory. Acquires the size that the gzip claims. If the body turns out larger, first measures it,
+   * which takes no memory. Throws PayloadTooLargeError, InvalidRequestError, and UnavailableError if the wait was too long.
    */
   async inflate(body: Buffer, encoding: BodyEncoding, options: InflateOptions): Promise<BufferedBody> {
     const { maxBytes } = options;
@@ -81,7 +80,7 @@ export class BodyBuffer {
     return (await this.#inflateTo(bytes, body, encoding, options)) as BufferedBody;
   }
 
-  /** The body, or null if it is larger than `expected` bytes. */
+  /** Returns the body, or null if it is larger than `expected` bytes. */
   async #inflateTo(
     expected: number,
     body: Buffer,
@@ -103,9 +102,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Calls `work` with the inflated body of a job and returns its result. Waits for the budget without a limit. Throws
-   * InvalidRequestError and PayloadTooLargeError; after the latter the CLI halves a batch of entries, and sends the whole
-   * checkpoint instead of a delta.
+   * Calls `work` with the inflated body of a job and returns its result. Waits for the budget without a limit. Throws InvalidRequestError
+   * and PayloadTooLargeError. After the latter, the CLI halves a batch of entries, or sends the whole checkpoint instead of a delta.
    */
   async use<T>(
     source: ByteSource,
@@ -130,8 +128,8 @@ export class BodyBuffer {
   }
 
   /**
-   * The body, or its size if the budget did not suffice for all of it. Waits for `expected` bytes of the budget, but not for more: bodies that are
-   * each half read could wait for each other.
+   * Returns the body, or its size if the budget did not suffice. Waits for `expected` bytes of the budget, but not for more: otherwise,
+   * bodies that are each half read could wait for each other.
    */
   async #attempt(
     source: ByteSource,
@@ -170,7 +168,7 @@ export class BodyBuffer {
   }
 }
 
-/** Receives bodies that are buffered in memory, within the process's budget for all of them. */
+/** Receives bodies into memory, within the process's common budget. */
 class ArrivalBuffer {
   readonly #inFlight: MemoryInFlightBudget;
   readonly #budgetBytes: number;
@@ -180,14 +178,14 @@ class ArrivalBuffer {
     this.#budgetBytes = budgetBytes;
   }
 
-  /** Bytes of the bodies that `receive` has returned and that are not released yet. */
+  /** Bytes of received bodies that are not released yet. */
   get bytes(): number {
     return this.#inFlight.used;
   }
 
   /**
-   * Buffers a whole body, still encoded. Reads no further than the budget allows. Bodies declared as small are not charged.
-   * Throws PayloadTooLargeError, BudgetExhaustedError, ReservationLostError and the body's own error.
+   * Buffers a whole body, still encoded. Reads no more than the budget allows. Bodies declared as small are not charged. Throws
+   * PayloadTooLargeError, BudgetExhaustedError, ReservationLostError and the body's own error.
    */
   async receive(
     body: AsyncIterable<Buffer>,
@@ -217,7 +215,7 @@ class ArrivalBuffer {
   }
 }
 
-/** Collects chunks in one contiguous buffer. Allocated pages that are never written take no memory. */
+/** Collects chunks in one contiguous buffer. Allocated pages take no memory until they are written. */
 class GrowingBuffer {
   #buffer: Buffer;
   #length = 0;
@@ -244,7 +242,7 @@ function costOf(bytes: number, weight: number): number {
   return bytes <= freeBytes ? 0 : bytes * weight;
 }
 
-/** `work`, which runs only the first time. */
+/** Returns a function that runs `work` only the first time. */
 function once(work: () => void): () => void {
   let isDone = false;
   return () => {

@@ -1,24 +1,26 @@
 /** A body that is being received. */
 export interface ArrivingBody {
-  /** Bytes reserved: the bytes that arrived, and the step that is being read. */
+  /** Bytes reserved: the arrived bytes, and the step that is being read. */
   held: number;
   /** Total bytes of the body; null if the client did not declare them. */
   readonly claim: number | null;
-  /** Whether the client repeats the call if asked to. Such bodies are evicted first. */
+  /** Whether the client repeats the call if asked to. Bodies that yield are evicted first. */
   readonly yields: boolean;
-  /** The fairness key, e.g. the organization: the body uses its share of the budget. */
+  /** The fairness key, e.g. the organization, whose share of the budget the body uses. */
   readonly fairnessKey: string;
-  /** Maximum bytes of its key in this budget; null is no limit. A single body may be larger. */
+  /** Maximum bytes of the key in this budget; null for no limit. A single body may be larger. */
   readonly keyLimit: number | null;
-  /** When it started to wait for capacity, in ms of a clock common to all bodies; null if it does not wait. */
+  /** When it started to wait for capacity, in ms of a clock common to all bodies; null if it is not waiting. */
   blockedSince: number | null;
-  /** The sender has sent almost nothing for a while although the server was waiting for it. */
+  /** Whether the sender has sent almost nothing for a while although the server was waiting for it. */
   readonly stalled: boolean;
-  /** Chosen to free capacity, but still counted. */
+  /** Whether it was chosen to free capacity. It still counts. */
   evicted: boolean;
 }
 
-/** State of an in-flight budget. `complete`: bytes of the bodies that wait for a worker, by key. `arriving`: the other bodies, oldest first. */
+/**
+ * State of an in-flight budget. `complete`: bytes of the bodies that wait for a worker, by key. `arriving`: other bodies, oldest first.
+ */
 export interface BudgetState<B extends ArrivingBody = ArrivingBody> {
   readonly capacity: number;
   readonly complete: ReadonlyMap<string, number>;
@@ -27,26 +29,26 @@ export interface BudgetState<B extends ArrivingBody = ArrivingBody> {
 
 /** Parameters of the rules, also for `in-flight-script.ts`. */
 export const fairnessRules = {
-  /** A key may hold at most this many times the bytes that it leaves free (three quarters, if alone). Its first body is exempt. */
+  /** A key may hold at most this many times the bytes that it leaves free (three quarters if alone). Its first body is exempt. */
   maxRatioToFree: 3,
-  /** The fair share of a key is the capacity divided by the number of keys, at most by this number. */
+  /** The fair share of a key is the capacity divided by the number of keys, or by this number if there are more keys. */
   maxKeys: 16,
-  /** Maximum number of bodies evicted at once for another one. */
+  /** Maximum number of bodies that are evicted at once for another body. */
   maxEvictions: 16,
 } as const;
 
 /**
- * A budget without the `excluded` bodies, summed up once: hundreds of bodies may wait, and a decision about one of them must not look at all. Valid
- * until a body changes.
+ * The sums of a budget without the `excluded` bodies, computed once: hundreds of bodies may wait, and a decision about one must not read
+ * all of them. Valid until a body changes.
  */
 export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
   readonly budget: BudgetState<B>;
-  /** Bytes that bodies hold, in total and by fairness key. */
+  /** Bytes held by bodies, in total and by fairness key. */
   readonly total: number;
   readonly used: ReadonlyMap<string, number>;
   /** The arriving bodies that hold bytes, oldest first. */
   readonly holding: readonly B[];
-  /** The part of the budget that each key may rely on. Counts the keys of all bodies in the budget or waiting. */
+  /** The part of the budget on which each key may rely. Counts the keys of all bodies in the budget or waiting. */
   readonly fairShare: number;
   readonly #excluded: ReadonlySet<ArrivingBody>;
   /** Bytes that each key will hold once its bodies are complete. */
@@ -72,7 +74,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     this.total = [...used.values()].reduce((sum, bytes) => sum + bytes, 0);
   }
 
-  /** The oldest body, apart from those that wait for their own key. */
+  /** The oldest body that does not wait for its own key. */
   get oldest(): B | null {
     if (this.#oldest === undefined)
       this.#oldest =
@@ -80,7 +82,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return this.#oldest;
   }
 
-  /** The bodies that hold bytes, by the bytes that they still need. */
+  /** The bodies that hold bytes, ordered by the bytes that they still need. */
   get byNeed(): readonly B[] {
     this.#byNeed ??= [...this.holding].sort((one, other) => this.restOf(one) - this.restOf(other));
     return this.#byNeed;
@@ -91,7 +93,9 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return this.#stalled;
   }
 
-  /** The newest body of the key that uses the most, if that is more than its fair share. The oldest body completes if it declared its size. */
+  /**
+   * The newest body of the key that uses the most, if it uses more than its fair share. Excludes the oldest body if it declared its size.
+   */
   get newestAboveShare(): B | null {
     if (this.#newestAboveShare === undefined) {
       const above = this.holding.filter(
@@ -103,7 +107,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return this.#newestAboveShare;
   }
 
-  /** The same budget without these bodies. */
+  /** Returns the same budget without these bodies. */
   without(bodies: readonly B[]): BudgetSums<B> {
     return new BudgetSums(this.budget, new Set([...this.#excluded, ...bodies]), this);
   }
@@ -118,7 +122,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return body.held > 0 ? claimed - this.#fullSize(body) : claimed;
   }
 
-  /** Bytes that a body needs to continue: its full size if it holds nothing yet. */
+  /** Bytes that a body needs to continue, i.e. its full size if it holds nothing yet. */
   needOf({ held, claim }: B, bytes: number): number {
     return held > 0 ? bytes : Math.min(Math.max(claim ?? 0, bytes), this.budget.capacity);
   }
@@ -140,7 +144,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
   /** Whether the key would exceed its own limit. Bodies of known size count in full, so they never wait once admitted. */
   isOverLimit(body: B, bytes: number): boolean {
     if (body.keyLimit === null || (body.held > 0 && body.claim !== null)) return false;
-    // Of bodies that grow, only the newer ones wait.
+    // Among bodies that grow, only the newer ones wait.
     const used = body.held > 0 ? this.#claimedBefore(body) : this.claimedBy(body);
     return used > 0 && used + body.held + this.needOf(body, bytes) > body.keyLimit;
   }
@@ -169,7 +173,7 @@ function fairShare({ capacity, complete, arriving }: BudgetState): number {
   return capacity / Math.min(keys.size, fairnessRules.maxKeys);
 }
 
-/** The newest body that yields, or else the newest; null: there is none. */
+/** Returns the newest body that yields, or else the newest; null if there is none. */
 export function newestOf<B extends ArrivingBody>(bodies: readonly B[]): B | null {
   return bodies.findLast(({ yields }) => yields) ?? bodies.at(-1) ?? null;
 }

@@ -7,8 +7,8 @@ interface Waiting {
 }
 
 /**
- * Limits the bytes in use. Requests that do not fit wait. The key that uses the least is served first; within a key, or
- * among equal keys, requests are ordered by arrival. A request larger than the limit is admitted while nothing else is in use.
+ * Limits the bytes in use. Requests that do not fit wait. The key that uses the least is served first; within a key, and among equal
+ * keys, requests are served in order of arrival. A request above the limit is admitted while nothing else is in use.
  */
 export class ByteBudget {
   readonly #capacity: number;
@@ -25,7 +25,7 @@ export class ByteBudget {
     return this.#used;
   }
 
-  /** Maximum bytes in use so far. */
+  /** The highest number of bytes in use so far. */
   get peak(): number {
     return this.#peak;
   }
@@ -36,9 +36,9 @@ export class ByteBudget {
   }
 
   /**
-   * Acquires `bytes` for a key, e.g. an organization; waits if they do not fit. Zero bytes resolve at once. A caller that
-   * already holds bytes must use `tryGrow` instead: two such callers could wait for each other. Rejects with UnavailableError
-   * after `limitMs`; null is no limit.
+   * Acquires `bytes` for a key, e.g. an organization. Waits if they do not fit. Zero bytes resolve at once. A caller that already holds
+   * bytes must use `tryGrow` instead, because two callers could wait for each other. Rejects with UnavailableError after `limitMs`;
+   * null for no limit.
    */
   async acquire(bytes: number, limitMs: number | null, fairnessKey = ''): Promise<void> {
     if (bytes === 0) return;
@@ -49,7 +49,7 @@ export class ByteBudget {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiting: Waiting = { bytes, fairnessKey, admit: resolve };
     this.#waiting.push(waiting);
-    // Its key may use less than those of all other waiters.
+    // This key may use less than the keys of all other waiters.
     this.#admit();
     const giveUp = (): void => {
       this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
@@ -65,7 +65,7 @@ export class ByteBudget {
     }
   }
 
-  /** Acquires `bytes` in addition to the `held` bytes of the caller. Returns false if they do not fit; never waits. */
+  /** Acquires `bytes` in addition to the `held` bytes of the caller. Returns false if they do not fit. Never waits. */
   tryGrow(held: number, bytes: number, fairnessKey = ''): boolean {
     if (this.#used > held && this.#used + bytes > this.#capacity) return false;
     this.#add(bytes, fairnessKey);
@@ -87,7 +87,7 @@ export class ByteBudget {
     }
   }
 
-  /** Returns the next waiter, even if it does not fit yet: if others overtook it, large requests would wait forever. */
+  /** Returns the next waiter even if it does not fit yet: if others overtook it, large requests would wait forever. */
   #next(): Waiting | undefined {
     let next: Waiting | undefined;
     for (const waiting of this.#waiting) {

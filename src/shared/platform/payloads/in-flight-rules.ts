@@ -1,10 +1,10 @@
 import { type ArrivingBody, type BudgetSums, fairnessRules, newestOf } from './budget-sums.ts';
 
-/** Separate in-flight budgets for calls that the CLI repeats and for imports, which it does not. Neither can exhaust the other's budget. */
+/** Separate in-flight budgets for calls that the CLI repeats and for imports, which it does not. They cannot exhaust each other. */
 export const budgetNames = ['writes', 'imports'] as const;
 export type BudgetName = (typeof budgetNames)[number];
 
-/** How long a body waits before it may evict another one, in ms: one that yields, and any other. */
+/** The time that a body waits before it may evict another one, in ms, for an evicted body that yields and for any other. */
 export interface WaitLimits {
   readonly withYielding: number;
   readonly withOthers: number;
@@ -15,9 +15,9 @@ export interface BudgetTimes {
   readonly patience: WaitLimits;
   /** Maximum wait for capacity of a body that yields. */
   readonly yieldingWaitMs: number;
-  /** Maximum wait of the others. */
+  /** Maximum wait for capacity of any other body. */
   readonly waitMs: number;
-  /** A sender that took this long for its last 32 KiB has stalled: of a body that yields, and of another. */
+  /** A sender that took this long for its last 32 KiB has stalled. Separate times for a body that yields and for any other. */
   readonly stallMs: WaitLimits;
 }
 
@@ -28,13 +28,13 @@ export const defaultBudgetTimes: BudgetTimes = {
   stallMs: { withYielding: 2_000, withOthers: 10_000 },
 };
 
-/** So many bodies of a key may wait in a process before a byte is read; more are refused. */
+/** Maximum number of a key's bodies that wait in a process before a byte is read. Further bodies are refused. */
 export const maxWaitingPerKey = 64;
 
 /**
- * Returns whether `body` may acquire `bytes` more. Counts received bytes, not declared ones, but never fills the budget so far that partly received
- * bodies could only wait for each other. A body larger than the budget continues while it is alone.
- * `in-flight-script.ts` has the same rules for Redis.
+ * Returns whether `body` may acquire `bytes` more. Counts received bytes, not declared ones, but keeps enough of the budget free that
+ * partly received bodies never wait only for each other. A body larger than the budget continues while it is alone. `in-flight-script.ts`
+ * has the same rules for Redis.
  */
 export function mayAcquire<B extends ArrivingBody>(sums: BudgetSums<B>, body: B, bytes: number): boolean {
   const { capacity } = sums.budget;
@@ -75,13 +75,13 @@ function canAllComplete<B extends ArrivingBody>(sums: BudgetSums<B>, body: B, by
 }
 
 /**
- * Whether a body that holds nothing yet may wait for capacity although its client would repeat the call. It may if it only waits for
- * its own key (which is at its limit or still receives other bodies), or if it is below its fair share while another key is
- * above its own, or another body has stalled or been evicted.
+ * Whether a body that holds nothing yet may wait for capacity although its client would repeat the call. It may if it waits only for its
+ * own key (which is at its limit or still receives other bodies). It also may if it is below its fair share, and either another key is
+ * above its own share, or another body has stalled or been evicted.
  */
 export function mayWait<B extends ArrivingBody>(sums: BudgetSums<B>, body: B, bytes: number): boolean {
   if (sums.isOverLimit(body, bytes)) return true;
-  // The other bodies of its key may soon complete and be released.
+  // The other bodies of this key may soon complete and be released.
   if (sums.claimedBy(body) > sums.usedBy(body)) return true;
   const part = sums.fairShare;
   if (sums.usedBy(body) + sums.needOf(body, bytes) > part) return false;
@@ -92,9 +92,9 @@ export function mayWait<B extends ArrivingBody>(sums: BudgetSums<B>, body: B, by
 }
 
 /**
- * Returns the bodies to evict for `body`, which waits; none if that would not be enough. `sums` is without the evicted bodies. Chooses stalled
- * bodies first; then, if `body` is below its fair share, the newest of the key that uses the most; then, if `body` is the
- * oldest, the newest; and if `body` does not yield, the newest that does.
+ * Returns the bodies to evict for `body`, which is waiting; none if that would not suffice. `sums` exclude the evicted bodies. Chooses
+ * stalled bodies first; then, if `body` is below its fair share, the newest body of the key that uses the most; then, if `body` is the
+ * oldest, the newest one; then, if `body` does not yield, the newest one that does.
  */
 export function chooseEvictions<B extends ArrivingBody>(
   sums: BudgetSums<B>,
@@ -133,7 +133,7 @@ function nextEviction<B extends ArrivingBody>(
   if (found) return found;
   const { arriving } = sums.budget;
   if (body === arriving[0]) return ifDue(newestOf(sums.holding.filter((each) => each !== body)));
-  // Bodies that do not yield could all complete without the bodies that do, regardless of arrival.
+  // Bodies that do not yield could all complete without the yielding ones, regardless of arrival.
   const hasPriority = !body.yields && (body.held > 0 || body === arriving.find(({ yields }) => !yields));
   return hasPriority ? ifDue(sums.holding.findLast(({ yields }) => yields) ?? null) : null;
 }

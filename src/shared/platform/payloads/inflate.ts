@@ -7,13 +7,13 @@ import { codeOf } from '../errors/causes.ts';
 import { InvalidRequestError, PayloadTooLargeError } from '../errors/errors.ts';
 import { inSlices } from '../slices/slices.ts';
 
-/** How the bytes of a request body were encoded on the wire. */
+/** The encoding of a request body on the wire. */
 export const BodyEncoding = Type.Union([Type.Literal('gzip'), Type.Literal('identity')]);
 export type BodyEncoding = Static<typeof BodyEncoding>;
 
 /**
- * Bodies that inflate to no more than this are inflated synchronously, in 1 to 2 ms: a round trip to another thread costs as much CPU
- * again, and reading them as a stream three times as much. Larger ones are inflated in one call up to `wholeInflatedBytes`.
+ * Bodies that inflate to at most this size are inflated synchronously, in 1 to 2 ms. A round trip to another thread would double the CPU
+ * time, and reading them as a stream would triple it. Larger ones are inflated in one call up to `wholeInflatedBytes`.
  */
 const syncInflatedBytes = 512 * 1024;
 const wholeInflatedBytes = 8 * 1024 * 1024;
@@ -23,12 +23,12 @@ const minChunkBytes = 16 * 1024;
 const gunzipInPool = promisify(gunzip);
 
 /**
- * The inflated bytes of `source`. Throws InvalidRequestError if they are not gzip or are cut short, and PayloadTooLargeError
- * once the output exceeds `maxBytes`: a small body can inflate to a very large one.
+ * Yields the inflated bytes of `source`. Throws InvalidRequestError if they are not gzip or are cut short, and PayloadTooLargeError once
+ * the output exceeds `maxBytes`, because a small body can inflate to a very large one.
  */
 export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBytes: number): AsyncGenerator<Buffer> {
   let total = 0;
-  // Otherwise a body in memory would be read completely in one event loop tick.
+  // Without slices, a body in memory would be read completely in one event loop tick.
   for await (const chunk of inSlices(encoding === 'gzip' ? gunzipStream(source) : source())) {
     total += chunk.length;
     if (total > maxBytes) throw tooLarge(maxBytes);
@@ -43,14 +43,14 @@ export async function inflateWhole(body: Buffer, encoding: BodyEncoding, maxByte
     return body;
   }
   if (maxBytes <= wholeInflatedBytes) return gunzipAtOnce(body, maxBytes);
-  // Concatenating chunks at the end would take twice the memory. Allocated pages that are never written take none.
+  // Concatenating chunks at the end would take twice the memory. Allocated pages take none until they are written.
   const whole = Buffer.allocUnsafeSlow(maxBytes);
   let bytes = 0;
   for await (const chunk of inflate(bytesOf(body), encoding, maxBytes)) bytes += chunk.copy(whole, bytes);
   return whole.subarray(0, bytes);
 }
 
-/** Inflated size (modulo 4 GiB) that a gzip body states at its end for its last member; the actual size may be larger. */
+/** The inflated size (modulo 4 GiB) that a gzip body states at its end for its last member. The actual size may be larger. */
 export function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
   if (encoding === 'identity' || body.length < 18) return body.length;
   return body.readUInt32LE(body.length - 4);
@@ -58,7 +58,7 @@ export function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
 
 /** Throws InvalidRequestError and PayloadTooLargeError. */
 async function gunzipAtOnce(body: Buffer, maxBytes: number): Promise<Buffer> {
-  // One chunk for all of it, and a byte more: zlib allocates another chunk when one is full.
+  // One chunk for everything, with a spare byte: zlib allocates another chunk when one is full.
   const claimed = Math.min(claimedBytes(body, 'gzip'), maxBytes) + 1;
   const options = { maxOutputLength: maxBytes, chunkSize: Math.max(claimed, minChunkBytes) };
   try {
@@ -75,7 +75,7 @@ async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
     try {
       yield* source();
     } catch (error) {
-      // Kept, so that an error of the source is not reported as bad gzip. The decoder's own error is thrown in here too.
+      // Kept so that an error of the source is not reported as invalid gzip. The decoder's own error also arrives here.
       if (decoder.errored === null) sourceError = error;
       throw error;
     }

@@ -22,7 +22,7 @@ export class MemoryReservation implements ArrivingBody, Reservation {
   readonly keyLimit: number | null;
   readonly gone: AbortSignal | undefined;
   readonly pace = new StallTimer();
-  /** Whether it waits for capacity instead of being refused. */
+  /** Whether the body waits for capacity instead of being refused. */
   readonly waits: boolean;
   held = 0;
   blockedSince: number | null = null;
@@ -151,7 +151,7 @@ export class MemoryInFlightBudget {
     return new BudgetSums({ capacity: this.#capacity, complete: this.#complete, arriving: this.#arriving });
   }
 
-  /** Grants capacity to waiting bodies, oldest first. Refuses bodies that waited too long, and evicts bodies to free capacity. */
+  /** Grants capacity to waiting bodies, oldest first. Refuses bodies that have waited too long, and evicts bodies to free capacity. */
   #resolveWaits(): void {
     const now = performance.now();
     let sums = this.#sums();

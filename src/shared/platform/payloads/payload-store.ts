@@ -7,20 +7,20 @@ export interface PayloadOptions {
   readonly declaredBytes: number | null;
   /** Without capacity, a body in `writes` is refused, and a body in `imports` waits. */
   readonly budget: BudgetName;
-  /** The fairness key, e.g. the organization: the body uses its share of the budget. */
+  /** The fairness key, e.g. the organization, whose share of the budget the body uses. */
   readonly fairnessKey?: string;
-  /** Maximum bytes of the key in the budget; a single body may be larger. Null is no limit. */
+  /** Maximum bytes of the key in the budget; null for no limit. A single body may be larger. */
   readonly keyLimit?: number | null;
-  /** Fires when the client has left: the body no longer waits for capacity, and `put` rejects with the reason of the signal. */
+  /** Fires when the client has left. The body then stops waiting for capacity, and `put` rejects with the reason of the signal. */
   readonly gone?: AbortSignal;
 }
 
 /** Capacities of the in-flight budgets, in bytes. */
 export type BudgetSizes = Readonly<Record<BudgetName, number>>;
 
-/** What is needed to decrypt a body. Known to the API and Postgres only, not to the store of the body. */
+/** The data for decrypting a body. Only the API and Postgres have it, not the store of the body. */
 export interface BodyEncryption {
-  /** Encrypts only this body. */
+  /** The key of this body alone. */
   readonly key: Buffer;
   readonly chunks: number;
   readonly bytes: number;
@@ -29,22 +29,22 @@ export interface BodyEncryption {
 /** Keeps request bodies between the process that received them and the worker that stores them. */
 export interface PayloadStore {
   /**
-   * Stores a body as it arrives. Rejects with PayloadTooLargeError above `maxBytes`, with UnavailableError if the store has no capacity for it or
-   * needs its capacity for an older one, and with the body's own error if that fails; nothing is stored then. `encryption` is null if bodies
-   * do not leave the process.
+   * Stores a body as it arrives. Rejects with PayloadTooLargeError above `maxBytes`, with UnavailableError if the store has no capacity
+   * for the body or needs it for an older one, and with the body's own error. Nothing is stored then. `encryption` is null if bodies do
+   * not leave the process.
    */
   put(
     key: string,
     body: AsyncIterable<Buffer>,
     options: PayloadOptions,
   ): Promise<{ bytes: number; encryption: BodyEncryption | null }>;
-  /** Reads the body; may be called repeatedly. Throws PayloadMissingError, and PayloadTamperedError if it is not what was encrypted. */
+  /** Reads the body; may be called repeatedly. Throws PayloadMissingError, and PayloadTamperedError if the body was changed. */
   open(key: string, encryption: BodyEncryption | null): AsyncIterable<Buffer>;
   delete(key: string): Promise<void>;
   bytesHeld(): number;
-  /** Bytes that bodies of all processes hold in an in-flight budget, by fairness key. */
+  /** Bytes held by the bodies of all processes in an in-flight budget, by fairness key. */
   heldByKey(budget: BudgetName): Promise<ReadonlyMap<string, number>>;
-  /** Resolves if the store responds; throws UnavailableError if it does not within `limitMs`. */
+  /** Resolves if the store responds. Throws UnavailableError if it does not within `limitMs`. */
   check(limitMs: number): Promise<void>;
   /** Stops background work. */
   close(): Promise<void>;
@@ -59,7 +59,7 @@ export class PayloadMissingError extends UnavailableError {
   }
 }
 
-/** The stored body is not what was encrypted. No byte of a chunk is returned before the chunk is authenticated. */
+/** The stored body differs from the encrypted one. No byte of a chunk is returned before the chunk is authenticated. */
 export class PayloadTamperedError extends UnavailableError {
   override readonly name = 'PayloadTamperedError';
   override readonly code = 'payload-tampered';
@@ -82,7 +82,7 @@ export class BudgetExhaustedError extends UnavailableError {
   }
 }
 
-/** The body was evicted for an older one, or its process paused for so long that it was considered dead. */
+/** The body was evicted for an older one, or its process paused so long that it was considered dead. */
 export class ReservationLostError extends UnavailableError {
   override readonly name = 'ReservationLostError';
   override readonly code = 'budget-lost';

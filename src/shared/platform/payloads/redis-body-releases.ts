@@ -13,7 +13,7 @@ interface Release {
   readonly key: string;
   body: CompleteBody | null;
   readonly endsAt: number;
-  /** The connections that had been lost when Redis confirmed it; null until then. */
+  /** The number of lost connections when Redis confirmed the release; null until then. */
   confirmedAt: number | null;
   isRunning: boolean;
 }
@@ -22,20 +22,20 @@ export interface BodyReleasesOptions {
   readonly redis: RedisConnection;
   /** Reads the metadata of the body; null if it does not exist. */
   readonly find: (key: string) => Promise<CompleteBody | null>;
-  /** Must succeed also when it has succeeded before. */
+  /** Must also succeed when it has succeeded before. */
   readonly remove: (body: CompleteBody) => Promise<void>;
-  /** For how long a release is repeated after a lost connection, in ms. */
+  /** The time for which a release is repeated after a lost connection, in ms. */
   readonly repeatMs: number;
-  /** After this time Redis has no body that was not released, in ms. */
+  /** After this time, in ms, Redis keeps no body, even if it was not released. */
   readonly jobLifeMs: number;
 }
 
 const maxAtOnce = 50;
 
 /**
- * Releases bodies that no job needs any more, and repeats each release until Redis confirms it. A failover can undo a confirmed release: the new
- * master may not have received it and then has the body and its reservation again, with no process left to release them. So releases are
- * remembered for a while, and repeated after every lost connection.
+ * Releases bodies that no job needs any more, and repeats each release until Redis confirms it. A failover can undo a confirmed release:
+ * if the new master has not received it, the body and its reservation exist again, and no process would release them. Therefore releases
+ * are remembered for a while, and repeated after every lost connection.
  */
 export class BodyReleases {
   readonly #options: BodyReleasesOptions;
@@ -45,7 +45,7 @@ export class BodyReleases {
 
   constructor(options: BodyReleasesOptions) {
     this.#options = options;
-    // A cluster does not report that it is connected to another server instead, but it does report a lost connection.
+    // A cluster does not report a reconnection to another server, but it does report a lost connection.
     this.#lossEvent = isCluster(options.redis) ? '-node' : 'close';
     options.redis.on(this.#lossEvent, this.#onLoss);
   }
@@ -55,7 +55,7 @@ export class BodyReleases {
     return this.#releases.size;
   }
 
-  /** Throws QueueUnavailableError if Redis has not confirmed the release; it is repeated then. */
+  /** Throws QueueUnavailableError if Redis has not confirmed the release, which is then repeated. */
   async add(key: string, body: CompleteBody | null): Promise<void> {
     const known = body ?? this.#releases.get(key)?.body ?? null;
     const endsAt = performance.now() + this.#options.repeatMs;
@@ -64,7 +64,7 @@ export class BodyReleases {
     await this.#attempt(release);
   }
 
-  /** Repeats the releases that are not confirmed, and forgets those that need not be repeated any more. Never rejects. */
+  /** Repeats unconfirmed releases, and forgets releases that need no more repetition. Never rejects. */
   async repeat(): Promise<void> {
     const now = performance.now();
     for (const { key, endsAt, confirmedAt } of this.#releases.values()) {

@@ -11,7 +11,7 @@ local function releaseComplete(key, bytes)
 end
 `;
 
-/** One arriving body. Uses the clock of Redis, since the clocks of the processes may differ. */
+/** One arriving body. Uses the clock of Redis, because the clocks of the processes may differ. */
 const bodyScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -36,8 +36,8 @@ end
 `;
 
 /**
- * Loads the state of one in-flight budget across all processes: a hash of the arriving bodies, the bytes of complete bodies by fairness key (`share`
- * in Redis), and the expiry and key of each complete body. Reservations of a dead process are removed when they expire.
+ * Loads the state of one in-flight budget across all processes: a hash of the arriving bodies, the bytes of complete bodies by fairness
+ * key (`share` in Redis), and the expiry and key of each complete body. Reservations of a dead process are removed when they expire.
  */
 const loadScript = `${releaseScript}${bodyScript}
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 100)) do
@@ -60,7 +60,7 @@ end
 table.sort(arriving, older)
 `;
 
-/** Applies the rules, and returns an `AcquireResult`, how many bodies wait, and how many of them are older; 0 if none of them has the key. */
+/** Applies the rules. Returns an `AcquireResult`, the number of waiting bodies, and how many are ahead; 0 for the first of its key. */
 const acquireScript = `${loadScript}${inFlightScript}
 local request = cjson.decode(ARGV[1])
 local bytes = request.bytes
@@ -110,12 +110,14 @@ for _, each in ipairs(arriving) do
 end
 return { result, waiting, ahead }`;
 
-/** Result of `acquire`. `key limit`: the body waits for others of its own key. `lost`: it no longer has a reservation. */
+/** Result of `acquire`. `key limit`: the body waits for others of its own key. `lost`: the body no longer has a reservation. */
 type AcquireResult = 'acquired' | 'no-budget' | 'key limit' | 'refused' | 'lost';
 
 const pollMs = 200;
 const maxPollMs = 5_000;
-/** Each attempt loads all bodies. With this pause per body that waits, their attempts together leave most of Redis's time to others. */
+/**
+ * The pause per waiting body. Each attempt loads all bodies; with this pause, all attempts together leave Redis mostly free for others.
+ */
 const pollMsPerWaiting = 1.5;
 /** The oldest bodies, and the oldest of each key, try most often. */
 const aheadPerPoll = 8;
@@ -147,7 +149,7 @@ if KEYS[5] then redis.call('SET', KEYS[5], ARGV[3], 'PX', ARGV[4]) end
 keepKeys(ARGV[4])
 return 1`;
 
-/** In a cluster, the keys of a body are in another slot than the keys of its budget. Returns 0 if one of its chunks is lost. */
+/** In a cluster, the keys of a body are in another slot than its budget's keys. Returns 0 if one of its chunks is lost. */
 const renewBodyScript = `
 for at = 1, #KEYS do
   if redis.call('PEXPIRE', KEYS[at], ARGV[1]) == 0 then return 0 end
@@ -179,9 +181,9 @@ return list`;
 /** Times in ms. */
 export interface RedisBudgetTimes {
   readonly patience: WaitLimits;
-  /** Arriving bodies of a process that died expire after this time. */
+  /** Arriving bodies of a dead process expire after this time. */
   readonly lifeMs: number;
-  /** A complete body is kept this long for its job. */
+  /** A complete body is kept for its job for this time. */
   readonly jobLifeMs: number;
 }
 
@@ -189,13 +191,13 @@ export interface RedisBudgetTimes {
 export interface RedisReservation {
   readonly key: string;
   readonly claim: number | null;
-  /** Whether it waits for capacity instead of being refused. */
+  /** Whether the body waits for capacity instead of being refused. */
   readonly waits: boolean;
   readonly fairnessKey: string;
   readonly keyLimit: number | null;
 }
 
-/** An in-flight budget in Redis for the bodies of all processes, by the rules of `in-flight-rules.ts`. */
+/** An in-flight budget in Redis for the bodies of all processes, with the rules of `in-flight-rules.ts`. */
 export class RedisInFlightBudget {
   readonly #redis: RedisConnection;
   readonly #keys: readonly string[];
@@ -214,8 +216,8 @@ export class RedisInFlightBudget {
   }
 
   /**
-   * Acquires `bytes` for a body. `refused` is only for a body that is not inside yet and may not wait. One that waits tries again after
-   * `pauseMs`.
+   * Acquires `bytes` for a body. `refused` is returned only for a body that holds nothing yet and may not wait. A waiting body tries
+   * again after `pauseMs`.
    */
   async acquire(
     reservation: RedisReservation,
@@ -262,16 +264,16 @@ export class RedisInFlightBudget {
     const body = [meta.key, ...chunks];
     if ((await this.#run(keepScript, this.#isSplit ? [] : body, [key, bytes, meta.text, jobLifeMs])) !== 1)
       return false;
-    // In this order, the budget never counts less than Redis has.
+    // In this order, the budget never counts fewer bytes than Redis holds.
     return !this.#isSplit || (await this.#runOnBody(keepBodyScript, body, [meta.text, jobLifeMs])) === 1;
   }
 
-  /** Releases the capacity that a body holds: `bytes` if it is complete, or its reservation. */
+  /** Releases the capacity of a body: `bytes` if it is complete, otherwise its reservation. */
   async leave(key: string, bytes: number): Promise<void> {
     await this.#run(leaveScript, [], [key, bytes]);
   }
 
-  /** Bytes that all processes hold in this budget, by fairness key. */
+  /** Bytes held by all processes in this budget, by fairness key. */
   async heldByKey(): Promise<Map<string, number>> {
     const list = (await this.#run(heldScript, [], [])) as (string | number)[];
     const held = new Map<string, number>();

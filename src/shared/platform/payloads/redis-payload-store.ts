@@ -21,7 +21,7 @@ import { RedisInFlightBudget } from './redis-in-flight-budget.ts';
 import { defaultTimes, type RedisPayloadTimes, RedisReservation, WaitingBodies } from './redis-reservation.ts';
 import { arriving } from './reserved-arrival.ts';
 
-/** Measured: binary values of this size keep Redis responsive, larger ones stall it. */
+/** Measured: Redis stays responsive with binary values of this size, and stalls with larger ones. */
 const maxChunkBytes = 512 * 1024;
 /** More chunks than any body has. Limits the cost of untrusted metadata from Redis. */
 const maxChunks = 65_536;
@@ -29,10 +29,10 @@ const maxMetaBytes = 100;
 const prefix = 'holdfast:body';
 
 /**
- * Payload store in Redis. A body is stored as binary chunks, separate from the jobs, until it is deleted or expires. Each chunk is
+ * The payload store in Redis. A body is stored as binary chunks, separate from the jobs, until it is deleted or expires. Each chunk is
  * encrypted under the body's own key, which Redis never has, with its number and name: a changed chunk cannot be decrypted. The process
- * renews the body until it is complete; bodies of a process that died expire within seconds. A complete body stays for the
- * maximum life of its job, even if the process dies.
+ * renews the body until it is complete; bodies of a dead process expire within seconds. A complete body stays for the maximum life of its
+ * job, even if the process dies.
  */
 export class RedisPayloadStore implements PayloadStore {
   readonly #redis: RedisConnection;
@@ -94,7 +94,7 @@ export class RedisPayloadStore implements PayloadStore {
     } catch (error) {
       const isOutside = error instanceof BudgetExhaustedError && !own.isInside;
       this.#disown(key);
-      // The reservation of an arriving body expires within seconds, and nothing is left to repeat.
+      // The reservation of an arriving body expires within seconds, so its release need not be repeated.
       if (own.isEnding) await this.#release(key, own).catch(() => {});
       else if (!isOutside) await this.#remove(own).catch(() => {});
       throw error;
@@ -109,9 +109,9 @@ export class RedisPayloadStore implements PayloadStore {
     for (let at = 0; at < encryption.chunks && ahead; at++) {
       const name = this.#keys.chunk(key, at);
       const encrypted = await ahead;
-      // The next chunk is on its way while this one is used.
+      // The next chunk is loaded while this one is used.
       ahead = at + 1 < encryption.chunks ? this.#readChunk(this.#keys.chunk(key, at + 1)) : null;
-      // The reader may stop before it needs that chunk.
+      // The reader may stop before it needs the next chunk.
       ahead?.catch(() => {});
       const chunk = openChunk(encryption.key, at, name, encrypted);
       if (!chunk) throw new PayloadTamperedError();
@@ -135,7 +135,7 @@ export class RedisPayloadStore implements PayloadStore {
     return this.#budgets[budget].heldByKey();
   }
 
-  /** Also updates `bytesHeld`, which counts the bytes of all processes. */
+  /** Also updates `bytesHeld`, the bytes of all processes. */
   async check(limitMs: number): Promise<void> {
     const deadline = performance.now() + limitMs;
     await untilReady(this.#redis, limitMs);
@@ -178,7 +178,7 @@ export class RedisPayloadStore implements PayloadStore {
     const renewals = [...this.#own.values()].map(async (own) => {
       if (own.isBeingRenewed) return;
       own.isBeingRenewed = true;
-      // Redis may be away: bodies that are not renewed in time are lost, and their callers get an error.
+      // Redis may be away. Bodies that are not renewed in time are lost, and their callers get an error.
       await this.#renew(own).catch(() => {});
       own.isBeingRenewed = false;
     });
@@ -193,20 +193,20 @@ export class RedisPayloadStore implements PayloadStore {
       if (!renewed && !own.isEnding) own.lose();
       return;
     }
-    // A worker releases the capacity of a body after its job, unless it is of another release or did not reach Redis.
+    // A worker releases the capacity of a body after its job, unless the worker is of another release or the body did not reach Redis.
     if ((await redisCall(() => this.#redis.exists(this.#keys.body(own.key)))) === 1) return;
-    // Not for good as in `delete`: another server may have the body, and its job.
+    // Not final as in `delete`: another server may have the body and its job.
     await own.budget.leave(own.key, own.bytes);
     this.#disown(own.key);
   }
 
-  /** If Redis is down, the body is released with the next renewals: its reservation may outlive the outage. */
+  /** Releases a body. If Redis is down, the release is repeated with the next renewals: the reservation may outlive the outage. */
   #release(key: string, body: CompleteBody | null): Promise<void> {
     this.#start();
     return this.#releases.add(key, body);
   }
 
-  /** Reads an encrypted chunk, and at most one byte more than its maximum size. */
+  /** Reads an encrypted chunk, and at most one byte beyond its maximum size. */
   async #readChunk(name: string): Promise<Buffer> {
     const encrypted = await redisCall(() =>
       this.#redis.getrangeBuffer(name, 0, maxChunkBytes + tagBytes).catch(nullIfWrongType),
@@ -260,8 +260,8 @@ class BodyKeys {
 }
 
 /**
- * Yields the body in chunks of `chunkBytes` that share one buffer: each chunk is overwritten by the next. Separate buffers would
- * wait for the garbage collector, 30 to 60 MB with four bodies at once.
+ * Yields the body in chunks of `chunkBytes` that share one buffer: each chunk is overwritten by the next. Separate buffers would wait for
+ * the garbage collector, and take 30 to 60 MB with four bodies at once.
  */
 async function* inChunks(body: AsyncIterable<Buffer>, chunkBytes: number): AsyncGenerator<Buffer> {
   const buffer = Buffer.allocUnsafeSlow(Math.max(chunkBytes, 1));

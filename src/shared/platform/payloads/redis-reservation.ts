@@ -6,9 +6,9 @@ import { type Reservation, StallTimer } from './reserved-arrival.ts';
 
 /** The times of a payload store in Redis, in ms. */
 export interface RedisPayloadTimes extends BudgetTimes, RedisBudgetTimes {
-  /** How often a process renews its bodies, and repeats releases. */
+  /** Interval at which a process renews its bodies and repeats releases. */
   readonly renewMs: number;
-  /** How long after a release a lost connection may mean that it was undone. */
+  /** The time after a release in which a lost connection may have undone it. */
   readonly repeatMs: number;
 }
 
@@ -16,16 +16,16 @@ export const defaultTimes: RedisPayloadTimes = {
   ...defaultBudgetTimes,
   lifeMs: 15_000,
   renewMs: 2_000,
-  // Sentinels replace a server that has been silent for 30 s, unless configured otherwise.
+  // Sentinels replace a server after 30 s of silence, unless configured otherwise.
   repeatMs: 60_000,
   jobLifeMs: 720_000,
 };
 
-/** The bodies of a process of which no byte is read yet, because they wait for capacity. */
+/** The waiting bodies of a process, of which no byte has been read yet. */
 export class WaitingBodies {
   readonly #counts = new Map<string, number>();
 
-  /** Returns a function that ends the wait. Throws BudgetExhaustedError if too many of the key wait. */
+  /** Returns a function that ends the wait. Throws BudgetExhaustedError if too many bodies of the key are waiting. */
   enter(fairnessKey: string): () => void {
     const count = this.#counts.get(fairnessKey) ?? 0;
     if (count >= maxWaitingPerKey) throw new BudgetExhaustedError();
@@ -52,7 +52,7 @@ export class RedisReservation implements Reservation {
   readonly #times: RedisPayloadTimes;
   isInside = false;
   isComplete = false;
-  /** From the end of the body until it is complete, its reservation must not be renewed as that of an arriving one. */
+  /** Set between the end of the body and its completion, when its reservation must not be renewed like that of an arriving body. */
   isEnding = false;
   isBeingRenewed = false;
   lost = false;
@@ -88,7 +88,7 @@ export class RedisReservation implements Reservation {
         const { result, pauseMs } = await this.budget.acquire(this, bytes, this.isInside);
         if (result === 'lost') throw new ReservationLostError();
         if (result === 'refused') throw new BudgetExhaustedError();
-        // A body that waits has its position in the queue from here on.
+        // From here on, a waiting body has its position in the queue.
         this.isInside = true;
         if (result === 'acquired') return;
         const leftMs = deadline - performance.now();

@@ -25,7 +25,7 @@ export class StallTimer {
     this.#waitedMs = 0;
   }
 
-  /** Total wait since the sender last completed `paceBytes`, in ms; 0 if the server is not waiting for it now. */
+  /** The total wait since the sender last completed `paceBytes`, in ms; 0 if the server is not waiting for the sender now. */
   get waitedMs(): number {
     return this.#waitingSince === null ? 0 : this.#waitedMs + performance.now() - this.#waitingSince;
   }
@@ -88,7 +88,7 @@ export async function* arriving(
     }
   } finally {
     reservation.onLost = () => {};
-    // Not awaited: a silent sender would delay the response.
+    // Not awaited, because a silent sender would delay the response.
     if (!ended) void iterator.return?.().catch(() => {});
   }
 }

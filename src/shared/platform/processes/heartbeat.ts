@@ -22,7 +22,9 @@ interface HeartbeatParts {
 /** A process has lost the database if it could not report for this time. */
 const lostMs = 2.5 * beatSeconds * 1000;
 
-/** Reports from time to time that this process is alive, for operators, and its role in the metrics. Nothing depends on it. */
+/**
+ * Reports periodically, for operators, that this process is alive, and sets its role in the metrics. Nothing depends on these reports.
+ */
 export function startHeartbeat({ db, lifecycle, logger, metrics }: HeartbeatParts, role: ProcessRole): void {
   metrics.buildInfo.labels(role, holdfastVersion).set(1);
   const who = { id: randomUUID(), role, version: holdfastVersion, host: hostname().slice(0, 200), pid: process.pid };

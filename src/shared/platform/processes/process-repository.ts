@@ -10,17 +10,17 @@ const ProcessRow = Type.Object({
   pid: Type.Integer(),
   startedAt: Timestamp,
   seenAt: Timestamp,
-  /** Whether it has missed two heartbeats. */
+  /** Whether the process has missed two heartbeats. */
   isLate: Type.Boolean(),
   rssBytes: Type.Number(),
-  /** Share of one core. */
+  /** The share of one core. */
   cpu: Type.Number(),
-  /** The longest time that its event loop was blocked, in ms. */
+  /** The longest time for which its event loop was blocked, in ms. */
   loopMs: Type.Number(),
 });
 export type ProcessRow = Row<typeof ProcessRow>;
 
-/** What a process reports about itself. */
+/** The report of a process about itself. */
 export interface Beat {
   readonly id: string;
   readonly role: string;
@@ -33,9 +33,9 @@ export interface Beat {
   readonly loopMs: number;
 }
 
-/** Time between two heartbeats, in seconds. */
+/** Interval between heartbeats, in seconds. */
 export const beatSeconds = 10;
-/** A process that reports nothing for this time is forgotten, in seconds. */
+/** A process without a report for this time is forgotten, in seconds. */
 const keptSeconds = 3_600;
 
 /** Processes of this installation, by the clock of the database. */
@@ -52,7 +52,7 @@ export function createProcessRepository(db: Queryable) {
 
     remove: (id: string) => db.query(sql.nothing`/* processes.remove */ delete from processes where id = ${id}`),
 
-    /** A heartbeat in the future means that the clock was set back: a living process reports again. */
+    /** A heartbeat in the future means that the clock was set back. A living process reports again. */
     removeGone: () =>
       db.query(sql.nothing`
         /* processes.removeGone */

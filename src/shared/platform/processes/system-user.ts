@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 export interface SystemUser {
   readonly uid: number;
   readonly gid: number;
-  /** Of its other groups. */
+  /** The ids of its other groups. */
   readonly groups: readonly number[];
 }
 

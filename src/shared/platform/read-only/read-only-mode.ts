@@ -1,17 +1,17 @@
 import { type AppErrorOptions, UnavailableError } from '../errors/errors.ts';
 
-/** Clients that wait for the end of the mode ask again after this time. */
+/** Clients that wait for the end of the mode retry after this time. */
 const retrySeconds = 60;
 
-/** Since when an installation is read-only, and why. */
+/** The time since when an installation is read-only, and the reason. */
 export interface ReadOnly {
   readonly since: Date;
   readonly reason: string;
-  /** Another site has taken over: running updates are refused, too. */
+  /** Set if another site has taken over, in which case running updates are refused, too. */
   readonly isFenced?: true;
 }
 
-/** The mode of a site that another one has replaced. */
+/** The mode of a site that another site has replaced. */
 export function fencedBy(since: Date): ReadOnly {
   return { since, reason: 'another site has taken over', isFenced: true };
 }
@@ -26,12 +26,12 @@ export class ReadOnlyError extends UnavailableError {
   }
 }
 
-/** What this process knows about the read-only mode. The watch of the database refreshes it every second. */
+/** The read-only mode, as known to this process. The watch of the database refreshes it every second. */
 export class ReadOnlyMode {
   #current: ReadOnly | null = null;
   #fence = new AbortController();
 
-  /** Null: the installation accepts all writes. */
+  /** Null if the installation accepts all writes. */
   get current(): ReadOnly | null {
     return this.#current;
   }
@@ -41,7 +41,7 @@ export class ReadOnlyMode {
     return this.#current?.isFenced === true;
   }
 
-  /** Fires when another site takes over. Ask for it anew for each piece of work: this site may be promoted again. */
+  /** Fires when another site takes over. Get it anew for each piece of work, because this site may be promoted again. */
   get fenceSignal(): AbortSignal {
     return this.#fence.signal;
   }
@@ -57,7 +57,7 @@ export class ReadOnlyMode {
     if (this.#current) throw new ReadOnlyError(this.#current);
   }
 
-  /** For what goes on while an operator has made the installation read-only. Throws ReadOnlyError. */
+  /** For work that continues while an operator has made the installation read-only. Throws ReadOnlyError. */
   assertNotFenced(): void {
     if (this.isFenced) this.assertOff();
   }

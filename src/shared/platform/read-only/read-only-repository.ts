@@ -6,7 +6,7 @@ import type { ReadOnly } from './read-only-mode.ts';
 const StatusRow = Type.Object({
   since: Nullable(Timestamp),
   reason: Nullable(Type.String()),
-  /** Updates that are running, or created and not started. */
+  /** Updates that are running, or created but not started. */
   updates: Type.Integer(),
 });
 
@@ -28,7 +28,7 @@ export function createReadOnlyRepository(db: Queryable) {
         /* readOnly.switchOn */
         update installation set read_only_since = coalesce(read_only_since, now()), read_only_reason = ${reason}`),
 
-    /** Returns whether the mode was on. */
+    /** Switches the mode off. Returns whether it was on. */
     switchOff: async (): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* readOnly.switchOff */

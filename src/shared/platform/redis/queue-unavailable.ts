@@ -1,6 +1,6 @@
 import { UnavailableError } from '../errors/errors.ts';
 
-/** The queue cannot be reached. It is unknown whether it accepted the job. */
+/** The queue cannot be reached. It may have accepted the job. */
 export class QueueUnavailableError extends UnavailableError {
   override readonly name = 'QueueUnavailableError';
   override readonly code = 'queue-unavailable';

@@ -7,7 +7,7 @@ export interface RedisHost {
   readonly port: number;
 }
 
-/** A parsed URL of several hosts. Login and database are those of Redis itself. */
+/** A parsed URL of several hosts. Login and database belong to Redis itself, not to the sentinels. */
 export interface RedisTarget {
   readonly layout: 'sentinel' | 'cluster';
   readonly hosts: readonly RedisHost[];
@@ -16,11 +16,11 @@ export interface RedisTarget {
   readonly database: number;
   /** Null without TLS. */
   readonly tls: TlsFiles | null;
-  /** What the sentinels call the master; empty for a cluster. */
+  /** The name of the master at the sentinels; empty for a cluster. */
   readonly master: string;
   readonly sentinelUsername: string | null;
   readonly sentinelPassword: string | null;
-  /** For logs and messages; without login. */
+  /** For logs and messages, without the login. */
   readonly address: string;
 }
 
@@ -30,8 +30,8 @@ const hostRule = /^(?:\[(?<address>[0-9A-Fa-f:.%]+)\]|(?<name>[^:\s[\]]+))(?::(?
 const defaultPorts = { sentinel: 26_379, cluster: 6379 } as const;
 
 /**
- * Parses `redis+sentinel://user:password@a:26379,b:26379/master/0` and `redis+cluster://user:password@a:6379,b:6379`, with `rediss`
- * for TLS. Null for the URL of a single server, which ioredis parses. Throws ConfigError, which never contains the URL, and
+ * Parses `redis+sentinel://user:password@a:26379,b:26379/master/0` and `redis+cluster://user:password@a:6379,b:6379`, with `rediss` for
+ * TLS. Returns null for the URL of a single server, which ioredis parses. Throws ConfigError, which never contains the URL, and
  * CertificateFileError.
  */
 export function parseRedisUrl(url: string): RedisTarget | null {
@@ -76,7 +76,7 @@ export function parseRedisUrl(url: string): RedisTarget | null {
 function parseHost(text: string, defaultPort: number, hasLogin: boolean): RedisHost {
   const { address, name, port } = hostRule.exec(text)?.groups ?? {};
   const host = address ?? name;
-  // Without a login before it, a text with a colon may be a login without a host.
+  // A text with a colon and without a login before it may be a login without a host.
   const quoted = hasLogin || !text.includes(':') ? JSON.stringify(text) : 'a host';
   if (host === undefined || Number(port ?? 1) > 65_535) throw wrong(`${quoted} is not host or host:port`);
   return { host, port: Number(port ?? defaultPort) };

@@ -12,24 +12,24 @@ export class RedisPolicyError extends OperatorError {
   override readonly name = 'RedisPolicyError';
 }
 
-/** An open connection, as other modules see it: to a server, to the master that Sentinel names, or to a cluster. */
+/** An open connection, as other modules see it: to a server, to a master named by Sentinel, or to a cluster. */
 export type RedisConnection = Redis | Cluster;
 
-/** How a connection is used: `producer` calls fail fast when Redis is down, `worker` calls wait for it to come back. */
+/** The use of a connection: `producer` calls fail fast when Redis is down, `worker` calls wait until it is back. */
 export type RedisUse = 'producer' | 'worker';
 
 const commandTimeoutMs = 5_000;
 const longestRetryMs = 2_000;
 const pingMs = 2_500;
-/** Pings in a row without an answer until a connection is replaced: 15 s. BullMQ blocks a connection for up to 10 s. */
+/** Consecutive unanswered pings before a connection is replaced: 15 s. BullMQ blocks a connection for up to 10 s. */
 const maxUnanswered = 6;
 
-/** Last error of each connection since it was ready. */
+/** The last error of each connection since it was ready. */
 const lastErrors = new WeakMap<RedisConnection, Error>();
 /** Connections that must not reconnect. */
 const ended = new WeakSet<RedisConnection>();
 
-/** Tracks its duplicates: BullMQ duplicates the connection that it is given, and does not end the duplicate while Redis is down. */
+/** Tracks its duplicates: BullMQ duplicates the given connection, and does not end the duplicate while Redis is down. */
 class TrackedRedis extends Redis {
   readonly duplicates: Redis[] = [];
 
@@ -53,7 +53,7 @@ class TrackedCluster extends Cluster {
 }
 
 /**
- * Opens a connection that, like its duplicates, reconnects until `disconnectRedis`. The query of a `rediss:` URL may have
+ * Opens a connection that, like its duplicates, reconnects until `disconnectRedis`. The query of a `rediss:` URL may contain
  * `sslrootcert`, `sslcert` and `sslkey`. Throws ConfigError and CertificateFileError.
  */
 export function connectRedis(url: string, use: RedisUse, logger: Logger): RedisConnection {
@@ -73,9 +73,9 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): RedisC
   const target = parseRedisUrl(url);
   const redis = target ? connectTo(target, use, options, retryStrategy) : connectToOne(url, options);
   redis.on('error', (thrown: Error & { lastNodeError?: Error }) => {
-    // The error of a cluster says only that none of its servers can be used.
+    // The error of a cluster says only that no server can be used.
     const error = thrown.lastNodeError ?? thrown;
-    // Errors repeat on every attempt to reconnect, some with the time until the next; log each one once.
+    // Errors repeat with every reconnection attempt, some with the time until the next one. Log each error once.
     if (withoutTimes(error) !== withoutTimes(lastErrors.get(redis)))
       logger.warn({ err: error }, 'Redis connection failed; retrying');
     // A failed TLS handshake is followed by less specific errors.
@@ -112,7 +112,7 @@ function connectTo(
       ...(target.sentinelPassword === null ? {} : { sentinelPassword: target.sentinelPassword }),
       ...(tls ? { tls, sentinelTLS: tls, enableTLSForSentinelMode: true } : {}),
       sentinelCommandTimeout: commandTimeoutMs,
-      // A master that hangs does not close its connections when another one takes over.
+      // A hanging master does not close its connections when another one takes over.
       failoverDetector: true,
     });
   }
@@ -126,14 +126,14 @@ function connectTo(
   });
 }
 
-/** Whether the server was a master when we connected, and is a replica now. Redis 6 quotes the error of a command in a script. */
+/** Whether the server was a master at connection time, and is a replica now. Redis 6 quotes the error of a command in a script. */
 function isDemoted({ message }: Error): boolean {
   return /(?:^|-)READONLY /.test(message);
 }
 
 /**
- * Reconnects when the server stops answering. A host that vanishes closes no connection: the kernel would wait for it for a quarter
- * of an hour, or for hours if nothing is sent.
+ * Reconnects when the server stops responding. A host that vanishes closes no connection: the kernel would wait for a quarter of an hour,
+ * or for hours if nothing is sent.
  */
 function leaveIfSilent(redis: Redis): void {
   redis.on('connect', () => {
@@ -159,8 +159,8 @@ function leaveIfSilent(redis: Redis): void {
 }
 
 /**
- * Reconnects when the connection that receives the messages of a cluster stops answering; returns what ends the watch. ioredis opens that
- * connection beside those to the nodes, and nothing else is sent on it.
+ * Reconnects when the connection that receives a cluster's messages stops responding. Returns a function that ends the watch. ioredis
+ * opens this connection besides those to the nodes, and sends nothing else on it.
  */
 export function watchSubscription(cluster: Cluster, channel: string): () => void {
   let unanswered = 0;
@@ -173,7 +173,7 @@ export function watchSubscription(cluster: Cluster, channel: string): () => void
       answered();
       return cluster.disconnect(true);
     }
-    // The server answers a repeated subscription as well.
+    // The server also answers a repeated subscription.
     cluster.subscribe(channel).then(answered, (error: Error) => error.name === 'ReplyError' && answered());
   }, pingMs).unref();
   return () => clearInterval(timer);
@@ -183,7 +183,7 @@ function withoutTimes(error: Error | undefined): string | undefined {
   return error?.message.replace(/\d+ms/g, '');
 }
 
-/** Whether keys that one command uses must have the same hash tag. */
+/** Whether all keys of one command must have the same hash tag. */
 export function isCluster(redis: RedisConnection): redis is Cluster {
   return redis instanceof Cluster;
 }
@@ -196,8 +196,8 @@ function splitUrl(url: string): { plainUrl: string; tls: TlsFiles | null } {
 }
 
 /**
- * Ends a connection and its duplicates. ioredis emits `end` and rejects pending commands only when a connection closes, so a
- * connection that waits to reconnect makes one more attempt.
+ * Ends a connection and its duplicates. ioredis emits `end` and rejects pending commands only when a connection closes, so a connection
+ * that waits to reconnect makes one more attempt.
  */
 export function disconnectRedis(redis: RedisConnection): void {
   ended.add(redis);
@@ -214,7 +214,7 @@ export function disconnectRedis(redis: RedisConnection): void {
   }
 }
 
-/** Resolves when the connection is ready; rejects with UnavailableError after `limitMs`. */
+/** Resolves when the connection is ready. Rejects with UnavailableError after `limitMs`. */
 export async function untilReady(redis: RedisConnection, limitMs: number): Promise<void> {
   if (redis.status === 'ready') return;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -229,7 +229,7 @@ export async function untilReady(redis: RedisConnection, limitMs: number): Promi
 const refusedPattern = /(?:^|Last error: )(WRONGPASS|NOAUTH|NOPERM|ERR AUTH|ERR invalid password)/;
 const pollMs = 500;
 
-/** Waits for the first connection of a process. Throws PartUnavailableError; immediately if Redis refuses the client. */
+/** Waits for the first connection of a process. Throws PartUnavailableError; at once if Redis refuses the client. */
 export async function untilStarted(redis: RedisConnection, url: string, wait: StartWait): Promise<void> {
   const judge = (): Verdict => {
     const lastError = lastErrors.get(redis);
@@ -265,7 +265,7 @@ export async function assertNoEviction(redis: RedisConnection, logger: Logger): 
   }
 }
 
-/** INFO about the memory of the server, or of each master of a cluster. */
+/** Returns INFO about the memory of the server, or of each master of a cluster. */
 export async function readMemory(redis: RedisConnection): Promise<string[]> {
   return Promise.all((isCluster(redis) ? redis.nodes('master') : [redis]).map((server) => server.info('memory')));
 }
@@ -275,7 +275,7 @@ export async function checkWrites(redis: RedisConnection): Promise<void> {
   await redis.unlink('holdfast:none');
 }
 
-/** Runs a command. Turns any error into QueueUnavailableError, after which the CLI repeats its call. */
+/** Runs a command. Converts any error to QueueUnavailableError, after which the CLI repeats its call. */
 export async function redisCall<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

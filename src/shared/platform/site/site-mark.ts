@@ -11,13 +11,13 @@ export interface SiteStore {
   readonly store: BlobStore;
 }
 
-/** The mark in a store: the site with the highest term is the one that writes. */
+/** The mark in a store. The site with the highest term writes. */
 export interface SiteMark {
   readonly term: number;
   readonly id: string;
 }
 
-/** What a look at a store has found. `mark` null: no site was promoted. */
+/** The result of reading a store's mark. A null `mark` means that no site was promoted. */
 export type StoreMark = { readonly name: SiteStore['name'] } & (
   | { readonly mark: SiteMark | null; readonly error: null }
   | { readonly mark: null; readonly error: unknown }
@@ -28,14 +28,14 @@ class SiteError extends OperatorError {
   override readonly name = 'SiteError';
 }
 
-/** How long a look waits for one store, in ms. */
+/** Maximum time to read the mark of one store, in ms. */
 const markTimeoutMs = 5_000;
 
 const rule = /^(\d{1,9}) ([0-9a-f-]{36})\n?$/;
 
 const markKey = (installation: string): string => `sites/${installation}`;
 
-/** Reads the marks of all stores at once. A store that cannot be read has an error: it says nothing about the site. */
+/** Reads the marks of all stores at once. A store that cannot be read yields an error, which is no information about the site. */
 export function readMarks(stores: readonly SiteStore[], installation: string): Promise<StoreMark[]> {
   return Promise.all(
     stores.map(async ({ name, store }): Promise<StoreMark> => {
@@ -48,7 +48,7 @@ export function readMarks(stores: readonly SiteStore[], installation: string): P
   );
 }
 
-/** Whether a mark is that of a site that was promoted after this one, or at the same time and won. */
+/** Whether a mark belongs to a site that was promoted after this one, or at the same time and won. */
 export function isForeign({ id, term }: Pick<Site, 'id' | 'term'>, mark: SiteMark | null): boolean {
   return mark !== null && (mark.term > term || (mark.term === term && mark.id !== id));
 }
@@ -69,8 +69,8 @@ export async function writeMark(
 }
 
 /**
- * Makes this database the one of the site that writes: the stores get its mark first, then the database. A store that fails gets it
- * later, by the watch of the servers. Returns the term, and which stores lack the mark. Throws SiteError.
+ * Makes this database's site the one that writes: first the stores get its mark, then the database. The watch of the servers later writes
+ * the mark to stores that failed. Returns the term, and the stores that lack the mark. Throws SiteError.
  */
 export async function claimSite(
   db: Queryable,

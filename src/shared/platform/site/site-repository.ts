@@ -9,23 +9,23 @@ const SiteRow = Type.Object({
   id: Nullable(Type.String()),
   fencedSince: Nullable(Timestamp),
 });
-/** What the database says about its site. */
+/** The site of the database, as recorded in it. */
 export type Site = Row<typeof SiteRow>;
 
 const PostgresRow = Type.Object({
   isStandby: Type.Boolean(),
-  /** Whether a standby is connected to its primary; null: the server does not say. */
+  /** Whether a standby is connected to its primary; null if the server hides this. */
   isReceiving: Nullable(Type.Boolean()),
-  /** Age of the newest replayed transaction; 0 if all that has arrived is replayed. Null: not a standby, or the server does not say. */
+  /** Age of the newest replayed transaction; 0 if everything received is replayed. Null if not a standby, or if the server hides it. */
   replaySeconds: Nullable(Type.Number()),
 });
 
 const StandbyRow = Type.Object({
   name: Type.String(),
   state: Nullable(Type.String()),
-  /** `sync`: a commit waits for it. */
+  /** `sync` means that a commit waits for this standby. */
   sync: Nullable(Type.String()),
-  /** Bytes of the log that it has not replayed; null: the server does not say. */
+  /** Bytes of the log that the standby has not replayed; null if the server hides them. */
   lagBytes: Nullable(Type.Integer()),
 });
 
@@ -41,7 +41,7 @@ const unknownProgress = sql.fragment`null::boolean as "isReceiving", null::float
 const standbyLagBytes = sql.fragment`
   case when not pg_is_in_recovery() then pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint end`;
 
-/** Reads again without the part that needs functions which the server hides. */
+/** Reads again without the part that needs functions hidden by the server. */
 async function withoutHidden<T>(read: (part?: Fragment) => Promise<T>, unknown: Fragment): Promise<T> {
   try {
     return await read();
@@ -76,7 +76,10 @@ export function createSiteRepository(db: Queryable) {
       return rowCount > 0;
     },
 
-    /** Notes that another site has replaced this one. Returns false if that is noted, or if the database has another site by now. */
+    /**
+     * Records that another site has replaced this one. Returns false if this is already recorded, or if the database has another site by
+     * now.
+     */
     fence: async ({ id, term }: Site): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* site.fence */
@@ -89,7 +92,7 @@ export function createSiteRepository(db: Queryable) {
     postgres: () => withoutHidden(readPostgres, unknownProgress),
     listStandbys: () => withoutHidden(listStandbys, sql.fragment`null::bigint`),
 
-    /** Makes the standby a primary. Returns false if it is not one within a minute. */
+    /** Makes the standby a primary. Returns false if it does not become one within a minute. */
     promote: async (): Promise<boolean> => {
       const { done } = await db.one(sql.rows(Type.Object({ done: Type.Boolean() }))`
         /* site.promote */ select pg_promote(true, 60) as done`);

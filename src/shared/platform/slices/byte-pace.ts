@@ -1,10 +1,10 @@
-/** Keeps a rate of bytes. What was not used is not saved up. */
+/** Keeps a rate of bytes. Unused bytes are not saved up. */
 export class BytePace {
   readonly #bytesPerSecond: number;
-  /** When what was spent is paid for, in ms of performance.now. */
+  /** The time when the spent bytes are paid for, in ms of performance.now. */
   #readyAt = 0;
 
-  /** With 0 bytes per second, never. */
+  /** With 0 bytes per second, the pace never becomes ready. */
   constructor(bytesPerSecond: number) {
     this.#bytesPerSecond = bytesPerSecond;
   }
@@ -13,7 +13,7 @@ export class BytePace {
     return this.waitMs === 0;
   }
 
-  /** Time until then. */
+  /** The time until the pace is ready. */
   get waitMs(): number {
     if (this.#bytesPerSecond === 0) return Number.POSITIVE_INFINITY;
     return Math.max(0, this.#readyAt - performance.now());

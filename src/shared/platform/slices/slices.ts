@@ -1,10 +1,10 @@
 /**
- * Maximum bytes to scan, parse, hash or serialize in one event loop tick: a few ms. Larger inputs are split, so that
- * other requests are served in between.
+ * Maximum bytes to scan, parse, hash or serialize in one event loop tick, which takes a few ms. Larger inputs are split, so that other
+ * requests are served in between.
  */
 export const timeSliceBytes = 1024 * 1024;
 
-/** The same for scans that report every value: even the densest values take only a few ms. */
+/** The limit for scans that report every value: even the densest values take only a few ms. */
 export const denseSliceBytes = 128 * 1024;
 
 /** Resolves in a later event loop tick, after pending I/O events. */
@@ -53,7 +53,10 @@ export async function* inSlices(
   }
 }
 
-/** Feeds `bytes` to a scanner in slices of `sliceBytes`, one per event loop tick. Scanners that report many small values need smaller ones. */
+/**
+ * Feeds `bytes` to a scanner in slices of `sliceBytes`, one per event loop tick. Scanners that report many small values need smaller
+ * slices.
+ */
 export async function scanInSlices(
   scanner: { write(chunk: Buffer): void },
   bytes: Buffer,
@@ -69,12 +72,12 @@ export async function scanInSlices(
   }
 }
 
-/** How long work may occupy the event loop in one tick before it pauses, in ms. */
+/** The maximum time, in ms, for which a computation occupies the event loop before it pauses. */
 const sliceMs = 5;
 
 /**
- * Shares ticks of the event loop among long computations: each tick runs one of them, in the order of their requests. Without it, all of them would
- * add their time slices to the same tick.
+ * Shares ticks of the event loop among long computations: each tick runs one of them, in the order of their requests. Otherwise, all of
+ * them would add their time slices to the same tick.
  */
 export class TimeSlices {
   readonly #waiting: (() => void)[] = [];
@@ -89,7 +92,7 @@ export class TimeSlices {
     });
   }
 
-  /** Pauses if the time slice was long enough. */
+  /** Pauses if the current time slice has been long enough. */
   async pause(): Promise<void> {
     if (performance.now() - this.#sliceBegan >= sliceMs) await this.next();
   }

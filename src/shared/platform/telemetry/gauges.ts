@@ -3,12 +3,12 @@ import { withTimeout } from '../timeout/with-timeout.ts';
 
 /** Time limit of a query, in ms: other metrics must not wait for a database that is down. */
 const queryLimitMs = 1_000;
-/** After a failure, the next query comes after this time, in ms, or after the gauge's own if that is shorter. */
+/** After a failure, the next query comes after this time, in ms, or after the gauge's own interval if that is shorter. */
 const retryMs = 60_000;
 const noResponse = (): Error => new Error(`No response within ${queryLimitMs} ms`);
 
 /**
- * Runs `read`, or joins its last run, which goes on after the time limit: with a slow database, each scrape would take more connections.
+ * Runs `read`, or joins a run that continues after the time limit: otherwise, each scrape of a slow database would take more connections.
  */
 export function oneAtATime<T>(read: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | null = null;
@@ -21,8 +21,8 @@ export function oneAtATime<T>(read: () => Promise<T>): () => Promise<T> {
 }
 
 /**
- * Runs `read` as `oneAtATime` does. A result that comes after the time limit is kept: a query that always takes longer would otherwise never
- * give one, just when there is much to count.
+ * Runs `read` like `oneAtATime`, but keeps a result that comes after the time limit. Otherwise, a query that always takes longer would
+ * never have a result, just when there is much to count.
  */
 function keepingResult<T>(read: () => Promise<T>) {
   let latest: T | null = null;
@@ -30,13 +30,13 @@ function keepingResult<T>(read: () => Promise<T>) {
     latest = await read();
   });
   return {
-    /** Returns whether the result was there in time. */
+    /** Returns whether the result arrived in time. */
     ask: (): Promise<boolean> =>
       withTimeout(ask(), queryLimitMs, noResponse).then(
         () => true,
         () => false,
       ),
-    /** The last result; null: it was taken, or there is none. */
+    /** Takes the last result; null if it was already taken, or if there is none. */
     take: (): T | null => {
       const taken = latest;
       latest = null;
@@ -45,7 +45,7 @@ function keepingResult<T>(read: () => Promise<T>) {
   };
 }
 
-/** Functions that create gauges which are read at each scrape. */
+/** Returns functions that create gauges which are read at each scrape. */
 export function gaugesOf(registers: Registry[]) {
   return {
     /** A gauge with one label, read when metrics are scraped. */
@@ -60,8 +60,8 @@ export function gaugesOf(registers: Registry[]) {
         },
       }),
     /**
-     * A gauge with one label that queries the database, at most every `everyMs`. It keeps its values meanwhile, and while the database
-     * does not answer quickly.
+     * A gauge with one label that queries the database, at most every `everyMs`. It keeps its values in between, and while the database
+     * responds slowly.
      */
     gaugeByQuery: (
       name: string,
@@ -77,7 +77,7 @@ export function gaugesOf(registers: Registry[]) {
         };
       }),
     /**
-     * A gauge with several labels that queries the database. As above, but series that are no longer returned
+     * A gauge with several labels that queries the database, like `gaugeByQuery`, except that series which are no longer returned
      * disappear.
      */
     gaugeByLabels: <L extends string>(
@@ -104,7 +104,7 @@ export function gaugesOf(registers: Registry[]) {
           this.set(read());
         },
       }),
-    /** Gauges without labels that share a query of the database. At most every `everyMs`; until the first answer, they are absent. */
+    /** Gauges without labels that share a database query, at most every `everyMs`. They are absent until the first response. */
     gaugesByQuery: <K extends string>(
       gauges: Readonly<Record<K, { readonly name: string; readonly help: string }>>,
       read: () => Promise<Readonly<Record<K, number>>>,
@@ -122,7 +122,7 @@ export function gaugesOf(registers: Registry[]) {
         if (!(await ask())) readAt -= Math.max(0, everyMs - retryMs);
         set();
       };
-      // Gauges of the same scrape are collected at the same time.
+      // The gauges of one scrape are collected at the same time.
       const collect = async (): Promise<void> => {
         set();
         if (reading === null && performance.now() - readAt < everyMs) return;
@@ -148,7 +148,7 @@ interface QueriedGauge<L extends string> {
   readonly everyMs: number;
 }
 
-/** `read` returns a function that sets the values it has read. If the query took too long, the next scrape calls it. */
+/** `read` returns a function that sets the values. If the query took too long, the next scrape calls this function. */
 function gaugeByQuery<L extends string>(
   { everyMs, labelNames, ...options }: QueriedGauge<L>,
   read: (gauge: Gauge<L>) => Promise<() => void>,

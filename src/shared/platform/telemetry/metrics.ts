@@ -2,7 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, type PrometheusConten
 import { isTracing, type Span } from '../tracing/tracing.ts';
 import { gaugesOf } from './gauges.ts';
 
-/** Metrics of the process. Labels have few values. */
+/** The metrics of the process. Labels have few values. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Records a value together with its span, if there is one. For histograms with exemplars. */
@@ -17,14 +17,14 @@ export function observeTraced<L extends string>(
     return;
   }
   const { spanId, traceId } = span.spanContext();
-  // The types of the package allow only the labels of the metric there.
+  // The types of the package permit only the metric's labels here.
   const exemplarLabels: object = { trace_id: traceId, span_id: spanId };
   histogram.observe({ labels, value: seconds, exemplarLabels });
 }
 
 /** Creates the metrics in their own registry, so that two roles or two tests can share a process. */
 export function createMetrics() {
-  // Exemplars exist only in the format of OpenMetrics.
+  // Only the OpenMetrics format has exemplars.
   const enableExemplars = isTracing();
   const registry = new Registry();
   if (enableExemplars) registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as PrometheusContentType);

@@ -5,7 +5,7 @@ import { OperatorError } from '../errors/errors.ts';
 import { securityHeaders } from '../http/security-headers.ts';
 
 /**
- * Enough for probes and scrapes. Together with the time limit, clients that hold connections open cannot block them for
+ * Enough for probes and scrapes. Together with the time limit, it prevents clients that hold connections open from blocking them for
  * long.
  */
 const maxConnections = 64;

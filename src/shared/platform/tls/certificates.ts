@@ -9,7 +9,7 @@ class CertificateFileError extends OperatorError {
   override readonly name = 'CertificateFileError';
 }
 
-/** TLS files of one connection, as PEM texts. */
+/** The TLS files of one connection, as PEM texts. */
 export interface TlsFiles {
   /** Trusted instead of all other authorities. */
   readonly ca?: string;
@@ -20,8 +20,8 @@ export interface TlsFiles {
 const certificate = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 /**
- * Adds the authorities of a PEM file to those that all TLS connections of this process trust from now on.
- * `setting` names the file in errors. Throws CertificateFileError.
+ * Adds the authorities of a PEM file to those that all TLS connections of this process trust from now on. `setting` names the file in
+ * errors. Throws CertificateFileError.
  */
 export function trustAuthorities(file: string, setting: string): void {
   const own = readPem(file, setting, 'certificate').match(certificate) ?? [];

@@ -39,8 +39,8 @@ const kinds: Readonly<Record<NonNullable<SpanOptions['role']>, SpanKind>> = {
 };
 
 /**
- * Sends spans by OTLP over HTTP, in batches; what does not fit into the queue of a batch is dropped. The SDK
- * reads the endpoint, its headers and certificates, and the resource from the variables that OpenTelemetry defines.
+ * Sends spans by OTLP over HTTP, in batches. Spans that do not fit into the queue are dropped. The SDK reads the endpoint, its headers
+ * and certificates, and the resource from the variables that OpenTelemetry defines.
  */
 export function createTracing(
   role: string,
@@ -53,7 +53,7 @@ export function createTracing(
   return createTracer(role, config, exporter);
 }
 
-/** Creates the tracer that gives its spans to `exporter`. */
+/** Creates a tracer that passes its spans to `exporter`. */
 export function createTracer(
   role: string,
   config: TracingConfig,
@@ -70,11 +70,11 @@ export function createTracer(
   const isSampled = samplerOf(config);
   let newTraceId = '';
   const provider = new TracerProvider({
-    // The last one wins: what the operator sets.
+    // The last resource wins, i.e. the one that the operator sets.
     resource: defaultResource()
       .merge(service)
       .merge(detectResources({ detectors: [envDetector] })),
-    // Only sampled spans get there.
+    // Only sampled spans reach the SDK.
     sampler: new AlwaysOnSampler(),
     idGenerator: { generateTraceId: () => newTraceId, generateSpanId: ids.generateSpanId },
     spanProcessors: [new BatchSpanProcessor({ exporter, ...config.batches })],
@@ -116,7 +116,7 @@ function parse(traceparent: string): SpanContext | null {
   return isSpanContextValid(remote) ? remote : null;
 }
 
-/** Decides before there is a span: the SDK would need the attributes of each request. */
+/** Decides before a span exists: the SDK would need the attributes of each request. */
 function samplerOf({ isParentBased, ratio, sampler }: TracingConfig) {
   const shares = { always_on: 1, always_off: 0, traceidratio: ratio };
   const root = new TraceIdRatioBasedSampler(shares[sampler]);

@@ -11,7 +11,7 @@ export interface SpanOptions {
   readonly attributes?: Attributes;
 }
 
-/** The span that a request or a job begins. */
+/** The first span of a request or a job. */
 export interface FirstSpan extends SpanOptions {
   readonly name: string;
 }
@@ -20,15 +20,15 @@ export interface FirstSpan extends SpanOptions {
 export interface TraceContext {
   readonly traceId: string;
   readonly spanId: string;
-  /** Null if the trace is not sampled: its ids are only for logs and for other processes. */
+  /** Null if the trace is not sampled. Its ids are then only for logs and for other processes. */
   readonly span: Span | null;
 }
 
-/** Starts spans. The only one of a process is created by `startTracing`. */
+/** Starts spans. `startTracing` creates the only tracer of a process. */
 export interface Tracer {
   /**
-   * Begins in the trace of a traceparent header, or a new trace if there is no valid one. Most traces are not sampled: only for the others,
-   * `describe` is called and a span is started.
+   * Continues the trace of a traceparent header, or begins a new one without a valid header. Most traces are not sampled. Only for
+   * sampled traces, `describe` is called and a span is started.
    */
   begin(traceparent: string | undefined, describe: () => FirstSpan): TraceContext;
   start(name: string, parent: Span, options: SpanOptions): TraceContext;
@@ -54,13 +54,13 @@ export function currentTrace(): TraceContext | undefined {
   return tracer === null ? undefined : contexts.getStore();
 }
 
-/** The span of the current work; null if it has none, if it has ended, or if its trace is not sampled. */
+/** The span of the current work; null if there is none, if it has ended, or if its trace is not sampled. */
 export function currentSpan(): Span | null {
   const span = currentTrace()?.span;
   return span?.isRecording() ? span : null;
 }
 
-/** The traceparent header (W3C Trace Context) that continues the current trace elsewhere. */
+/** Returns the traceparent header (W3C Trace Context) that continues the current trace in another process. */
 export function currentTraceparent(): string | undefined {
   const context = currentTrace();
   if (!context) return undefined;
@@ -77,7 +77,7 @@ export function inTrace<T>(context: TraceContext, work: () => T): T {
   return contexts.run(context, work);
 }
 
-/** Runs `work` in a span below the current one. Without a sampled current one, only runs it. */
+/** Runs `work` in a span below the current one. Without a sampled current span, only runs `work`. */
 export function inSpan<T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T> {
   const parent = currentSpan();
   if (!tracer || parent === null) return work();
@@ -93,7 +93,7 @@ export function inJobSpan<T>(name: string, traceparent: string | undefined, work
   );
 }
 
-/** Runs work that no request asked for in a span that begins a trace. */
+/** Runs work that no request has caused, in a span that begins a trace. */
 export function inRootSpan<T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T> {
   if (!tracer) return work();
   return endAfter(
@@ -102,12 +102,12 @@ export function inRootSpan<T>(name: string, options: SpanOptions, work: () => Pr
   );
 }
 
-/** The same for long work: its statements, which may be millions, are not traced. */
+/** Like `inRootSpan`, for long work whose statements are not traced, because there may be millions. */
 export function inLoneSpan<T>(name: string, work: () => Promise<T>): Promise<T> {
   return inRootSpan(name, {}, () => contexts.exit(work));
 }
 
-/** Marks the span as failed. The message of an error may quote a body, so only its kind is recorded. */
+/** Marks the span as failed. An error's message may quote a body, so only its kind is recorded. */
 export function failSpan(span: Span, error: unknown): void {
   const code = (error as { code?: unknown } | null)?.code;
   const type = error instanceof Error ? error.name : 'unknown';

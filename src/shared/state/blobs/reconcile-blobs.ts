@@ -14,7 +14,7 @@ export const ReconcileCounts = Type.Object({
   rows: Type.Integer(),
   /** Objects without a row that got one, so that the sweep deletes them. */
   adopted: Type.Integer(),
-  /** Objects without a row that were left alone: too many to be leftovers of uploads. */
+  /** Objects without a row that were left alone, because there were too many to be leftovers of uploads. */
   held: Type.Integer(),
   /** Rows that the sweep would have missed. */
   marked: Type.Integer(),
@@ -23,10 +23,10 @@ export const ReconcileCounts = Type.Object({
 });
 export type ReconcileCounts = Readonly<Static<typeof ReconcileCounts>>;
 
-/** Progress of a round, as JSON. All objects are compared with the rows first, then all rows with the objects. */
+/** Progress of a round, as JSON. A round first compares all objects with the rows, then all rows with the objects. */
 export const ReconcilePosition = Type.Object({
   pass: Type.Union([Type.Literal('objects'), Type.Literal('rows'), Type.Literal('done')]),
-  /** Key after which the pass continues; null at its start. */
+  /** Key after which the current pass continues; null at its start. */
   after: Nullable(Type.String()),
   /** How many more objects may be adopted in this round. */
   mayAdopt: Type.Integer(),
@@ -40,23 +40,22 @@ export interface ReconcileParts {
   readonly logger: Logger;
   /** Only compares: adopts and marks nothing. */
   readonly isDry?: boolean;
-  /** `isChanged`: it was adopted or marked. */
+  /** `isChanged`: the objects were adopted or the rows marked. */
   readonly onFound?: (kind: 'unknown' | 'unswept' | 'missing', keys: readonly string[], isChanged: boolean) => void;
 }
 
 const checkpointPrefix = 'checkpoints/';
 const markerPrefix = 'installations/';
-/** The object that says which installation uses the store. */
+/** The key of the object that names the installation using the store. */
 export const markerKey = (installation: string): string => `${markerPrefix}${installation}`;
 const rowsPerPage = 1000;
-/** A healthy bucket has only a few orphans per fault. */
+/** Limit for a round. A healthy bucket has only a few orphans per fault. */
 const maxAdopted = 10_000;
 const noCounts: ReconcileCounts = { objects: 0, rows: 0, adopted: 0, held: 0, marked: 0, missing: 0 };
 
 /**
- * Starts a round. Unless `adoptAll` is set, adopts at most as many objects as there are blobs in use: an older or empty
- * database must not cause the deletion of a bucket full of states. Adopts nothing if another installation's marker is in the
- * store.
+ * Starts a round. Unless `adoptAll` is set, adopts at most as many objects as there are blobs in use: an older or empty database must not
+ * cause the deletion of a bucket full of states. Adopts nothing if the store has the marker of another installation.
  */
 export async function beginReconcile(
   { blobs, blobRows, isDry = false, logger }: ReconcileParts,
@@ -72,14 +71,14 @@ export async function beginReconcile(
   return { pass: 'objects', after: null, mayAdopt: others.length > 0 || isDry ? 0 : inUse, counts: noCounts };
 }
 
-/** Counts the blobs that a state needs and that the store lacks, and logs their keys. Changes nothing. */
+/** Counts the blobs that a state needs and the store lacks, and logs their keys. Changes nothing. */
 export async function countMissingBlobs(parts: Pick<ReconcileParts, 'blobs' | 'blobRows' | 'logger'>): Promise<number> {
   const rows = { pass: 'rows', after: null, mayAdopt: 0, counts: noCounts } as const;
   const { counts } = await reconcile({ ...parts, isDry: true }, rows, { objectsPerSecond: Number.POSITIVE_INFINITY });
   return counts.missing;
 }
 
-/** The markers of other installations in the store. */
+/** Finds the markers of other installations in the store. */
 export async function findOtherInstallations({
   blobs,
   blobRows,
@@ -89,10 +88,9 @@ export async function findOtherInstallations({
 }
 
 /**
- * Compares store and rows from `start` to the end, page by page, at no more than `objectsPerSecond`, or until the signal fires.
- * `onPage` gets the position after each page and can return false to end the round. Safe to run concurrently with anything,
- * including itself. Returns the last position. Throws what the store or database throws; the round can then resume from the last
- * position.
+ * Compares store and rows from `start` to the end, page by page, at no more than `objectsPerSecond`, or until the signal fires. `onPage`
+ * gets the position after each page and can return false to end the round. Safe to run concurrently with anything, including itself.
+ * Returns the last position. Throws the errors of the store and the database; the round can then resume from the last position.
  */
 export async function reconcile(
   parts: ReconcileParts,
@@ -119,9 +117,8 @@ export async function reconcile(
 }
 
 /**
- * A row is created before its object, so a listed object without a row has lost it: through an upload that finished after the
- * sweep, or because an older database was restored. It is not deleted here but gets a row, which is swept like any other and can be referenced until
- * then.
+ * A row is created before its object, so a listed object without a row has lost its row: its upload finished after the sweep, or an older
+ * database was restored. The object is not deleted here but gets a row, which is swept like any other and can be referenced until then.
  */
 async function compareObjects(
   { blobs, blobRows, logger, onFound = () => {} }: ReconcileParts,

@@ -14,20 +14,20 @@ interface Parts {
   readonly db: Queryable;
 }
 
-/** Whose a store is: `left for ID`: its owner has moved its blobs to the location with this id. */
+/** The owner of a store. `left for ID`: the owner has moved its blobs to the location with this id. */
 type StoreOwner = 'nobody' | 'this database' | 'another copy' | `left for ${string}`;
 
 const prefix = 'owners/';
 const left = 'left for ';
-/** The age at which the nonce is replaced, in seconds: a copy of the database that is older does not own the store. */
+/** The age at which the nonce is replaced, in seconds. A copy of the database that is older than this does not own the store. */
 const nonceSeconds = 60;
 
-/** The object that says which copy of the database owns the store. */
+/** The key of the object that names the copy of the database that owns the store. */
 export const ownerKey = (installation: string): string => `${prefix}${installation}`;
 
 /**
- * Whether this database owns the blob store, and may delete from it. A copy of the database, such as a clone for tests or a primary that
- * returns after a failover, does not know which objects the states of the other one need. Renews the ownership. Throws
+ * Whether this database owns the blob store, and may delete from it. Two copies of a database, e.g. a clone for tests or a primary that
+ * returns after a failover, do not know which objects the states of the other copy need. Renews the ownership. Throws
  * BlobStoreUnavailableError.
  */
 export async function ownsStore({ blobs, db }: Parts): Promise<boolean> {
@@ -35,7 +35,7 @@ export async function ownsStore({ blobs, db }: Parts): Promise<boolean> {
   const { isDue, isOther, key, nonce, stored } = await look({ blobs, db });
   if (isOther) return false;
   if (nonce !== null && stored !== nonce) {
-    // The process that replaced it has not written it to the store: it is about to, or has ended.
+    // Another process replaced the nonce but has not written it to the store: it is about to, or has ended.
     await putText(blobs, key, nonce);
     return true;
   }
@@ -44,7 +44,7 @@ export async function ownsStore({ blobs, db }: Parts): Promise<boolean> {
   return true;
 }
 
-/** Whose the store is, which it leaves as it is. Throws BlobStoreUnavailableError. */
+/** Finds the owner of the store without changing it. Throws BlobStoreUnavailableError. */
 export async function findStoreOwner(parts: Parts): Promise<StoreOwner> {
   const { isOther, stored } = await look(parts);
   if (stored === null) return 'nobody';
@@ -58,18 +58,18 @@ class OtherStoreError extends OperatorError {
 }
 
 /**
- * Returns the object that the store lacks if this database owns another one; otherwise null. A restored database may begin with a new store.
- * Throws BlobStoreUnavailableError.
+ * Returns the key of the object that the store lacks if this database owns another store; null otherwise. A restored database may begin
+ * with a new store. Throws BlobStoreUnavailableError.
  */
 export async function findLackingOwner({ blobs, db }: Parts): Promise<string | null> {
   const { before, installation } = await createStoreOwnershipRepository(db).read(nonceSeconds);
-  // The process that made the first nonce may have ended before it wrote that to the store.
+  // The process that made the first nonce may have ended before it wrote the nonce to the store.
   if (before === null || (await createHeldOutgoingRepository(db).isHeld())) return null;
   const key = ownerKey(installation);
   return (await blobs.stat(key)) === null ? key : null;
 }
 
-/** Throws OtherStoreError if this database owns another store. One that is away may be that of the database. */
+/** Throws OtherStoreError if this database owns another store. An unavailable store passes, because it may belong to this database. */
 async function assertOwnStore(parts: Parts, url: string): Promise<void> {
   const lacking = await findLackingOwner(parts).catch((error: unknown) => {
     if (error instanceof BlobStoreUnavailableError) return null;
@@ -82,8 +82,8 @@ async function assertOwnStore(parts: Parts, url: string): Promise<void> {
 }
 
 /**
- * The same for the store that `located` opens by the settings. An embedded server has database and blobs in one folder, and after a move each
- * location has a mark.
+ * Like `assertOwnStore`, for the store that `located` opens according to the settings. Skipped for an embedded server, which has database
+ * and blobs in one folder, and after a move, when each location has a mark.
  */
 export async function assertConfiguredStore(
   config: Pick<Config, 'blobs' | 'database'>,
@@ -98,25 +98,25 @@ export async function takeStore({ blobs, db }: Parts): Promise<void> {
   const nonces = createStoreOwnershipRepository(db);
   const { installation, nonce } = await nonces.read(nonceSeconds);
   const next = randomUUID();
-  // If another process has replaced it meanwhile, this database owns the store already.
+  // If another process has replaced the nonce in the meantime, this database already owns the store.
   if (await nonces.replace(nonce, next)) await putText(blobs, ownerKey(installation), next);
 }
 
-/** Lets the store, which no other copy owns, belong to this database like the one in use. */
+/** Gives this database the ownership of a store that no other copy owns, like that of the store in use. */
 export async function shareOwnership({ blobs, db }: Parts): Promise<void> {
   const { installation, nonce } = await createStoreOwnershipRepository(db).read(nonceSeconds);
   if (nonce === null) await blobs.delete(ownerKey(installation));
   else await putText(blobs, ownerKey(installation), nonce);
 }
 
-/** No database owns the store from now on: it was left for the location with this id. */
+/** Gives up the ownership of a store that was left for the location with this id. */
 export async function leaveStore({ blobs, db }: Parts, id: string): Promise<void> {
   const { installation } = await createStoreOwnershipRepository(db).read(nonceSeconds);
-  // A full disk may be the reason to leave it.
+  // A full disk may be the reason to leave the store.
   await putText(blobs, ownerKey(installation), `${left}${id}`).catch(() => blobs.delete(ownerKey(installation)));
 }
 
-/** What the store and the database say. */
+/** Compares the nonces in the store and the database. */
 async function look({ blobs, db }: Parts) {
   const nonces = createStoreOwnershipRepository(db);
   let { before, installation, isDue, nonce } = await nonces.read(nonceSeconds);
@@ -127,7 +127,7 @@ async function look({ blobs, db }: Parts) {
     const seen = nonce;
     ({ before, isDue, nonce } = await nonces.read(nonceSeconds));
     if (nonce === seen) isOther = true;
-    // Another process of this database has replaced it meanwhile.
+    // Another process of this database has replaced the nonce in the meantime.
     else stored = await readText(blobs, key);
   }
   return { isDue, isOther, key, nonce, stored };

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 
-/** Blobs of documents; the others have no row. */
+/** Only blobs of documents have a row. */
 const rowPrefix = 'checkpoints/';
 
 /** Whether a blob with this key has a row. */
@@ -26,7 +26,7 @@ const IdRow = Type.Object({ id: Type.String() });
 
 export type BlobRepository = ReturnType<typeof createBlobRepository>;
 
-/** The condition for blobs `b` that something refers to. It has no parameters. */
+/** The condition for blobs `b` that are referenced. It has no parameters. */
 export const isReferenced = sql.fragment`
   (exists (select 1 from checkpoints c where c.blob_key = b.key)
     or exists (select 1 from journal_snapshots f where f.blob_key = b.key)
@@ -34,12 +34,12 @@ export const isReferenced = sql.fragment`
     or exists (select 1 from version_chunks p where p.blob_key = b.key)
     or exists (select 1 from policy_pack_versions v where v.blob_key = b.key))`;
 
-/** The condition for blobs `b` that nothing refers to, and that the sweep would never find. */
+/** The condition for unreferenced blobs `b` that the sweep would never find. */
 const isMissed = sql.fragment`
   (not ${isReferenced} and (case when b.pending_deletion_since is null then b.unreferenced_since else b.delete_at end) is null)`;
 
 /**
- * One row per object in the blob store, from before its upload until some time after its deletion. Triggers maintain
+ * One row per object in the blob store. The row exists from before the upload until some time after the deletion. Triggers maintain
  * `unreferenced_since` when references are added or removed.
  */
 export function createBlobRepository(db: Queryable) {
@@ -54,7 +54,9 @@ export function createBlobRepository(db: Queryable) {
       db.exists(sql.rows(KeyRow)`
         /* blobs.isKept */ select key from blobs where key = ${key} and pending_deletion_since is null`),
 
-    /** Schedules the deletion of an object that was stored after its blob was marked as pending deletion. Its row may be gone already. */
+    /**
+     * Schedules the deletion of an object that was stored after its blob was marked as pending deletion. The row may be deleted already.
+     */
     scheduleDeletion: (key: string) =>
       db.query(sql.nothing`
         /* blobs.scheduleDeletion */
@@ -62,8 +64,9 @@ export function createBlobRepository(db: Queryable) {
         on conflict (key) do update set delete_at = now(), deleted_at = null where blobs.pending_deletion_since is not null`),
 
     /**
-     * Blobs marked as unreferenced for at least `seconds`; none while a backup is made. Locks them against new references until the transaction ends.
-     * Pass them to `markForDeletion` in the same transaction: it rechecks them and sees references made before the lock.
+     * Returns blobs that have been marked as unreferenced for at least `seconds`, or none during a backup. Locks them against new
+     * references until the transaction ends. Pass them to `markForDeletion` in the same transaction: it rechecks them and sees references
+     * made before the lock.
      */
     lockUnreferenced: async (seconds: number, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
@@ -86,21 +89,21 @@ export function createBlobRepository(db: Queryable) {
         from (select b.key, ${isReferenced} as found from blobs b where b.key = any(${sql.array(keys, 'text')})) f
         where b.key = f.key and b.pending_deletion_since is null`),
 
-    /** Blobs pending deletion whose object is due, for the first or the second time. */
+    /** Lists blobs pending deletion whose object is due for its first or second deletion. */
     listDeletions: (limit: number): Promise<readonly BlobDeletion[]> =>
       db.any(sql.rows(DeletionRow)`
         /* blobs.listDeletions */
         select key, deleted_at is not null as "deletedBefore" from blobs
         where delete_at <= now() and pending_deletion_since is not null order by delete_at limit ${limit}`),
 
-    /** Records a deletion. The object is deleted again after `graceSeconds`, in case an upload arrives in between. */
+    /** Records a deletion. The object is deleted again after `graceSeconds`, in case an upload arrived in between. */
     noteDeleted: (key: string, graceSeconds: number) =>
       db.query(sql.nothing`
         /* blobs.noteDeleted */
         update blobs set deleted_at = clock_timestamp(), delete_at = clock_timestamp() + make_interval(secs => ${graceSeconds})
         where key = ${key} and pending_deletion_since is not null`),
 
-    /** Retries a failed deletion after `seconds`, so that others go first. */
+    /** Retries a failed deletion after `seconds`, so that other deletions go first. */
     postponeDeletion: (key: string, seconds: number) =>
       db.query(sql.nothing`
         /* blobs.postponeDeletion */
@@ -121,7 +124,7 @@ export function createBlobRepository(db: Queryable) {
         )
         update blobs set delete_at = now() where delete_at > now() + make_interval(secs => ${seconds})`),
 
-    /** The keys, out of a listing of the store, that have no row. */
+    /** Returns the keys of a listing of the store that have no row. */
     listUnknown: async (keys: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
         /* blobs.listUnknown */
@@ -143,7 +146,7 @@ export function createBlobRepository(db: Queryable) {
         )} as k (key)
         on conflict (key) do nothing`),
 
-    /** One page of all rows, ordered by key. */
+    /** Lists one page of all rows, ordered by key. */
     listAfter: (after: string, limit: number): Promise<readonly KnownBlob[]> =>
       db.any(sql.rows(KnownRow)`
         /* blobs.listAfter */
@@ -156,14 +159,14 @@ export function createBlobRepository(db: Queryable) {
       return rows.map((row) => row.key);
     },
 
-    /** Unreferenced blobs without a mark, which the sweep would never find. */
+    /** Lists unreferenced blobs without a mark, which the sweep would never find. */
     listMissed: async (keys: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
         /* blobs.listMissed */ select b.key from blobs b where b.key = any(${sql.array(keys, 'text')}) and ${isMissed}`);
       return rows.map((row) => row.key);
     },
 
-    /** Marks unreferenced blobs without a mark. Returns how many it marked. */
+    /** Marks unreferenced blobs without a mark. Returns their number. */
     markMissed: async (keys: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* blobs.markMissed */

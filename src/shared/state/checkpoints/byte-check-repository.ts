@@ -3,9 +3,9 @@ import { type Queryable, type SqlFragment, sql } from '../../platform/db/sql.ts'
 
 /** Limits of a claim of stored bytes to read back. */
 export interface CheckClaim {
-  /** Skips documents that were verified within this time. */
+  /** Documents verified within this time are skipped. */
   readonly periodSeconds: number;
-  /** Documents that were claimed and not fully read are due again after this time. */
+  /** Documents that were claimed but not fully read are due again after this time. */
   readonly claimSeconds: number;
   readonly limit: number;
 }
@@ -20,7 +20,7 @@ export const MarkedRow = Type.Object({ isNew: Type.Boolean() });
 /** The number of damaged documents, and the age of the oldest check. */
 export const CheckStatisticsRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
 
-/** Checks of the stored bytes in the rows of `table`, as far as a row has bytes. */
+/** Checks of stored bytes in the rows of `table`. Rows without bytes are skipped. */
 export function createByteCheckRepository(db: Queryable, table: SqlFragment) {
   return {
     /** Claims rows that are due to be read back: damaged ones, then the least recently read. */

@@ -16,14 +16,14 @@ export const CheckpointRow = Type.Object({
   resourceCount: Type.Integer(),
   inlineBytes: Nullable(Bytes),
   blobKey: Nullable(Type.String()),
-  /** Its bytes are known to be damaged. */
+  /** Whether the bytes are known to be damaged. */
   damaged: Type.Boolean(),
-  /** It was verified, or found damaged, within the last minute. */
+  /** Whether the bytes were verified, or found damaged, within the last minute. */
   checkedJustNow: Type.Boolean(),
 });
 export type CheckpointRow = Row<typeof CheckpointRow>;
 
-/** The fields of `CheckpointRow`, of the table `checkpoints`. */
+/** The columns of the table `checkpoints`, as fields of `CheckpointRow`. */
 export const checkpointColumns = sql.fragment`
   id, update_id as "updateId", sha256, size_bytes as "sizeBytes", stored_bytes as "storedBytes", codec,
   resource_count as "resourceCount", inline_bytes as "inlineBytes", blob_key as "blobKey",
@@ -44,9 +44,9 @@ export interface NewCheckpoint {
 
 /** Conditions that a write must meet to be committed. */
 export interface CheckpointOrder {
-  /** For verbatim and delta writes: must be above the last accepted one. */
+  /** For verbatim and delta writes: must be greater than the last accepted number. */
   readonly sequenceNumber: number | null;
-  /** For full writes: must be above the last committed one. */
+  /** For full writes: must be greater than the last committed number. */
   readonly arrivalSequence: number | null;
   /** For delta writes: the state that the delta was computed against. */
   readonly baseCheckpointId: string | null;
@@ -54,19 +54,19 @@ export interface CheckpointOrder {
 
 /** The outcome of a compaction. */
 export interface CompactionOutcome {
-  /** Why entries could not be replayed; null if all were. */
+  /** The reason why entries could not be replayed; null if all were replayed. */
   readonly error: string | null;
-  /** A warning about entries that were skipped without failing. */
+  /** A warning about entries that were skipped without an error. */
   readonly warning: string | null;
-  /** For an ended update: may replace a compaction of as many or more entries, while no other update runs. */
+  /** For an ended update: this compaction may replace one of as many or more entries while no other update runs. */
   readonly isNew: boolean;
 }
 
 export type CheckpointRepository = ReturnType<typeof createCheckpointRepository>;
 
 /**
- * Checkpoints. A write adds a row and points the update and the stack at it. After that, only the location of the bytes and the
- * results of checks change in a row (`DocumentCheckRepository`).
+ * Checkpoints. A write adds a row and points the update and the stack at it. Afterwards, only the location of the bytes and the results
+ * of checks change in the row (`DocumentCheckRepository`).
  */
 export function createCheckpointRepository(db: Queryable) {
   const values = ({ document, resourceCount }: NewCheckpoint) => sql.fragment`
@@ -75,11 +75,12 @@ export function createCheckpointRepository(db: Queryable) {
 
   const valueColumns = sql.fragment`sha256, size_bytes, stored_bytes, codec, resource_count, inline_bytes, blob_key`;
 
-  // Protects the blob from the sweep until the transaction ends. No row if the sweep was first.
+  // Protects the blob from the sweep until the transaction ends. Selects no row if the sweep came first.
   const liveBlob = (blobKey: string | null) => sql.fragment`
     (select key from blobs where key = ${blobKey}::text and pending_deletion_since is null for key share)`;
 
-  // Statements for documents in the row and for blobs are two: with one for both, Postgres would plan those of rows each time.
+  // Documents in the row and documents in blobs have separate statements: Postgres would plan a common one anew for each document in the
+  // row.
   const named = <S extends TSchema>(name: string, { document: { blobKey } }: NewCheckpoint, row: S) => ({
     statement: sql.prepared(blobKey === null ? name : `${name}_blob`, row),
     withBlob: blobKey === null ? sql.fragment`` : sql.fragment`blob as ${liveBlob(blobKey)},`,
@@ -98,9 +99,9 @@ export function createCheckpointRepository(db: Queryable) {
         /* checkpoints.find */ select ${checkpointColumns} from checkpoints where id = ${id}`),
 
     /**
-     * Commits one write of a running update if its fence still holds: the lease is alive in the same epoch, the sequence number
-     * is new, and the state is still the one that a delta was computed against. One statement; locks stack, update,
-     * checkpoint in this order. Returns null if nothing was changed.
+     * Commits one write of a running update if its fence still holds: the lease is alive in the same epoch, the sequence number is new,
+     * and the state that the delta was computed against is still current. One statement locks the stack, the update and the checkpoint,
+     * in this order. Returns null if nothing was changed.
      */
     commit: async (
       fence: LeaseFence,
@@ -141,13 +142,12 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /**
-     * Commits the compaction of an update's journal: this checkpoint includes the first `compactedEntries` entries.
-     * Requires that the update still has the checkpoint that the compaction started from, and still runs unless the
-     * outcome is new. Moves the stack's head if it was this update's state and there is no newer version, and releases
-     * the claim on the compaction. Keeps the previous checkpoint as long as other updates of the stack refer to it.
-     * Unless the outcome is new, the commit does not wait for the disk. It acknowledges nothing: the commits that do,
-     * such as the end of the update, are later in the log, and after a crash of Postgres before them the journal still
-     * has the entries.
+     * Commits the compaction of an update's journal: this checkpoint includes the first `compactedEntries` entries. Requires that the
+     * update still has the checkpoint from which the compaction started. Unless the outcome is new, the update must still run. Moves the
+     * stack's head if the head was this update's state and there is no newer version. Releases the claim on the compaction. Keeps the
+     * previous checkpoint as long as other updates of the stack refer to it. Unless the outcome is new, the commit does not wait for the
+     * disk, because it acknowledges nothing to a client. Commits that do, e.g. the end of the update, come later in the log. If Postgres
+     * crashes before them, the journal still has the entries.
      */
     commitCompaction: async (
       compaction: {
@@ -214,9 +214,9 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /**
-     * Replaces a damaged document by another one of the same state, wherever an update of the stack, its head or the
-     * bundle refers to the checkpoint `foundCheckpointId` of `updateId`, also if the stack is deleted. Returns null if
-     * the update has another checkpoint now, or does not own it.
+     * Replaces a damaged document by another document of the same state. Redirects every reference of the stack's updates, its head and
+     * the bundle to the checkpoint `foundCheckpointId` of `updateId`, even if the stack is deleted. Returns null if the update now has
+     * another checkpoint, or does not own this one.
      */
     replace: async (
       damaged: { updateId: string; stackId: string; foundCheckpointId: string },
@@ -263,7 +263,7 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /**
-     * Adds the checkpoint of an update made in the same transaction (import, rename, initial state). Returns null if its blob is
+     * Adds the checkpoint of an update that is made in the same transaction (import, rename, initial state). Returns null if its blob is
      * pending deletion.
      */
     insert: async (

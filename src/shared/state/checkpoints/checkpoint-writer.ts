@@ -25,8 +25,8 @@ export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('ve
 export type CheckpointKind = Static<typeof CheckpointKind>;
 
 /**
- * The dialect of a body. For a verbatim checkpoint the CLI sends the whole document in `untypedDeployment`; the contract uses
- * `version` and `deployment`, as for a full one.
+ * The dialect of a body. For a verbatim checkpoint, the CLI sends the whole document in `untypedDeployment`; the contract uses `version`
+ * and `deployment`, as in a full checkpoint.
  */
 const CheckpointDialect = Type.Union([Type.Literal('pulumi'), Type.Literal('contract')]);
 
@@ -40,7 +40,7 @@ const fields = {
 type CheckpointJob = Static<TObject<typeof fields>>;
 
 /**
- * Saves a checkpoint of a running update, as sent by a CLI without journaling. The API runs it for a small body, a worker for a large
+ * Saves a checkpoint of a running update, sent by a CLI without journaling. The API runs the job for a small body, a worker for a large
  * one.
  */
 export const applyCheckpoint = {
@@ -49,7 +49,7 @@ export const applyCheckpoint = {
   fields,
   label: ({ kind }: CheckpointJob) => kind,
   budget: 'writes',
-  // A process that was frozen could give an old call a later position than its repeat.
+  // A process that was frozen could give an old call a later position than the repeated call.
   onlyWhileAwaited: ({ kind }: CheckpointJob) => kind === 'full',
   run: async ({ writer }: { readonly writer: CheckpointWriter }, job: CheckpointJob, body: WriteBody) =>
     writer.write({
@@ -71,11 +71,11 @@ export interface CheckpointWrite {
   readonly inflated?: Buffer | null;
   /** A delta whose base is larger than this many bytes is refused with LargeBaseError, to be applied by a worker. */
   readonly maxBaseBytes?: number;
-  /** Frees the memory of the body, which is not read any more. */
+  /** Frees the memory of the body, which is not read again. */
   readonly free?: () => void;
 }
 
-/** A delta is too much work here: its base has `baseBytes` bytes. */
+/** The delta is too much work for this process, because its base has `baseBytes` bytes. */
 export class LargeBaseError extends Error {
   override readonly name = 'LargeBaseError';
   readonly baseBytes: number;
@@ -88,16 +88,16 @@ export class LargeBaseError extends Error {
 
 interface AppliedDelta {
   readonly state: NewCheckpoint;
-  /** The result, if it is small. */
+  /** The resulting text, if it is small. */
   readonly text: Buffer | null;
 }
 
-/** Maximum attempts to apply a delta: it is recomputed if another write of the same update was committed in between. */
+/** Maximum attempts to apply a delta. It is applied again if another write of the same update was committed in between. */
 const deltaAttempts = 3;
 
 /**
- * Parses checkpoint bodies, stores the document's exact bytes and commits them behind the lease's fence. Memory is bounded by
- * the chunk size for full and verbatim bodies. The body of a delta is buffered whole, its base is not.
+ * Parses checkpoint bodies, stores the document's exact bytes and commits them behind the lease's fence. Memory is bounded by the chunk
+ * size for full and verbatim bodies. The body of a delta is buffered whole, but its base is not.
  */
 export class CheckpointWriter {
   readonly #updates: UpdateRepository;
@@ -128,9 +128,9 @@ export class CheckpointWriter {
   }
 
   /**
-   * Resolves once the write is committed, or if it already was (same sequence number). Throws LeaseLostError,
-   * InvalidRequestError, PayloadTooLargeError, ConflictError for a preview, and LargeBaseError with `maxBaseBytes`, which change nothing;
-   * after any other error a retry is safe.
+   * Resolves once the write is committed, or at once if it already was (same sequence number). Throws LeaseLostError,
+   * InvalidRequestError, PayloadTooLargeError, ConflictError for a preview, and LargeBaseError with `maxBaseBytes`. These errors change
+   * nothing; after any other error a retry is safe.
    */
   async write(write: CheckpointWrite): Promise<void> {
     if (write.kind === 'delta') {
@@ -151,7 +151,7 @@ export class CheckpointWriter {
       shape,
       async (scan) => {
         sequenceNumber = sequenceNumberOf(write, scan.members.get('sequenceNumber'));
-        // For a small body, the commit itself checks.
+        // For a small body, the commit makes this check.
         if (sequenceNumber === null || write.inflated) return;
         if ((await this.#held(fence)).checkpointSequence >= sequenceNumber) throw new DuplicateWrite();
       },
@@ -160,7 +160,7 @@ export class CheckpointWriter {
       throw error;
     });
     if (!state) return;
-    // It would otherwise stay in memory for as long as Postgres takes.
+    // The body would otherwise stay in memory during the commit.
     write.free?.();
     const order: CheckpointOrder = { sequenceNumber, arrivalSequence, baseCheckpointId: null };
     if (!(await this.#commit(fence, state, order))) await this.#explainRejection(fence, order, 'conflict-is-final');
@@ -184,8 +184,8 @@ export class CheckpointWriter {
   }
 
   /**
-   * Applies a delta to the text that this process wrote last. Returns false if there is none, or if that may not be the update's checkpoint any
-   * more; errors are then determined on the checkpoint itself.
+   * Applies a delta to the text that this process wrote last. Returns false if there is no text, or if it may no longer be the update's
+   * checkpoint; the delta is then applied to the checkpoint itself, which determines any error.
    */
   async #writeNextDelta(fence: LeaseFence, delta: CheckpointDelta): Promise<boolean> {
     const base = this.#bases.take(fence.updateId);
@@ -197,12 +197,12 @@ export class CheckpointWriter {
       if (error instanceof InvalidRequestError) return false;
       throw error;
     }
-    // It has no other owner; another attempt reads the checkpoint.
+    // The text has no other owner; another attempt reads the checkpoint.
     freeBuffer(base.text);
     return this.#commitDelta(fence, base.checkpointId, applied, delta);
   }
 
-  /** Returns whether the delta is committed, or already was; otherwise it must be applied to another base. */
+  /** Returns true if the delta is committed, or was already. Otherwise it must be applied to another base. */
   async #commitDelta(
     fence: LeaseFence,
     baseCheckpointId: string,
@@ -231,7 +231,7 @@ export class CheckpointWriter {
   ): Promise<AppliedDelta> {
     const addedBytes = edits.reduce((sum, { newText }) => sum + newText.length, 0);
     const spliced = spliceDelta(base(), edits);
-    // In one chunk, since each chunk costs several event loop ticks.
+    // One chunk is enough, and each chunk costs several event loop ticks.
     const text = baseBytes + addedBytes <= timeSliceBytes ? Buffer.concat(await Array.fromAsync(spliced)) : null;
     const scan = new LateScan();
     const result = (): AsyncIterable<Buffer> => scan.watch(inSlices(text ? [text] : spliced));
@@ -245,14 +245,14 @@ export class CheckpointWriter {
     return { state: { document, resourceCount }, text };
   }
 
-  /** The update, whose `checkpointSequence` is the highest number that was accepted. Throws LeaseLostError for a dead lease. */
+  /** Returns the update, whose `checkpointSequence` is the highest accepted number. Throws LeaseLostError if the lease is lost. */
   async #held(fence: LeaseFence): Promise<UpdateRow> {
     const update = await this.#updates.find(fence.updateId);
     if (!update || !isHeld(update, fence)) throw new LeaseLostError();
     return update;
   }
 
-  /** Throws the reason why a fenced write changed nothing. Returns whether that is final, as nothing remains to be done. */
+  /** Throws the reason why a fenced write changed nothing. Returns true if nothing remains to be done, false if a retry may succeed. */
   async #explainRejection(
     fence: LeaseFence,
     write: CheckpointOrder,
@@ -272,7 +272,10 @@ export class CheckpointWriter {
 /** Ends the save of a checkpoint that is already committed. */
 class DuplicateWrite extends Error {}
 
-/** The number that identifies a repeat. Full checkpoints in `application/vnd.service+8` have one too; it is checked but otherwise unused. */
+/**
+ * The number that identifies a repeated call. Full checkpoints in `application/vnd.service+8` have one too; it is checked but otherwise
+ * unused.
+ */
 function sequenceNumberOf({ kind, dialect }: CheckpointWrite, member: ScannedMember | undefined): number | null {
   if (kind === 'verbatim') return readSequenceNumber(member);
   if (dialect === 'contract' && member) readSequenceNumber(member);

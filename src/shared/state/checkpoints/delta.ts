@@ -5,7 +5,7 @@ import { decodeJsonString, decodeStringInSlices } from '../../platform/json/json
 import type { JsonSpan } from '../../platform/json/json-text.ts';
 import { denseSliceBytes, Slices, scanInSlices } from '../../platform/slices/slices.ts';
 
-/** Limit of the column. There is one number per checkpoint, so no update comes near it. */
+/** Limit of the column. No update reaches it, since each number belongs to a checkpoint. */
 const maxSequenceNumber = 2 ** 31 - 1;
 
 /** Replaces the bytes [start, end) of the base text. */
@@ -60,15 +60,15 @@ export async function parseDelta(body: Buffer): Promise<CheckpointDelta> {
   };
 }
 
-/** Shorter chunks are copied together: a delta may have 100,000 edits of a few bytes. */
+/** Shorter chunks are joined: a delta may have 100,000 edits of a few bytes. */
 const joinedBytes = 64 * 1024;
 
 /** The cost of an edit beyond its bytes, in bytes that could be scanned instead. */
 const editCost = 1024;
 
 /**
- * The base with the edits applied, in chunks of which large ones share memory with the base's chunks. Throws InvalidDeltaError; if an
- * edit lies beyond the end of the base, only after yielding most of what is before it.
+ * Yields the base with the edits applied. Large chunks share memory with the base's chunks. Throws InvalidDeltaError. If an edit lies
+ * beyond the end of the base, most of the text before the edit is yielded first.
  */
 export async function* spliceDelta(base: AsyncIterable<Buffer>, edits: readonly DeltaEdit[]): AsyncGenerator<Buffer> {
   assertEdits(edits);
@@ -96,7 +96,7 @@ async function* splice(base: AsyncIterable<Buffer>, edits: readonly DeltaEdit[])
   yield* cursor.end();
 }
 
-/** Walks along the base and the edits together. */
+/** Walks through the base and the edits together. */
 class EditCursor {
   readonly #edits: readonly DeltaEdit[];
   #next = 0;
@@ -128,7 +128,7 @@ class EditCursor {
 
   *end(): Generator<Buffer> {
     const length = this.#offset;
-    // Edits are in order: if the last one lies within the base, all do.
+    // The edits are in order: if the last one lies within the base, all do.
     const last = Math.max(this.#dropTo, this.#edits.at(-1)?.end ?? 0);
     if (last > length) throw beyondEnd(last, length);
     for (const { newText } of this.#edits.slice(this.#next)) if (newText.length > 0) yield newText;
@@ -160,7 +160,7 @@ interface RawEdit {
   newText?: JsonSpan;
 }
 
-/** Names are matched in any case, as in Go; gotextdiff spells `Span` and `NewText` with capitals, unlike the other fields. */
+/** Matches names in any case, as Go does; gotextdiff capitalizes `Span` and `NewText`, unlike the other fields. */
 async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
   const edits: Required<RawEdit>[] = [];
   let raw: RawEdit = {};
@@ -194,7 +194,7 @@ async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
   return parsed;
 }
 
-/** In lower case; empty for a name that is longer than any in an edit: it would be converted again for each value in it. */
+/** In lower case. Empty for a name longer than any name in an edit: it would be converted again for each value inside. */
 function nameOf(key: string | number): string {
   return typeof key === 'string' && key.length <= 10 ? key.toLowerCase() : '';
 }
@@ -227,15 +227,15 @@ const maxBaseBytes = 16 * 1024 * 1024;
 /** A text is dropped when its update has written no delta for this long, in ms. */
 const idleMs = 60_000;
 
-/** The checkpoint of an update that was committed last, as far as this process knows. */
+/** The last committed checkpoint of an update, as far as this process knows. */
 export interface DeltaBase {
   readonly checkpointId: string;
   readonly text: Buffer;
 }
 
 /**
- * Texts of checkpoints that this process has written as deltas, for the next delta of the same update. One may be out of date: the
- * hash in the delta and the statement that commits it tell.
+ * Texts of checkpoints that this process wrote as deltas, kept for the next delta of the same update. A text may be out of date. The hash
+ * in the delta and the statement that commits the delta detect this.
  */
 export class DeltaBases {
   readonly #bases = new LRUCache<string, DeltaBase>({

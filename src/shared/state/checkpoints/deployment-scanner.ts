@@ -3,13 +3,13 @@ import { type JsonKind, JsonScanner, type OpenListener, type Span } from '../../
 import type { JsonSpan } from '../../platform/json/json-text.ts';
 import { ScanWindow } from '../../platform/json/scan-window.ts';
 
-/** Maximum size of a member's raw text that is kept. */
+/** Maximum size of a member whose raw text is kept. */
 const maxTextBytes = 64 * 1024;
 
 /** The newest supported deployment schema version (pkg/resource/stack/deployment.go). */
 const newestDeploymentVersion = 4;
 
-/** A member's position in the scanned text. `text` is its raw JSON, unless it is an object or too long. */
+/** A member's position in the scanned text. `text` is its raw JSON, unless the member is an object or too long. */
 export interface ScannedMember extends JsonSpan {
   readonly text?: string;
 }
@@ -18,11 +18,11 @@ export interface ScannedMember extends JsonSpan {
 export interface DeploymentScan {
   /** Length of the scanned text. */
   readonly length: number;
-  /** The root object, without surrounding white space. */
+  /** The root object without surrounding white space. */
   readonly root: Span;
   /** Members of the root. If a name is repeated, the last member wins. */
   readonly members: ReadonlyMap<string, ScannedMember>;
-  /** Members of the document `{version, features?, deployment}`: the nested one if there is one, otherwise the root. */
+  /** Members of the document `{version, features?, deployment}`: of the nested member if there is one, otherwise of the root. */
   readonly document: ReadonlyMap<string, ScannedMember>;
   readonly resources: 'absent' | 'null' | 'array';
   readonly resourceCount: number;
@@ -52,8 +52,8 @@ const objectLists: ReadonlySet<unknown> = new Set(['resources', 'pending_operati
 const objects: ReadonlySet<unknown> = new Set(['manifest', 'secrets_providers', 'metadata']);
 
 /**
- * Scans a checkpoint request or a deployment document that arrives in chunks. Keeps only small members of the envelope, so
- * memory use does not grow with the document.
+ * Scans a checkpoint request or a deployment document that arrives in chunks. Keeps only small members of the envelope, so that memory
+ * use does not grow with the document.
  */
 export class DeploymentScanner {
   readonly #nested: string | null;
@@ -69,7 +69,7 @@ export class DeploymentScanner {
   #deploymentResources = noResources;
   #currentResources = noResources;
   #elementCount = 0;
-  /** Rejects what the CLI could not load and no journal could be replayed over. */
+  /** The reason to reject the deployment: the CLI could not load it, or no journal could be replayed over it. */
   #deploymentFault: string | null = null;
   #currentFault: string | null = null;
 
@@ -160,7 +160,7 @@ export class DeploymentScanner {
     }
   }
 
-  /** The value that has just ended, with its raw text unless it is an object or too long. */
+  /** Returns the value that has just ended, with its raw text unless it is an object or too long. */
   #member(kind: JsonKind, start: number, end: number): ScannedMember {
     const text = kind === 'object' ? null : this.#texts.textOf(start, end);
     const member = text === null ? { kind, start, end } : { kind, start, end, text: text.toString('utf8') };
@@ -179,12 +179,12 @@ export class DeploymentScanner {
   }
 
   #isNull(kind: JsonKind, end: number): boolean {
-    // Only the literal null ends in an l, and its last byte is in the current chunk.
+    // `null` is the only literal that ends in an l, and its last byte is in the current chunk.
     return kind === 'literal' && this.#texts.byteAt(end - 1) === 0x6c;
   }
 }
 
-/** Scans a document as it streams by, and defers its error until the hash is known, which is more informative for a delta. */
+/** Scans a document as it streams by. Defers scan errors until the hash is known: for a delta, a wrong hash is more informative. */
 export class LateScan {
   readonly #scanner = new DeploymentScanner({ nested: null });
   #failure: { readonly error: unknown } | null = null;

@@ -15,28 +15,28 @@ const OwnerRow = Type.Object({
   stackVersion: Nullable(Type.Integer()),
 });
 
-/** Limits of a claim of documents. */
+/** Limits of a claim of documents to check. */
 interface DocumentClaim extends CheckClaim {
-  /** No document is claimed once the documents before it reach this many bytes to read; the first always is. */
+  /** No document is claimed once the documents before it reach this many bytes to read. The first document is always claimed. */
   readonly bytes: number;
 }
 
 export type DocumentCheckRepository = ReturnType<typeof createDocumentCheckRepository>;
 
-/** Records when the bytes of checkpoints were last verified, and which are damaged. */
+/** Records when the bytes of checkpoints were last verified, and which of them are damaged. */
 export function createDocumentCheckRepository(db: Queryable) {
-  /** The row still points at the bytes that were checked. */
+  /** The condition that the row still points at the bytes that were checked. */
   const sameBytes = ({ id, codec, blobKey, inlineBytes }: CheckpointRow) => sql.fragment`
     c.id = ${id} and c.codec = ${codec} and c.blob_key is not distinct from ${blobKey}::text
     and c.inline_bytes is not distinct from ${inlineBytes ? sql.binary(inlineBytes) : null}::bytea`;
 
-  // An encoded version is read through the versions that it refers to. The size of its text is closer to that than its own bytes.
+  // An encoded version is read through the versions to which it refers. The size of its text is closer to that than its stored bytes.
   const bytesRead = sql.fragment`(case when codec = ${chunksCodec} then size_bytes else stored_bytes end)`;
 
   return {
     /**
-     * Claims documents that are due, starting with damaged ones, then the least recently verified. No other process gets them until the claim ends;
-     * no locks are kept.
+     * Claims documents that are due: damaged ones first, then the least recently verified. No other process can claim them until the
+     * claim expires. No locks are kept.
      */
     claim: async ({ periodSeconds, bytes, limit, claimSeconds }: DocumentClaim) =>
       db.any(sql.rows(ClaimedRow)`
@@ -68,7 +68,7 @@ export function createDocumentCheckRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Stacks with a state, also deleted ones that can be restored, in order, after the given id. */
+    /** Lists stacks with a state, including deleted ones that can be restored, in order, after the given id. */
     listStacksAfter: async (after: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* documentChecks.listStacksAfter */
@@ -77,7 +77,7 @@ export function createDocumentCheckRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** The newest state of a stack, as its id; null if there is none. */
+    /** Returns the id of the newest state of a stack; null if there is none. */
     findHead: async (stackId: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(Type.Object({ id: Nullable(Type.String()) }))`
         /* documentChecks.findHead */
@@ -85,7 +85,7 @@ export function createDocumentCheckRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Updates of a stack in the order of their creation, after the one with this number. */
+    /** Lists updates of a stack in order of creation, after the update with this number. */
     listUpdates: (stackId: string, after: number, limit: number) =>
       db.any(sql.rows(UpdateRow)`
         /* documentChecks.listUpdates */
@@ -99,7 +99,7 @@ export function createDocumentCheckRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Ids of a stack's documents that belong to no update: the state that it was created with. */
+    /** Ids of a stack's documents that belong to no update, i.e. the state with which the stack was created. */
     listFirst: async (stackId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* documentChecks.listFirst */ select id from checkpoints where stack_id = ${stackId} and update_id is null`);
@@ -112,7 +112,7 @@ export function createDocumentCheckRepository(db: Queryable) {
         /* documentChecks.markIntact */
         update checkpoints c set checked_at = now(), damaged_at = null where ${sameBytes(checkpoint)}`),
 
-    /** Records that the bytes are damaged. Null if the row is gone or points at other bytes now. */
+    /** Records that the bytes are damaged. Returns null if the row is gone or now points at other bytes. */
     quarantine: (checkpoint: CheckpointRow) =>
       db.maybeOne(sql.rows(MarkedRow)`
         /* documentChecks.quarantine */
@@ -121,7 +121,7 @@ export function createDocumentCheckRepository(db: Queryable) {
         from before where ${sameBytes(checkpoint)}
         returning before.damaged_at is null as "isNew"`),
 
-    /** The stack, and the stack version whose state the checkpoint is; null if it is gone. */
+    /** Returns the stack and the stack version whose state is this checkpoint; null if the checkpoint is gone. */
     findOwner: (id: string) =>
       db.maybeOne(sql.rows(OwnerRow)`
         /* documentChecks.findOwner */
@@ -130,7 +130,7 @@ export function createDocumentCheckRepository(db: Queryable) {
         join organizations o on o.id = p.organization_id left join updates u on u.id = c.update_id
         where c.id = ${id}`),
 
-    /** The checkpoint that an update has now. */
+    /** Returns the current checkpoint of an update. */
     findCurrent: async (updateId: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* documentChecks.findCurrent */
@@ -149,8 +149,8 @@ export function createDocumentCheckRepository(db: Queryable) {
     },
 
     /**
-     * Replaces a damaged document by one with the same hash, if the row still points at the damaged bytes and the new blob is not
-     * pending deletion. Returns whether it did.
+     * Replaces a damaged document by one with the same hash. Requires that the row still points at the damaged bytes and that the new
+     * blob is not pending deletion. Returns whether the document was replaced.
      */
     replace: async (damaged: CheckpointRow, document: StoredDocument): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`

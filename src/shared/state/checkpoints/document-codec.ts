@@ -14,39 +14,39 @@ import {
 const compressWhole = promisify(zstdCompress);
 const decompressWhole = promisify(zstdDecompress);
 
-/** Documents up to this size are compressed and read in one call rather than as a stream. */
+/** Documents up to this size are compressed and read in one call, not as a stream. */
 export const wholeLimitBytes = 1024 * 1024;
-/** Documents up to this size are compressed in this thread, in 1 ms: a round trip to another one costs half as much again. */
+/** Documents up to this size are compressed in this thread, in 1 ms. A round trip to another thread would add half as much. */
 const syncLimitBytes = 512 * 1024;
-/** Documents up to this size are decompressed in this thread, in 0.5 ms at most: to hand them to another one takes about as long. */
+/** Documents up to this size are decompressed in this thread, in at most 0.5 ms. Handing them to another thread takes about as long. */
 const syncReadBytes = 256 * 1024;
 /** Chunk size of decoded bytes. Node's default of 16 KiB would cost a large document a thousand event loop ticks. */
 const openChunkBytes = 128 * 1024;
 
-/** Lets an encoder accept further chunks while it compresses one in a thread. */
+/** Lets an encoder accept more chunks while it compresses one in a thread. */
 const incrementalOptions = { chunkSize: 64 * 1024, writableHighWaterMark: 512 * 1024 };
 
 /**
- * On states, level 1 compresses as well as level 3 (0.029 and 0.032 of the size in one of many similar resources, 0.163 in one full of
- * ciphertexts) for half to a third of the CPU time. The checksum lets a reader detect most damage within the frame. Frames without one
- * can be read too.
+ * On states, level 1 compresses as well as level 3 in a half to a third of the CPU time. Compressed sizes: 0.029 and 0.032 of a state
+ * with many similar resources, 0.163 of a state full of ciphertexts. The checksum lets a reader detect most damage within a frame. Frames
+ * without a checksum can be read too.
  */
 const zstdOptions = {
   params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
 };
 
 /**
- * Options to compress a document of `sizeBytes` in one call. With its size known, zstd uses smaller tables for small documents, which
- * takes half of the time.
+ * Options to compress a document of `sizeBytes` in one call. Because the size is known, zstd uses smaller tables for small documents,
+ * which halves the time.
  */
 export function wholeZstdOptions(sizeBytes: number) {
   const chunkSize = Math.max(Math.min(maxEncodedBytes(sizeBytes), wholeChunkBytes), minChunkBytes);
   return { ...zstdOptions, pledgedSrcSize: sizeBytes, chunkSize };
 }
 
-/** Options to decompress a document of `sizeBytes` in one call: with Node's chunks of 16 KiB it takes an event loop tick for each. */
+/** Options to decompress a document of `sizeBytes` in one call. Node's chunks of 16 KiB would take one event loop tick each. */
 export function wholeUnzstdOptions(sizeBytes: number) {
-  // A byte more, or another chunk is allocated when the last one is full.
+  // One more byte avoids another chunk when the last one is exactly full.
   return {
     maxOutputLength: Math.max(1, sizeBytes),
     chunkSize: Math.max(Math.min(sizeBytes + 1, maxChunkBytes), minChunkBytes),
@@ -63,17 +63,17 @@ export interface DocumentDigest {
   readonly sizeBytes: number;
 }
 
-/** A whole document in its stored form. */
+/** A complete document in its stored form. */
 export interface EncodedDocument extends DocumentDigest {
   readonly bytes: Uint8Array;
 }
 
-/** The stored bytes do not yield the document that was written. */
+/** The stored bytes do not decode to the document that was written. */
 export class DamagedBytesError extends Error {
   override readonly name: string = 'DamagedBytesError';
 }
 
-/** Checks, chunk by chunk, that the text of a document is the one that was written. */
+/** Checks, chunk by chunk, that a text is the document that was written. */
 class DigestCheck {
   readonly #expected: DocumentDigest;
   readonly #hash: Hash = createHash('sha256');
@@ -94,7 +94,7 @@ class DigestCheck {
     this.#hash.update(chunk);
   }
 
-  /** Throws DamagedBytesError unless the chunks so far are the whole document. */
+  /** Throws DamagedBytesError unless the chunks so far are the complete document. */
   end(): void {
     const { sha256, sizeBytes } = this.#expected;
     if (this.#sizeBytes !== sizeBytes) {
@@ -110,7 +110,7 @@ export function sha256Of(text: Buffer): Buffer {
   return hash('sha256', text, 'buffer');
 }
 
-/** Hashes and compresses synchronously: for worker threads and small documents. */
+/** Hashes and compresses synchronously, for worker threads and small documents. */
 export function encodeDocument(text: Buffer): EncodedDocument {
   return {
     sha256: sha256Of(text),
@@ -119,7 +119,7 @@ export function encodeDocument(text: Buffer): EncodedDocument {
   };
 }
 
-/** The text of a document encoded by `encodeDocument` or by a stream with the same codec. Throws DamagedBytesError. */
+/** Returns the text of a document encoded by `encodeDocument` or by a stream with the same codec. Throws DamagedBytesError. */
 export function decodeDocument(document: EncodedDocument): Buffer {
   let text: Buffer;
   try {
@@ -138,7 +138,7 @@ function checkText(text: Buffer, expected: DocumentDigest): void {
   check.end();
 }
 
-/** Turns a decoder's error about its input into DamagedBytesError. Returns other errors (of the machine or the source) as is. */
+/** Turns a decoder's error about its input into DamagedBytesError. Returns other errors (of the machine or the source) unchanged. */
 export function asDamage(error: unknown): unknown {
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code !== 'string' || code === 'ZSTD_error_memory_allocation') return error;
@@ -179,13 +179,13 @@ export async function decompressed(encoded: Buffer, expected: DocumentDigest): P
   return text;
 }
 
-/** Reverses `compressed`, and checks like `checked`. */
+/** Reverses `compressed` and checks the text like `checked`. */
 export async function* decompressedStream(
   encoded: Iterable<Buffer> | AsyncIterable<Buffer>,
   expected: DocumentDigest,
 ): AsyncGenerator<Buffer> {
   const decoder = createZstdDecompress({ chunkSize: openChunkBytes });
-  // If the caller stops early, its return() ends this generator, which must not leave the blob's socket open.
+  // If the caller stops early, its return() ends this generator, which must then close the blob's socket.
   const stream = pipeline(Readable.from(encoded), decoder, () => {});
   try {
     yield* checked(stream as AsyncIterable<Buffer>, expected);
@@ -196,7 +196,7 @@ export async function* decompressedStream(
   }
 }
 
-/** Passes a text through, but its last chunk only once all of it is the expected one. Throws DamagedBytesError. */
+/** Passes a text through. Yields the last chunk only after the whole text was found correct. Throws DamagedBytesError. */
 export async function* checked(text: AsyncIterable<Buffer>, expected: DocumentDigest): AsyncGenerator<Buffer> {
   const check = new DigestCheck(expected);
   let held: Buffer | null = null;
@@ -209,7 +209,7 @@ export async function* checked(text: AsyncIterable<Buffer>, expected: DocumentDi
   if (held) yield held;
 }
 
-/** Called with the hash once a document has been read completely; may throw to reject it. */
+/** Called with the hash once a document has been read completely. May throw to reject the document. */
 export type Verify = (sha256: Buffer) => void | Promise<void>;
 
 /** The text of a document that is read once and hashed on the way. */
@@ -225,12 +225,12 @@ export class HashedText {
     this.#verify = verify;
   }
 
-  /** Hash and size; null until the text has been read completely and was verified. */
+  /** Hash and size; null until the text has been read completely and verified. */
   get digest(): (DocumentDigest & { readonly sha256: Buffer }) | null {
     return this.#digest;
   }
 
-  /** Reads until there are more than `limitBytes`, or to the end. */
+  /** Reads until more than `limitBytes` are read, or to the end. */
   async readHead(limitBytes: number): Promise<Buffer[]> {
     const head: Buffer[] = [];
     while (this.#sizeBytes <= limitBytes) {
@@ -241,7 +241,7 @@ export class HashedText {
     return head;
   }
 
-  /** The whole text, of which `head` was read already. It ends only if the text was verified. */
+  /** Yields the whole text, beginning with `head`, which was already read. Ends without an error only if the text was verified. */
   async *from(head: readonly Buffer[]): AsyncGenerator<Buffer> {
     yield* head;
     for (let chunk = await this.#next(); chunk; chunk = await this.#next()) yield chunk;
@@ -249,7 +249,7 @@ export class HashedText {
 
   /** Call when no more will be read. */
   close(): void {
-    // Not awaited: a source that waits for its own source returns only after that.
+    // Not awaited: a source that is waiting for its own source returns only afterwards.
     if (!this.#digest) this.#chunks.return?.()?.catch(() => undefined);
   }
 

@@ -14,46 +14,46 @@ export type ReadDocument = (documents: DocumentStore) => Promise<unknown>;
 /** A store that may have a copy of a blob. */
 export interface CopySource {
   readonly store: BlobStore;
-  /** Whether blobs are written there, and so repaired. */
+  /** Whether blobs are written to this store, and are therefore repaired in it. */
   readonly isWritten: boolean;
 }
 
-/** `repaired`: some store had other bytes than the right ones, and has these now. */
+/** `repaired`: a store had wrong bytes, and now has the right ones. */
 export type Proof = 'right' | 'repaired' | 'damaged';
 
-/** Blobs that are read from the store with intact bytes, and for how long: then their replacement is tried again. */
+/** The number of blobs that are read from another store with intact bytes, and the time until their replacement is tried again. */
 const maxRight = 10_000;
 const rightMs = 600_000;
 
-/** Damage that is remembered, and for how long. */
+/** Limits of the remembered damage: the number of rows, and the time in ms. */
 const maxSeen = 10_000;
 const seenMs = 3_600_000;
-/** As long as a marked document is not checked again. */
+/** Equals the time for which a marked document is not checked again. */
 const trustedMs = 60_000;
 
 interface Parts {
   readonly blobs: BlobReader;
-  /** The stores now; the first one has all blobs. */
+  /** The current stores. The first one has all blobs. */
   readonly sources: () => Promise<readonly CopySource[]>;
   readonly documentsOver: (blobs: BlobReader) => DocumentStore;
   readonly chunks: ChunkRepository;
   readonly blobRows: BlobRepository;
-  /** Whether another site has taken over: this one changes no store and no row. */
+  /** Whether another site has taken over. In this case, this site changes no store and no row. */
   readonly isFenced: () => boolean;
-  /** Notes a blob that is wrong in a store and could not be replaced. */
+  /** Records a blob that is wrong in a store and could not be replaced. */
   readonly repairLater: (key: string) => Promise<unknown>;
   readonly logger: Logger;
 }
 
-/** What reading a document needs of a blob store. */
+/** The part of a blob store that is needed to read a document. */
 type BlobReader = Pick<BlobStore, 'open' | 'put'>;
 
 /**
- * Decides whether a document is damaged: only if every store was read, and none, nor a mixture of them, has the bytes with its hash. Repairs
- * the stores with other bytes. While it cannot, `open` reads what is right elsewhere.
+ * Decides whether a document is damaged: only if every store was read, and neither a single store nor a mixture of them has bytes with
+ * its hash. Repairs the stores that have other bytes. Where a repair fails, `open` reads the right bytes from another store.
  */
 export class DocumentCopies {
-  /** For readers, which ask before they call `prove`. */
+  /** Readers check this before they call `prove`. */
   readonly seen: SeenDamage;
   readonly #parts: Parts;
   readonly #right = new LRUCache<string, BlobStore>({ max: maxRight, ttl: rightMs });
@@ -63,7 +63,7 @@ export class DocumentCopies {
     this.seen = new SeenDamage(parts.isFenced);
   }
 
-  /** Opens a blob as the blob store does, but not in a store in which it was just found wrong. */
+  /** Opens a blob like the blob store, but avoids a store in which the blob was just found wrong. */
   async open(...[key, options]: Parameters<BlobStore['open']>): Promise<AsyncIterable<Buffer>> {
     const right = this.#right.get(key);
     try {
@@ -89,8 +89,8 @@ export class DocumentCopies {
   }
 
   /**
-   * Repairs the stores in which blobs of this document are damaged. Returns false if no store, nor a mixture of them, has the right bytes.
-   * Throws what a store throws that cannot be repaired.
+   * Repairs the stores in which blobs of this document are damaged. Returns false if neither a single store nor a mixture of them has the
+   * right bytes. Throws the error of a store that cannot be repaired.
    */
   async repairAll(read: ReadDocument): Promise<boolean> {
     const sources = await this.#parts.sources();
@@ -111,7 +111,7 @@ export class DocumentCopies {
     return hashes.size <= 1;
   }
 
-  /** For each blob of the document, a store with intact bytes; null if there are none. */
+  /** Returns a store with intact bytes for each blob of the document; null if there is none. */
   async #findRight(read: ReadDocument, sources: readonly CopySource[]): Promise<ReadonlyMap<string, BlobStore> | null> {
     let fault: unknown = null;
     const chosen = new Map<string, BlobStore>();
@@ -131,10 +131,10 @@ export class DocumentCopies {
       const { isRight, opened } = await attempt(source);
       if (isRight) return opened;
     }
-    // Without all stores, nobody knows.
+    // Intact bytes may be in a store that could not be read.
     if (fault !== null) throw fault;
     const [first] = sources;
-    // A document in chunks may be damaged in all stores, in different chunks.
+    // Different chunks of a document may be damaged in different stores.
     while (first && sources.length > 1) {
       const { isRight, opened } = await attempt(first);
       if (isRight) return opened;
@@ -174,7 +174,7 @@ export class DocumentCopies {
     return null;
   }
 
-  /** Replaces other bytes by the right ones. Returns whether it replaced any, and the blobs of which a store still has others, with the reason. */
+  /** Replaces wrong bytes. Returns whether any were replaced, and the blobs that are still wrong in a store, each with the error. */
   async #repair(
     right: ReadonlyMap<string, BlobStore>,
     sources: readonly CopySource[],
@@ -222,8 +222,8 @@ export class DocumentCopies {
 }
 
 /**
- * The damage that a process has found at a site that another one has replaced, where no row is marked. For a minute, nothing is checked again
- * or reported; for an hour, it is not reported as new.
+ * The damage found by this process at a site that another site has replaced, where no row is marked. Damage is not checked or reported
+ * again for a minute, and not reported as new for an hour.
  */
 class SeenDamage {
   readonly #seen = new LRUCache<string, number>({ max: maxSeen, ttl: seenMs });
@@ -233,13 +233,13 @@ class SeenDamage {
     this.#isFenced = isFenced;
   }
 
-  /** Whether these bytes were just found damaged in all stores. `id`: of the row that has or names them. */
+  /** Whether the bytes of the row `id`, which contains or names them, were just found damaged in all stores. */
   isTrusted(id: string): boolean {
     const at = this.#isFenced() ? this.#seen.get(id) : undefined;
     return at !== undefined && performance.now() - at < trustedMs;
   }
 
-  /** Notes damage that was proved. Returns whether it is new. */
+  /** Records proven damage. Returns whether it is new. */
   note(id: string): boolean {
     const isNew = !this.#seen.has(id);
     this.#seen.set(id, performance.now());
@@ -247,7 +247,7 @@ class SeenDamage {
   }
 }
 
-/** Reads blobs from the chosen store, others from the first one that has them, and knows which. */
+/** Reads blobs from the chosen store, and other blobs from the first store that has them. Records the store of each blob. */
 class ChoosingReader implements BlobReader {
   readonly opened = new Map<string, BlobStore>();
   readonly #sources: readonly CopySource[];

@@ -8,12 +8,12 @@ import {
 } from './deployment-scanner.ts';
 
 /**
- * Where the document is in a body: the body's root object, the member `untypedDeployment`, or the members `version`, `features` and
- * `deployment`, out of which it is built.
+ * The position of the document in a body: the body's root object, the member `untypedDeployment`, or the members `version`, `features`
+ * and `deployment`, from which the document is built.
  */
 export type DocumentShape = 'root' | 'untypedDeployment' | 'members';
 
-/** The document cannot be cut out while the body is read: a member is repeated, or comes after one that must follow it. */
+/** The document cannot be cut out while the body is read, because a member is repeated or comes after one that must follow it. */
 export class ScatteredDocumentError extends Error {
   override readonly name = 'ScatteredDocumentError';
 }
@@ -21,8 +21,8 @@ export class ScatteredDocumentError extends Error {
 const tail = Buffer.from('}');
 
 /**
- * Scans a body that arrives in chunks and cuts out its document in the same pass. Whether the bytes are those of a valid document
- * is known at the end.
+ * Scans a body that arrives in chunks and cuts out its document in the same pass. Only the end of the body shows whether the bytes are a
+ * valid document.
  */
 export class DocumentCut {
   readonly #shape: DocumentShape;
@@ -30,7 +30,7 @@ export class DocumentCut {
   #offset = 0;
   #head = '';
   #start: number | null = null;
-  /** How much of the document was cut out, up to this offset in the body. */
+  /** Offset in the body up to which the document was cut out. */
   #cutTo = 0;
   #end: number | null = null;
 
@@ -44,7 +44,7 @@ export class DocumentCut {
     });
   }
 
-  /** Returns what the chunk adds to the document; shares its memory. Throws JsonSyntaxError and ScatteredDocumentError. */
+  /** Returns the part of the document in this chunk, sharing its memory. Throws JsonSyntaxError and ScatteredDocumentError. */
   push(chunk: Buffer): Buffer[] {
     const base = this.#offset;
     this.#offset += chunk.length;
@@ -62,8 +62,8 @@ export class DocumentCut {
   }
 
   /**
-   * Ends the body. Throws JsonSyntaxError and InvalidDeploymentError if there is no valid document in it, and
-   * ScatteredDocumentError if the bytes that were cut out are not the document.
+   * Ends the body. Throws JsonSyntaxError and InvalidDeploymentError if it contains no valid document, and ScatteredDocumentError if the
+   * bytes that were cut out are not the document.
    */
   end(): DeploymentScan {
     const scan = this.#scanner.end();
@@ -83,7 +83,7 @@ export class DocumentCut {
     if (this.#shape !== 'members') return;
     const { members } = this.#scanner;
     const version = members.get('version')?.text;
-    // A member that is missing or not valid here may come, or be repeated with a valid value, later.
+    // A member that is missing or invalid so far may come later, or be repeated with a valid value.
     if (version === undefined || !/^\d{1,3}$/.test(version)) {
       throw new ScatteredDocumentError('The version is not known yet');
     }
@@ -122,8 +122,8 @@ function memberOf(shape: 'untypedDeployment' | 'members'): string {
 }
 
 /**
- * The beginning of the document `{version, features?, deployment}`, which export returns. The envelope itself also has members that
- * are not part of the document. Throws InvalidRequestError.
+ * The beginning of the document `{version, features?, deployment}`, which export returns. The envelope also has members that are not part
+ * of the document. Throws InvalidRequestError.
  */
 function headOf(version: number, members: ReadonlyMap<string, ScannedMember>): string {
   const features = featuresText(members.get('features'));
@@ -131,7 +131,7 @@ function headOf(version: number, members: ReadonlyMap<string, ScannedMember>): s
   return `{"version":${version},${list}"deployment":`;
 }
 
-/** The raw text of the features; null if there are none. Without them the CLI would misread the state, so none are left out. */
+/** The raw text of the features; null if there are none. All are kept, because the CLI would misread the state without them. */
 function featuresText(features: ScannedMember | undefined): string | null {
   if (!features) return null;
   if (features.kind === 'literal' && features.text === 'null') return null;

@@ -1,14 +1,14 @@
 import { DamagedBytesError } from './document-codec.ts';
 import { type DocumentLocation, DocumentMissingError, type DocumentStore } from './document-store.ts';
 
-/** Whether the error means that the bytes are wrong or missing. False if the store could not be reached. */
+/** Whether the error means that the bytes are wrong or missing, not that the store could not be reached. */
 export function isDamage(error: unknown): error is DamagedBytesError | DocumentMissingError {
   return error instanceof DamagedBytesError || error instanceof DocumentMissingError;
 }
 
 /**
- * Reads a whole document in bounded memory. Returns the error found in its bytes, or null. Throws what the blob store
- * throws, and `signal`'s reason.
+ * Reads a whole document in bounded memory. Returns the error found in its bytes, or null. Throws the blob store's errors and the reason
+ * of `signal`.
  */
 export async function findDamage(
   documents: DocumentStore,

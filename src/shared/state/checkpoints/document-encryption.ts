@@ -4,10 +4,10 @@ import { keyIdBytes, keyIdOf, keyIdText } from '../../secrets/key-id.ts';
 import { DamagedBytesError } from './document-codec.ts';
 
 /**
- * Encrypted bytes: a header (format byte, id of the data key, salt), then chunks of 64 KiB (the last one may be shorter), each
- * encrypted with AES-256-GCM and followed by its tag. Each object has its own key: HKDF of the data key and the salt. The
- * nonce is the chunk's number and whether it is the last; the additional data is the header and the object's objectKey. So chunks
- * cannot be changed, omitted, repeated or reordered, the end cannot be cut off, and no object can replace another.
+ * Encrypted bytes consist of a header (format byte, id of the data key, salt) and chunks of 64 KiB (the last may be shorter), each
+ * encrypted with AES-256-GCM and followed by its tag. Each object has its own key: HKDF of the data key and the salt. The nonce is the
+ * chunk's number and a flag for the last chunk. The additional data is the header and the object's objectKey. Therefore chunks cannot be
+ * changed, omitted, repeated or reordered, the end cannot be cut off, and no object can replace another.
  */
 const algorithm = 'aes-256-gcm';
 const formatByte = 1;
@@ -35,8 +35,8 @@ export async function* encryptBytes(
 }
 
 /**
- * Decrypts bytes `start` to `end` (exclusive) of what `encryptBytes` encrypted into an object of `encryptedBytes`, reading only the header and
- * the chunks that contain them. `read` returns a range of the object. Throws like `decryptBytes`.
+ * Decrypts bytes `start` to `end` (exclusive) of the plaintext of an object of `encryptedBytes`. Reads only the header and the chunks
+ * that contain them. `read` returns a range of the object. Throws like `decryptBytes`.
  */
 export async function decryptRange(
   findKey: (id: string) => Promise<DataKey | null>,
@@ -65,7 +65,7 @@ export async function decryptRange(
 
 /**
  * Reverses `encryptBytes`, chunk by chunk. Yields only bytes that were encrypted for this objectKey. `findKey` returns the data key with
- * an id, or null. Throws DamagedBytesError, and what `findKey` and `source` throw.
+ * an id, or null. Throws DamagedBytesError, and the errors of `findKey` and `source`.
  */
 export async function* decryptBytes(
   findKey: (id: string) => Promise<DataKey | null>,
@@ -129,7 +129,7 @@ function nonceOf(number: number, isLast: boolean): Buffer {
   return nonce;
 }
 
-/** Chunks of exactly these sizes. The last may be shorter, and is empty only if the source is. */
+/** Yields chunks of exactly these sizes. The last may be shorter; it is empty only if the source is empty. */
 async function* inChunks(
   source: AsyncIterable<Buffer>,
   firstBytes: number,
@@ -141,7 +141,7 @@ async function* inChunks(
   for await (const part of source) {
     parts.push(part);
     bytes += part.length;
-    // Keep a full chunk until more bytes arrive: it may be the last.
+    // Keep a full chunk until more bytes arrive, because it may be the last.
     if (bytes <= size) continue;
     const all = parts.length === 1 ? part : Buffer.concat(parts, bytes);
     let at = 0;

@@ -11,7 +11,7 @@ import { findDamage, isDamage } from './document-damage.ts';
 import type { DocumentRepair } from './document-repair.ts';
 import { DocumentMissingError, type DocumentStore } from './document-store.ts';
 
-/** Result of a check. `restored`: the document was damaged, and its bytes are now correct again. */
+/** Result of a check. `restored`: the document was damaged, and its bytes are correct again. */
 export type CheckOutcome = 'intact' | 'restored' | 'repaired' | 'damaged' | 'gone';
 
 const attempts = 3;
@@ -34,9 +34,9 @@ export class DocumentDamagedError extends FaultError {
 }
 
 /**
- * Reads the documents of checkpoints. A document that is damaged in all stores is marked, reported and, if an equal one or the journal
- * allows it, replaced; otherwise reading it fails. It stays referenced, so that its remaining bytes are kept. While a store that may have the
- * intact bytes cannot be read, reading fails for now.
+ * Reads the documents of checkpoints. A document that is damaged in all stores is marked and reported. It is replaced if an equal
+ * document or the journal allows this; otherwise reading fails. The document stays referenced, so that its remaining bytes are kept.
+ * Reading also fails while a store that may have the intact bytes cannot be read.
  */
 export class DocumentReader {
   readonly #checks: DocumentCheckRepository;
@@ -66,8 +66,8 @@ export class DocumentReader {
   }
 
   /**
-   * The document's bytes, checked and read like those of `DocumentStore.open`. Throws DocumentDamagedError, BlobStoreUnavailableError, and
-   * DocumentMissingError if the checkpoint is gone.
+   * Yields the document's bytes, checked and read like those of `DocumentStore.open`. Throws DocumentDamagedError,
+   * BlobStoreUnavailableError, and DocumentMissingError if the checkpoint is gone.
    */
   async *open(checkpoint: CheckpointRow, chunks?: ChunkRepository): AsyncGenerator<Buffer> {
     const usable = await this.#usable(checkpoint);
@@ -81,7 +81,7 @@ export class DocumentReader {
     } catch (error) {
       if (!isDamage(error)) throw error;
       const recovered = await this.#recovered(usable.id, error);
-      // The reader already has some of the damaged document's bytes.
+      // The reader already has part of the damaged document.
       if (hasStarted) throw readWrongly(error);
       yield* this.#again(recovered);
     }
@@ -91,7 +91,7 @@ export class DocumentReader {
     return isDamage(error) && (await this.#copies.prove((documents) => documents.readChunk(chunk))) !== 'damaged';
   };
 
-  /** A second failure proves nothing: the check has just found intact bytes. */
+  /** A second failure proves no damage, since the check has just found intact bytes. */
   async *#again(checkpoint: CheckpointRow): AsyncGenerator<Buffer> {
     try {
       yield* this.#documents.open(checkpoint);
@@ -100,7 +100,7 @@ export class DocumentReader {
     }
   }
 
-  /** The encoded document. The caller checks it when decoding it, and calls `recover` if it is damaged. Throws like `open`. */
+  /** Returns the encoded document. The caller checks it when decoding it, and calls `recover` if it is damaged. Throws like `open`. */
   async readEncoded(checkpoint: CheckpointRow): Promise<EncodedDocument> {
     const usable = await this.#usable(checkpoint);
     try {
@@ -112,7 +112,7 @@ export class DocumentReader {
   }
 
   /**
-   * Call when a reader found the document damaged: checks it, repairs it, and returns the row to read from, or null if the
+   * Call when a reader found the document damaged. Checks and repairs the document, and returns the row to read from. Returns null if the
    * checkpoint is gone, e.g. because another one replaced it. Throws DocumentDamagedError.
    */
   async recover(checkpointId: string, cause?: unknown): Promise<CheckpointRow | null> {
@@ -122,12 +122,12 @@ export class DocumentReader {
     return this.#checkpoints.find(checkpointId);
   }
 
-  /** Reads the document in bounded memory, and changes nothing. Throws what the blob store throws. */
+  /** Checks the document in bounded memory without changing anything. Throws the blob store's errors. */
   async inspect(checkpointId: string): Promise<'intact' | 'damaged' | 'gone'> {
     const checkpoint = await this.#checkpoints.find(checkpointId);
     if (!checkpoint) return 'gone';
     if (!(await findDamage(this.#documents, checkpoint))) return 'intact';
-    // It may have been replaced while it was read.
+    // The document may have been replaced while it was read.
     const again = await this.#checkpoints.find(checkpointId);
     if (!again) return 'gone';
     if (!(await findDamage(this.#documents, again))) return 'intact';
@@ -136,15 +136,15 @@ export class DocumentReader {
   }
 
   /**
-   * Reads the document in bounded memory; if it is damaged, marks, reports and repairs it. A site that another one has replaced only
-   * reports it. Throws what the blob store throws, and `signal`'s reason.
+   * Checks the document in bounded memory. If it is damaged, marks, reports and repairs it. A site that another site has replaced only
+   * reports the damage. Throws the blob store's errors and the reason of `signal`.
    */
   async check(checkpointId: string, signal?: AbortSignal): Promise<CheckOutcome> {
     for (let attempt = 1; attempt <= attempts; attempt++) {
       const checkpoint = await this.#checkpoints.find(checkpointId);
       if (!checkpoint) return 'gone';
       let damage = await findDamage(this.#documents, checkpoint, signal);
-      // Read again: one wrong read does not prove that the stored bytes are wrong.
+      // Read the document again: one wrong read does not prove that the stored bytes are wrong.
       if (damage) damage = await findDamage(this.#documents, checkpoint, signal);
       const proof = damage && (await this.#copies.prove((documents) => drain(documents.open(checkpoint))));
       if (!damage || proof !== 'damaged') {
@@ -157,7 +157,7 @@ export class DocumentReader {
         return 'damaged';
       }
       const quarantined = await this.#checks.quarantine(checkpoint);
-      // Superseded, or repaired by another process, while it was read.
+      // Another process superseded or repaired the document while it was read.
       if (!quarantined) continue;
       await this.#report(checkpoint, quarantined.isNew, damage);
       if (await this.#repair.repair(checkpoint)) return 'repaired';

@@ -23,13 +23,13 @@ import {
 } from './document-codec.ts';
 import { decryptBytes, decryptRange, encryptBytes } from './document-encryption.ts';
 
-/** Values of `codec`: how the stored bytes were encoded. Only objects in the blob store are encrypted. */
+/** Values of `codec`, i.e. how the stored bytes were encoded. Only objects in the blob store are encrypted. */
 const plainCodec = 'zstd';
 const encryptedCodec = 'zstd+encrypted';
-/** An older version, whose text is in chunks that refer to earlier versions. */
+/** An older version whose text is in chunks that refer to earlier versions. */
 export const chunksCodec = 'chunks';
 
-/** Where the encoded bytes of a document are stored, and how they are encoded. */
+/** The location and encoding of a document's bytes. */
 export interface StoredDocument {
   readonly sha256: Buffer;
   readonly sizeBytes: number;
@@ -44,11 +44,11 @@ type BytesLocation = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | 
 
 /** The fields needed to read back a document. */
 export interface DocumentLocation extends BytesLocation {
-  /** Id of the checkpoint; a document in chunks needs it. */
+  /** Id of the checkpoint; needed for a document in chunks. */
   readonly id?: string;
 }
 
-/** A row points at bytes that the blob store does not have: just superseded, or lost. Clients never see it as "not found". */
+/** A row points at bytes that the blob store does not have: just superseded, or lost. Clients never see this as "not found". */
 export class DocumentMissingError extends UnavailableError {
   override readonly name = 'DocumentMissingError';
   override readonly code = 'document-missing';
@@ -61,8 +61,8 @@ export interface Encryption {
 }
 
 /**
- * Stores the bytes of documents. Small ones are returned compressed, for the caller's row; larger ones go to the blob store
- * under a new key, encrypted if encryption is on. A saved document becomes visible only when a row points at it.
+ * Stores the bytes of documents. Small documents are returned compressed, for the caller's row; larger ones go to the blob store under a
+ * new key, encrypted if encryption is on. A saved document becomes visible only when a row points at it.
  */
 export class DocumentStore {
   readonly #blobs: Pick<BlobStore, 'open' | 'put'>;
@@ -86,8 +86,8 @@ export class DocumentStore {
   }
 
   /**
-   * Stores a document of any size, reading `source` once. `verify` gets the hash after the last byte was read, and before the
-   * object becomes visible; if it or `source` throws, nothing is stored.
+   * Stores a document of any size, reading `source` once. `verify` gets the hash after the last byte was read and before the object
+   * becomes visible. If `verify` or `source` throws, nothing is stored.
    */
   async save(source: ByteSource, verify?: Verify): Promise<StoredDocument> {
     const text = new HashedText(source(), verify);
@@ -113,8 +113,8 @@ export class DocumentStore {
   }
 
   /**
-   * Stores bytes that are encoded while they are stored: zstd frames, whose text the caller hashes, and which are read with
-   * `readRange`. Holds no more than an inline document in memory.
+   * Encodes and stores bytes in one pass. They are zstd frames whose text the caller hashes, and are read with `readRange`. Holds at most
+   * an inline document in memory.
    */
   async saveStream(encoded: AsyncIterable<Buffer>): Promise<Omit<StoredDocument, keyof DocumentDigest>> {
     const source = encoded[Symbol.asyncIterator]();
@@ -132,8 +132,8 @@ export class DocumentStore {
   }
 
   /**
-   * Encoded bytes `start` to `end` (exclusive) of a document, which may be fewer if it is damaged. They are not checked. Throws
-   * DocumentMissingError, BlobStoreUnavailableError and MasterKeyError; DamagedBytesError if encrypted.
+   * Returns encoded bytes `start` to `end` (exclusive) of a document, unchecked. They may be fewer if the document is damaged. Throws
+   * DocumentMissingError, BlobStoreUnavailableError and MasterKeyError; for an encrypted document, also DamagedBytesError.
    */
   async readRange(
     {
@@ -161,10 +161,10 @@ export class DocumentStore {
   }
 
   /**
-   * The document's bytes, checked against its size and SHA-256: a small document before its first byte, a larger one before its
-   * last chunk, so that a reader never completes wrong bytes. Throws DamagedBytesError, DocumentMissingError,
-   * BlobStoreUnavailableError, and MasterKeyError if it is encrypted and cannot be opened. `chunks` is where the rows of a document
-   * in chunks are read, if not from the store's own connection.
+   * Yields the document's bytes, checked against its size and SHA-256: a small document before its first byte, a larger one before its
+   * last chunk, so that a reader never completes wrong bytes. Throws DamagedBytesError, DocumentMissingError, BlobStoreUnavailableError,
+   * and MasterKeyError if an encrypted document cannot be opened. `chunks` reads the rows of a document in chunks, if not over the
+   * store's own connection.
    */
   async *open(location: DocumentLocation, chunks?: ChunkRepository, repair?: RepairChunk): AsyncGenerator<Buffer> {
     if (location.codec === chunksCodec) {
@@ -178,7 +178,7 @@ export class DocumentStore {
     yield* decompressedStream(location.inlineBytes ? [location.inlineBytes] : await this.#openBlob(location), location);
   }
 
-  /** The whole document in memory, checked like `open`. */
+  /** Returns the whole document in memory, checked like `open`. */
   async read(location: DocumentLocation): Promise<Buffer> {
     const parts: Buffer[] = [];
     for await (const chunk of this.open(location)) parts.push(chunk);
@@ -186,8 +186,8 @@ export class DocumentStore {
   }
 
   /**
-   * The document compressed as a whole, in its own memory. It is checked when it is decoded (`decodeDocument`). One in chunks is
-   * put together, checked and compressed for this call.
+   * Returns the document compressed as a whole, in its own memory. It is checked when it is decoded (`decodeDocument`). A document in
+   * chunks is joined, checked and compressed for this call.
    */
   async readEncoded(location: DocumentLocation): Promise<EncodedDocument> {
     const { sha256, sizeBytes } = location;
@@ -197,12 +197,15 @@ export class DocumentStore {
     return { sha256, sizeBytes, bytes: await this.#readWhole(location) };
   }
 
-  /** The text of a chunk of an older version, checked. Throws like `open`. */
+  /** Returns the text of a chunk of an older version, checked. Throws like `open`. */
   readChunk(chunk: ChunkRow): Promise<Buffer> {
     return this.#chunks.read(chunk);
   }
 
-  /** Stores an encoded chunk. Parts of documents that were encrypted, or would be, always go to the blob store, to be encrypted there. */
+  /**
+   * Stores an encoded chunk. If the document was encrypted, or encryption is on, the chunk always goes to the blob store, which encrypts
+   * it.
+   */
   async saveChunk(sha256: Buffer, bytes: Buffer, { wasEncrypted }: { wasEncrypted: boolean }): Promise<ChunkLocation> {
     if (bytes.length <= this.#inlineLimit && !wasEncrypted && !this.#encryption.isOn) {
       return { storedBytes: bytes.length, codec: plainCodec, inlineBytes: bytes, blobKey: null };
@@ -210,7 +213,7 @@ export class DocumentStore {
     return this.#put(newNamedBlobKey(sha256), bytesOf(bytes)());
   }
 
-  /** The stored bytes of a chunk, unencrypted. */
+  /** Returns the stored bytes of a chunk, unencrypted. */
   readStoredChunk(chunk: BytesLocation): Promise<Buffer> {
     return this.#readWhole(chunk);
   }
@@ -231,14 +234,14 @@ export class DocumentStore {
     return Buffer.concat(parts);
   }
 
-  /** `plainKey`: the blob's key if it is not encrypted. */
+  /** `plainKey` is the key of the blob if it is not encrypted. */
   async #put(plainKey: string, encoded: AsyncIterable<Buffer>): Promise<Omit<StoredDocument, 'sha256' | 'sizeBytes'>> {
     const key = this.#encryption.isOn ? await this.#encryption.keys.current(null) : null;
     const blobKey = key ? newBlobKey() : plainKey;
     await this.#blobRows.insert(blobKey, key?.id ?? null);
     const { storedBytes } = await this.#blobs.put(blobKey, key ? encryptBytes(key, blobKey, encoded) : encoded);
     if (!(await this.#blobRows.isKept(blobKey))) {
-      // The upload took longer than the sweep waits. The sweep deleted the key before the object existed, and must repeat that.
+      // The upload took longer than the sweep waits. The sweep deleted the key before the object existed, and must delete it again.
       await this.#blobRows.scheduleDeletion(blobKey);
       throw new UnavailableError('Storing the document took too long; please retry');
     }
@@ -273,15 +276,15 @@ async function* continued(head: readonly Buffer[], rest: AsyncIterator<Buffer>):
   }
 }
 
-/** A document that is hashed before it is stored has its hash in its key. The random part makes each upload a separate object. */
+/** A document that is hashed before its upload has its hash in its key. The random part makes each upload a separate object. */
 function newNamedBlobKey(sha256: Buffer): string {
   const hex = sha256.toString('hex');
   return `checkpoints/${hex.slice(0, 2)}/${hex}-${randomBytes(6).toString('hex')}`;
 }
 
 /**
- * A key for an object whose hash is not known when its upload begins, or must not be: the name of an encrypted object reveals nothing about the
- * document.
+ * A key for an object whose hash is unknown when its upload begins, or must stay secret. The name of an encrypted object reveals nothing
+ * about the document.
  */
 function newBlobKey(): string {
   const hex = randomBytes(16).toString('hex');

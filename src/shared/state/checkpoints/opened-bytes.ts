@@ -1,7 +1,7 @@
 /** The bytes of an opened document. */
 export type Bytes = Required<Pick<AsyncIterator<Buffer, undefined>, 'next' | 'return'>>;
 
-/** The bytes; calls `end` once they are read, have failed or are given up. */
+/** Returns the bytes, and calls `end` once they are read, have failed or are abandoned. */
 export function whenEnded(bytes: Bytes, end: (() => void) | null): Bytes {
   return {
     next: async () => {
@@ -25,8 +25,8 @@ export function whenEnded(bytes: Bytes, end: (() => void) | null): Bytes {
 }
 
 /**
- * Iterates the chunk that was already read and then the rest. Not a generator: returning an unstarted generator would not close
- * `rest`.
+ * Iterates the chunk that was already read and then the rest. This is no generator: returning a generator that was not started would not
+ * close `rest`.
  */
 export function resume(first: IteratorResult<Buffer>, rest: Bytes): AsyncIterable<Buffer> {
   let pending: IteratorResult<Buffer> | null = first;

@@ -7,18 +7,20 @@ import { compress, sha256Of } from './document-codec.ts';
 import { DocumentCut, type DocumentShape, documentParts, ScatteredDocumentError } from './document-cut.ts';
 import type { DocumentStore } from './document-store.ts';
 
-/** Called once the whole body has been scanned, before its document is stored; may throw to prevent that. */
+/** Called once the whole body has been scanned, before its document is stored. May throw to prevent the storing. */
 export type Check = (scan: DeploymentScan) => void | Promise<void>;
 
-/** The body if it is in memory and small enough to be saved in one go; null otherwise, and if it is larger than `maxBytes`. */
+/**
+ * Returns the body if it is in memory and small enough to be saved at once. Returns null otherwise, or if it is larger than `maxBytes`.
+ */
 export function smallBody(body: Buffer | null | undefined, maxBytes: number): Buffer | null {
   return body && body.length <= Math.min(timeSliceBytes, maxBytes) ? body : null;
 }
 
 /**
  * Validates the deployment document in a body and stores its bytes. The body is read once: scanned, cut out, hashed, compressed and
- * stored as it passes; as a buffer (`smallBody`), in one go. Errors in it are known at its end, before the object becomes visible.
- * Throws JsonSyntaxError, InvalidDeploymentError, what `check` throws, and the errors of `source`.
+ * stored as it passes; a buffer (`smallBody`) is processed at once. Errors in the body are known at its end, before the object becomes
+ * visible. Throws JsonSyntaxError, InvalidDeploymentError, and the errors of `check` and `source`.
  */
 export async function saveDocument(
   documents: DocumentStore,
@@ -45,7 +47,7 @@ export function storeDeployment(documents: DocumentStore, source: ByteSource): P
   return saveDocument(documents, source, 'root');
 }
 
-/** The steps of a stream would cost a small body as much as the work itself. */
+/** For a small body, the steps of a stream would cost as much as the work itself. */
 async function saveAtOnce(
   documents: DocumentStore,
   body: Buffer,

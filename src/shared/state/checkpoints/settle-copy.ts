@@ -9,8 +9,9 @@ interface Stores {
 }
 
 /**
- * Copies a noted blob to the store that lacks it, or deletes it in both. After a promotion, that may be the main one. A blob that was or is
- * being deleted stays deleted. Returns whether both stores had it already, perhaps with different bytes. Throws BlobStoreUnavailableError.
+ * Copies a recorded blob to the store that lacks it (after a promotion, possibly the main one), or deletes it in both. A blob that was or
+ * is being deleted stays deleted. Returns whether both stores already had it, perhaps with different bytes. Throws
+ * BlobStoreUnavailableError.
  */
 export async function settleCopy(
   { blobRows, main, second }: Stores,
@@ -30,7 +31,7 @@ export async function settleCopy(
   return false;
 }
 
-/** Copies a blob, unless it is deleted meanwhile: then the copy is deleted, too. */
+/** Copies a blob. If it is deleted meanwhile, the copy is deleted, too. */
 export async function copyKeptBlob(
   blobRows: Stores['blobRows'],
   key: string,

@@ -10,11 +10,11 @@ export interface PendingOperation {
   readonly isCreating: boolean;
 }
 
-/** A deployment split into the parts that a replay works with. */
+/** A deployment split into the parts that a replay needs. */
 export interface DeploymentParts {
   readonly resources: readonly ResourceText[];
   readonly pendingOperations: readonly PendingOperation[];
-  /** All other members except the manifest, as raw JSON: secrets providers, metadata, snippets, extensions and unknown ones. */
+  /** All other members except the manifest, as raw JSON: secrets providers, metadata, snippets, extensions and unknown members. */
   readonly members: ReadonlyMap<string, Buffer>;
 }
 
@@ -42,7 +42,7 @@ class DeploymentReader {
   #currentResources: ResourceText[] = [];
   #currentOperations: PendingOperation[] = [];
   #resources: ResourceText[] = [];
-  /** By member. */
+  /** Pending operations by the member that lists them. */
   readonly #operations = new Map<string, PendingOperation[]>();
   #members = new Map<string, Buffer>();
 
@@ -95,7 +95,7 @@ class DeploymentReader {
   }
 }
 
-/** Reads a deployment without the document around it, such as the one in a write entry. Throws MalformedDeploymentError. */
+/** Reads a deployment without the surrounding document, e.g. that of a write entry. Throws MalformedDeploymentError. */
 export function readDeployment(text: Buffer): DeploymentParts {
   const reader = new DeploymentReader(text, 0, false);
   let deployment = emptyDeployment;
@@ -111,7 +111,7 @@ export function readDeployment(text: Buffer): DeploymentParts {
   return deployment;
 }
 
-/** Reads a document in one pass; null means an empty one. Throws MalformedDeploymentError. */
+/** Reads a document in one pass; null stands for an empty document. Throws MalformedDeploymentError. */
 export function readDocument(text: Buffer | null): DocumentParts {
   const members = new Map<string, Buffer>();
   let deployment = emptyDeployment;

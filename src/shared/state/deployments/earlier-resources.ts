@@ -4,7 +4,7 @@ import type { ResourceReferences } from './references.ts';
 const providerType = /^pulumi:providers:[^:]+$/;
 
 /**
- * The resources of a list so far. The CLI loads no state in which a resource needs one that is not before it
+ * The resources of a list so far. The CLI refuses to load a state in which a resource needs one that does not precede it
  * (pkg/resource/stack/snapshot/integrity.go).
  */
 export class EarlierResources {
@@ -17,7 +17,7 @@ export class EarlierResources {
     if (providerType.test(type)) this.#providers.add(urnKey(`${urn}::${id}`));
   }
 
-  /** What a resource needs, and is not there; null if it needs nothing more. */
+  /** Finds a resource that is needed but absent; null if there is none. */
   findMissing(references: ResourceReferences, { pendingReplacement = false } = {}): string | null {
     const { deletedWith, dependencies, parent, propertyDependencies, provider } = references;
     if (provider !== '' && !pendingReplacement && !this.#providers.has(urnKey(provider))) return provider;

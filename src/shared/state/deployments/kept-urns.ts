@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 
-/** About 70 bytes each. */
+/** Maximum number of kept keys. Each takes about 70 bytes. */
 const maxKept = 300_000;
 
-/** Sets of keys of resources that never change, by their source: the most recently requested ones. Calls at the same time share one read. */
+/** Caches immutable sets of resource keys by their source. Keeps the most recently requested ones. Concurrent calls share one read. */
 export class KeptUrns {
   readonly #kept = new LRUCache<string, ReadonlySet<string>>({
     maxSize: maxKept,
@@ -11,7 +11,7 @@ export class KeptUrns {
   });
   readonly #reading = new Map<string, Promise<ReadonlySet<string>>>();
 
-  /** The set of the source, which `read` reads. Throws its errors. */
+  /** Returns the set of the source, which `read` reads. Throws the errors of `read`. */
   async of(source: string, read: () => Promise<ReadonlySet<string>>): Promise<ReadonlySet<string>> {
     const kept = this.#kept.get(source);
     if (kept) return kept;

@@ -5,14 +5,14 @@ import { ScanWindow } from '../../platform/json/scan-window.ts';
 /** Maximum size of the raw text of a URN. */
 const maxUrnBytes = 64 * 1024;
 
-/** A short key of a URN, for sets of many. Not cut from a longer text, which would stay in memory. */
+/** A short key of a URN, for large sets. It is not a slice of a longer text, which would stay in memory. */
 export function urnKey(urn: string): string {
   return hash('sha256', urn, 'buffer').toString('base64url', 0, 12);
 }
 
 /**
- * Finds the resources in a deployment document that arrives in chunks, except resources that only wait for their deletion or for the rest of their
- * replacement. Keeps no more than the keys of their URNs.
+ * Finds the resources in a deployment document that arrives in chunks. Skips resources that only wait for their deletion or for the rest
+ * of their replacement. Keeps only the keys of their URNs.
  */
 export class LiveUrns {
   readonly #texts = new ScanWindow(maxUrnBytes);

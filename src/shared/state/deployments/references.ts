@@ -17,7 +17,7 @@ const referenceDepths = {
 } as const;
 type Depths = typeof referenceDepths;
 
-/** A field with one URN, a list of URNs or lists by property. `provider` contains a provider reference. */
+/** A field with one URN, a list of URNs, or lists of URNs by property. `provider` contains a provider reference. */
 export type ReferenceField = keyof Depths;
 
 /** The URNs in a resource. An absent or ill-typed field is treated as empty. */
@@ -29,15 +29,13 @@ export type ResourceReferences = {
   }[Depths[Field]];
 };
 
-/** The field that the URN at `path` belongs to, or null if there is no URN at `path`. `path[at]` is the resource's member. */
+/** The field to which the URN at `path` belongs, or null if there is no URN at `path`. `path[at]` is the resource's member. */
 export function referenceFieldAt(path: readonly (string | number)[], at = 0): ReferenceField | null {
   const field = path[at];
   return isReferenceField(field) && path.length - at === referenceDepths[field] ? field : null;
 }
 
-/**
- * Resources up to this size are parsed completely. That is three times as fast as a scan but needs memory for the whole resource.
- */
+/** Resources up to this size are parsed completely. Parsing is three times as fast as a scan but needs memory for the whole resource. */
 const maxParsedBytes = 64 * 1024;
 
 export function readReferences({ text }: Pick<ResourceText, 'text'>): ResourceReferences {
@@ -75,7 +73,7 @@ function isReferenceField(name: string | number | undefined): name is ReferenceF
   return name !== undefined && Object.hasOwn(referenceDepths, name);
 }
 
-/** Filters the array in `text`, keeping the raw text of the strings that pass; null if none does. */
+/** Filters the array in `text` and keeps the raw text of the strings that pass. Returns null if none passes. */
 export function filterStrings(text: Buffer, passes: (value: string) => boolean): Buffer | null {
   const kept: Buffer[] = [];
   for (const span of scanElements(text) ?? []) {
@@ -85,7 +83,7 @@ export function filterStrings(text: Buffer, passes: (value: string) => boolean):
   return kept.length > 0 ? joinParts('[', kept, ']') : null;
 }
 
-/** Filters each array of the object in `text` and drops keys without remaining strings; null if none remains. */
+/** Filters each array of the object in `text` and drops keys without remaining strings. Returns null if none remains. */
 export function filterStringLists(text: Buffer, passes: (value: string) => boolean): Buffer | null {
   const kept: Buffer[] = [];
   for (const { nameStart, valueStart, valueEnd } of listMembers(text)) {

@@ -7,7 +7,7 @@ import type { StackRef } from '../../stacks/names.ts';
 import { referenceFieldAt } from './references.ts';
 import { renameUrn, type StackRename } from './urn.ts';
 
-/** Values that JSON has no type for are objects with their kind under this key. */
+/** Values of types that JSON lacks are objects with their kind under this key. */
 const signatureKey = '4dabf18193072939515e22adb298388d';
 const resourceReference = '5cf8f73096256a8f31e491e813e4eb8e';
 const outputValue = 'd0e6a833031e9bbcd3f4e8bde6ca49a4';
@@ -24,12 +24,11 @@ type Path = readonly (string | number)[];
 /** Maximum size of a string that is searched for a mention, in bytes. */
 const maxMentionBytes = 1024 * 1024;
 /**
- * Maximum mentions of the stack in one state. Each takes 8 bytes of memory until the state is written. Real states of 1 GiB have
- * fewer.
+ * Maximum mentions of the stack in one state. Each takes 8 bytes of memory until the state is written. Real states of 1 GiB have fewer.
  */
 const maxMentions = 8_000_000;
 
-/** An unfinished object inside a property. Whether these strings are URNs is only known at its end. */
+/** An unfinished object inside a property. Only its end shows whether its strings are URNs. */
 interface OpenObject {
   signature: string;
   /** Offset of the `urn` string, if the rename would change it. */
@@ -44,10 +43,10 @@ interface NamedPart {
 }
 
 /**
- * Rewrites a deployment document `{version, features?, deployment}` for a renamed stack: URNs of the old stack and project wherever
- * they refer to resources, the name of the root stack resource, and the stack in the service secrets provider's state (which the CLI
- * uses to decrypt). All other bytes are kept, including encrypted secrets. Streams the document once here and once for each read
- * of the result. Returns `document` itself if nothing changes. Throws JsonSyntaxError and InvalidRequestError.
+ * Rewrites a deployment document `{version, features?, deployment}` for a renamed stack: URNs of the old stack and project wherever they
+ * refer to resources, the name of the root stack resource, and the stack in the service secrets provider's state (which the CLI uses to
+ * decrypt). Keeps all other bytes, including encrypted secrets. Streams the document once here and once for each read of the result.
+ * Returns `document` itself if nothing changes. Throws JsonSyntaxError and InvalidRequestError.
  */
 export async function renameDeployment(
   document: () => AsyncIterable<Buffer>,
@@ -124,7 +123,7 @@ class Mentions {
       return;
     }
     switch (path[at]) {
-      // The map of all inputs or outputs is not a property value itself, even if it has the keys of one.
+      // The map of all inputs or outputs is not itself a property value, even if it has the keys of one.
       case 'inputs':
       case 'outputs':
         this.#addPropertyValue(path, path.length - at > 1, kind, start, end);
@@ -181,7 +180,9 @@ class Mentions {
     }
   }
 
-  /** Renames the stack in the provider's state, if it is this stack. A provider of another stack keeps using that stack's key. */
+  /**
+   * Renames the stack in the provider's state, if the state names this stack. A provider of another stack keeps using that stack's key.
+   */
   #renameSecretsStack(): void {
     const { from, to } = this.#change;
     for (const [member, part] of stackRefMembers) if (this.#secretsState.get(member)?.value !== from[part]) return;

@@ -2,18 +2,18 @@ import { createHash } from 'node:crypto';
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
 import { ScanWindow } from '../../platform/json/scan-window.ts';
 
-/** Where the text of a resource begins, and a key that stays the same while its URN does. */
+/** The position where the text of a resource begins, and a key that depends only on its URN. */
 export interface ResourceBoundary {
   readonly start: number;
   /** Hex digits; null if the resource has no readable URN. */
   readonly key: string | null;
 }
 
-/** More than the raw text of a URN usually needs. A resource with a longer one has no key. */
+/** The raw text of a URN is usually shorter. A resource with a longer one has no key. */
 const maxUrnBytes = 4096;
 const keyBytes = 8;
 
-/** Finds the resources in the text of a deployment document that arrives in chunks, in memory that does not depend on its size. */
+/** Finds the resources in the text of a deployment document that arrives in chunks. Memory does not grow with the document. */
 export class ResourceBoundaries {
   readonly #texts = new ScanWindow(maxUrnBytes);
   readonly #scanner: JsonScanner;

@@ -28,7 +28,7 @@ export interface ResourceText {
   /** Bits of ResourceFeature. */
   readonly features: number;
   readonly hasAliases: boolean;
-  /** Its position in the base document if its bytes are unchanged from there, otherwise -1. */
+  /** The resource's position in the base document if its bytes are unchanged, otherwise -1. */
   readonly basePosition: number;
 }
 
@@ -37,7 +37,7 @@ export class ResourceReader {
   #features: number;
   #hasAliases: boolean;
 
-  /** Starts with the features of `resource`, for editing its members. */
+  /** Starts with the features of `resource`, in order to edit its members. */
   constructor(resource?: ResourceText) {
     this.#features = resource?.features ?? 0;
     this.#hasAliases = resource?.hasAliases ?? false;
@@ -100,7 +100,7 @@ export function flagResource(resource: ResourceText, names: readonly string[]): 
   return editResource(resource, new Map(names.map((name) => [name, () => trueText])));
 }
 
-/** Whether Go's omitempty would keep the value, which is the case unless it is `null`, `false`, `""`, `[]` or `{}`. */
+/** Whether Go's omitempty would keep the value, i.e. it is not `null`, `false`, `""`, `[]` or `{}`. */
 export function isFilled(source: Buffer, start: number, end: number): boolean {
   switch (source[start]) {
     case 0x22:

@@ -33,7 +33,7 @@ export function formatUrn({ stack, project, type, name }: Urn): string {
   return `${urnPrefix}${stack}::${project}::${type}::${name}`;
 }
 
-/** The URN in a provider reference, which is `<urn>::<id>`. */
+/** The URN in a provider reference `<urn>::<id>`. */
 export function providerUrn(reference: string): string {
   return reference.slice(0, Math.max(reference.lastIndexOf('::'), 0));
 }
@@ -45,9 +45,8 @@ export interface StackRename {
 }
 
 /**
- * Returns the URN after the rename. A URN of another stack or project is not changed. Also accepts provider references: the id
- * counts as part of the name, which changes only for the root stack.
- * Same rules as RenameStack in Pulumi's pkg/resource/edit/operations.go.
+ * Returns the URN after the rename. A URN of another stack or project is unchanged. Also accepts provider references: the id counts as
+ * part of the name, which changes only for the root stack. Same rules as RenameStack in Pulumi's pkg/resource/edit/operations.go.
  */
 export function renameUrn(text: string, { from, to }: StackRename): string {
   const urn = parseUrn(text);
@@ -59,8 +58,8 @@ export function renameUrn(text: string, { from, to }: StackRename): string {
 }
 
 /**
- * Normalizes a project name as the CLI does in paths (pkg/backend/httpstate/backend.go, cleanProjectName). URNs keep the spelling
- * of Pulumi.yaml, which can contain a space, for example, in old projects.
+ * Normalizes a project name like the CLI in paths (pkg/backend/httpstate/backend.go, cleanProjectName). URNs keep the spelling of
+ * Pulumi.yaml, which can contain a space in old projects, for example.
  */
 export function toProjectPath(project: string): string {
   return project.replace(/[^a-zA-Z0-9\-_.]/gu, '-');

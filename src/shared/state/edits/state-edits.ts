@@ -14,35 +14,35 @@ import { createUpdateRuleRepository, type StackWithRules } from '../../updates/r
 import { StackBusyError } from '../../updates/update-errors.ts';
 import { createDeadlineRepository } from './deadline-repository.ts';
 
-/** Maximum time that a caller waits for Postgres to report the outcome of its change, in ms. */
+/** Maximum time for which a caller waits for Postgres to report the outcome of its change, in ms. */
 const outcomeWaitMs = 5_000;
 const outcomeRetryMs = 250;
 const givenUpCode = 'given-up';
 
-/** The state of a stack that a change replaces. No two states of a stack have both fields in common. */
+/** The state of a stack that a change replaces. Two states of a stack always differ in one of the fields. */
 const StackHead = Type.Object({
   stackVersion: Type.Integer(),
   checkpointId: Type.Union([Type.String(), Type.Null()]),
 });
 export type StackHead = Readonly<Static<typeof StackHead>>;
 
-/** The head, and the deadline for committing the change: ISO time, by the database's clock. */
+/** The head, and the deadline for the commit of the change, as an ISO time by the database's clock. */
 export const Admission = Type.Object({ ...StackHead.properties, deadline: Type.String() });
 export type Admission = Readonly<Static<typeof Admission>>;
 
-/** A change of a stack's state outside an update, without a sequence number: an import or a rename. */
+/** A change to a stack's state outside an update, without a sequence number: an import or a rename. */
 export interface StateEdit {
   readonly stackId: string;
   /** Id of the update that records the change, chosen before the change is made. */
   readonly updateId: string;
   readonly admission: Admission;
-  /** The token or session of the user who requested it; the commit needs its permission to write. Null: an operator. */
+  /** The token or session of the requesting user, who must have write permission at the commit. Null for an operator. */
   readonly tokenId: string | null;
 }
 
 /**
- * Throws ForbiddenError unless the stack may get these names and tags: without the permission to manage it, no rule or grant may begin or cease to
- * apply to it. `before` is the stack as it is, unless another one is given, of which it takes the place.
+ * Throws ForbiddenError unless the stack may get these names and tags: without the permission to manage it, the user must not change
+ * which rules and grants apply. `before` is the stack as it is, unless another stack is given whose place it takes.
  */
 export type AssertMayBecome = (next: RuledStack, before?: RuledStack) => Promise<void>;
 
@@ -57,7 +57,7 @@ export class StackChangedError extends ConflictError {
   }
 }
 
-/** The change is too late, or its caller was already informed that it failed. */
+/** The change is too late, or its caller was already told that it failed. */
 class EditTimedOutError extends ConflictError {
   override readonly name = 'EditTimedOutError';
   override readonly code = givenUpCode;
@@ -73,8 +73,8 @@ const givenUp: Outcome = {
 };
 
 /**
- * Commits changes without a sequence number that would identify late ones: only on the head for which they were admitted, only
- * before their deadline, and never after their caller was informed that they failed.
+ * Commits changes without a sequence number that would identify late ones: only on the head for which they were admitted, only before
+ * their deadline, and never after their caller was told that they failed.
  */
 export class StateEdits {
   readonly #db: Database;
@@ -85,7 +85,7 @@ export class StateEdits {
     this.#waitSeconds = waitSeconds;
   }
 
-  /** The head that a new change would replace. Throws NotFoundError, StackBusyError. */
+  /** Returns the head that a new change would replace. Throws NotFoundError, StackBusyError. */
   async findHead(stackId: string): Promise<StackHead> {
     const stack = await createStackRepository(this.#db).findById(stackId);
     if (!stack) throw stackGone();
@@ -93,14 +93,14 @@ export class StateEdits {
     return { stackVersion: stack.stackVersion, checkpointId: stack.checkpointId };
   }
 
-  /** Admits a change of that head, for as long as its caller waits. */
+  /** Admits a change of that head for as long as its caller waits. */
   async admit({ stackVersion, checkpointId }: StackHead): Promise<Admission> {
     const deadline = await createDeadlineRepository(this.#db).after(this.#waitSeconds);
     return { stackVersion, checkpointId, deadline: deadline.toISOString() };
   }
 
   /**
-   * Whether an earlier run has committed the change. Throws like `commit` if it can no longer be committed. Call before work
+   * Whether an earlier run has committed the change. Throws like `commit` if the change can no longer be committed. Call it before work
    * that would be wasted in these cases.
    */
   async isCommitted(change: StateEdit): Promise<boolean> {
@@ -116,9 +116,9 @@ export class StateEdits {
   }
 
   /**
-   * Makes the change in one transaction, with the stack's row and the requester's rights locked. Does nothing if an earlier
-   * run has committed it. Throws StackChangedError, StackBusyError, FrozenError, EditTimedOutError, NotFoundError, ForbiddenError and what `work`
-   * throws, without changing anything.
+   * Makes the change in one transaction, with the stack's row and the requester's rights locked. Does nothing if an earlier run has
+   * committed it. Throws StackChangedError, StackBusyError, FrozenError, EditTimedOutError, NotFoundError, ForbiddenError and the errors
+   * of `work`, without changing anything.
    */
   async commit(
     change: StateEdit,
@@ -127,7 +127,7 @@ export class StateEdits {
     await this.#db.inTransaction(async (tx) => {
       const rights = await lockRightsOf(tx, change);
       const stack = assertFound(await createUpdateRuleRepository(tx).lockStack(change.stackId));
-      // Reliable here: another run of the same change would hold the lock on the stack's row.
+      // This check is reliable here: another run of the same change would hold the lock on the stack's row.
       if (await wasCommitted(tx, change)) return;
       assertUnchanged(stack, change.admission);
       const present = { project: stack.project, stack: stack.stack, tags: readTags(stack.tags) };
@@ -148,9 +148,9 @@ export class StateEdits {
   }
 
   /**
-   * Decides the outcome of a change that failed with `error`. Resolves if it was committed nevertheless; otherwise throws the
-   * error for the caller and makes sure that it is never committed. If Postgres is not available, the thrown error says that
-   * the outcome is unknown, and the change can be committed until its deadline.
+   * Decides the outcome of a change that failed with `error`. Resolves if the change was committed nevertheless; otherwise throws the
+   * error for the caller and ensures that the change is never committed. If Postgres is unavailable, the thrown error says that the
+   * outcome is unknown, and the change can still be committed until its deadline.
    */
   async resolveFailure(updateId: string, error: unknown): Promise<void> {
     const outcome = await this.#giveUp(updateId);
@@ -173,7 +173,7 @@ export class StateEdits {
     throw error;
   }
 
-  /** Prevents the change from being committed, unless it already was. */
+  /** Prevents the commit of the change, unless it is already committed. */
   async #giveUp(updateId: string): Promise<'committed' | 'given up' | 'unknown'> {
     const outcomes = createOutcomeRepository(this.#db);
     const deadline = performance.now() + outcomeWaitMs;
@@ -190,7 +190,7 @@ export class StateEdits {
   }
 }
 
-/** Null: an operator. Before the stack is locked, as everywhere. */
+/** Rights are locked before the stack, as everywhere. Null for an operator. */
 async function lockRightsOf(tx: Queryable, { stackId, tokenId }: StateEdit): Promise<LockedRights | null> {
   if (tokenId === null) return null;
   const { organization } = assertFound(await createStackRepository(tx).findById(stackId));

@@ -85,7 +85,7 @@ export class CompactionCommitter {
   }
 }
 
-/** A sentence describing what the replay skipped; null if nothing. */
+/** A sentence that describes what the replay skipped; null if nothing. */
 export function warningOf({ unknownKinds }: ReplayProgress): string | null {
   return unknownKinds && describeUnknownKinds(unknownKinds);
 }

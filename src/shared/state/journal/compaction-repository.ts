@@ -14,20 +14,20 @@ const ClaimedRow = Type.Object({
   hasSnapshot: Type.Boolean(),
   index: Nullable(Type.String()),
   text: Nullable(Type.String()),
-  /** As in `CheckpointRow`, under names with a prefix: null if there is none. */
+  /** As in `CheckpointRow`, under prefixed names; null if there is no document. */
   ...Object.fromEntries(
     Object.entries(CheckpointRow.properties).map(([name, type]) => [`document ${name}`, Nullable(type)]),
   ),
 });
 
-/** An update whose journal was just claimed, with what its compaction reads first. */
+/** An update whose journal was just claimed, with the rows that its compaction reads first. */
 export interface ClaimedUpdate extends UpdateRow {
   readonly environment: string | null;
   /** Whether the journal has a snapshot. */
   readonly hasSnapshot: boolean;
-  /** The base of a running update, or the checkpoint of an ended one; null also if the compaction does not need it. */
+  /** The base of a running update, or the checkpoint of an ended one. Also null if the compaction does not need it. */
   readonly document: CheckpointRow | null;
-  /** All entries of a running update; null if they have to be read in another way. */
+  /** All entries of a running update; null if they must be read separately. */
   readonly page: ReadPage | null;
 }
 
@@ -47,12 +47,12 @@ function toClaimed({ index, text, ...row }: Row<typeof ClaimedRow>): ClaimedUpda
           Object.keys(CheckpointRow.properties).map((name) => [name, values[`document ${name}`]]),
         ) as CheckpointRow);
   const page = toPage({ index, text });
-  // A claim that waited for an append may know of entries that its page lacks.
+  // A claim that waited for an append may count entries that its page lacks.
   const isWhole = page.lengths.length === row.entryCount;
   return { ...row, document, page: isWhole ? { ...page, isLast: true } : null };
 }
 
-/** In the warning of a compaction that skipped entries of an unknown kind; the warning of missing entries is another text. */
+/** Occurs in the warning about skipped entries of an unknown kind. The warning about missing entries has another text. */
 export const unknownKindText = 'this release does not know the kind of';
 
 const FaultCountRow = Type.Object({
@@ -82,18 +82,18 @@ export function createCompactionRepository(db: Queryable) {
   // Must match the index journals_kept.
   const isDeletable = sql.fragment`
     j.compacted_at is not null and (j.accepted_at is not null or (j.compaction_error is null and j.compaction_warning is null))`;
-  // The database's time as a value that an index scan can use: read once, not for each row.
+  // The database's time as a value that an index scan can use: evaluated once, not for each row.
   const once = sql.fragment`(select clock_timestamp())`;
 
   return {
     /**
-     * Claims the journal for compaction for `seconds`. Returns null if another process holds the claim, there is no journal, or its
-     * stack was deleted: for good, with `deletedToo` or if it only has to be read back.
-     * A claim that expires later than `seconds` from now was made before the database's clock was set back, and is ignored.
-     * If it waited for another statement, the row may have the update's checkpoint from before that: a commit over it fails.
-     * `withPage`: also reads the entries of a running update, unless it has a snapshot or many of them.
-     * The commit does not wait for the disk: a claim only saves work, and one that a crash of Postgres has undone is claimed again. Call it outside
-     * of a transaction, which would not wait either.
+     * Claims the journal for compaction for `seconds`. Returns null if another process holds the claim, if there is no journal, or if the
+     * stack was deleted. For a deleted stack that can be restored, the claim succeeds with `deletedToo` or if the journal only has to be
+     * read back. A claim that expires later than `seconds` from now was made before the database's clock was set back, and is ignored. If
+     * this statement waited for another one, the row may have the update's earlier checkpoint; a commit based on that fails. `withPage`
+     * also reads the entries of a running update, unless it has a snapshot or many entries. The commit does not wait for the disk: a
+     * claim only saves work, and a claim lost in a crash of Postgres is made again. Call this outside a transaction, whose commit would
+     * not wait either.
      */
     claim: async (
       updateId: string,
@@ -144,8 +144,8 @@ export function createCompactionRepository(db: Queryable) {
         where update_id = ${updateId} and compaction_claim = ${claim}`),
 
     /**
-     * Records that no entry of an ended update can be replayed, and resets its state to the base. Does nothing and returns false
-     * if the update no longer has the checkpoint that the compaction found, or the stack was deleted.
+     * Records that no entry of an ended update can be replayed, and resets its state to the base. Returns false and changes nothing if
+     * the update no longer has the checkpoint that the compaction found, or if the stack was deleted.
      */
     revertToBase: async (compaction: {
       updateId: string;
@@ -199,8 +199,8 @@ export function createCompactionRepository(db: Queryable) {
           and j.entry_count > j.compacted_entries and j.compaction_error is null`),
 
     /**
-     * Records that the state of an ended update was read back intact as `checkpointId`, deletes its snapshots and releases the claim.
-     * Returns false if nothing was changed.
+     * Records that the state of an ended update was read back intact as `checkpointId`, deletes the update's snapshots and releases the
+     * claim. Returns false if nothing was changed.
      */
     markCompacted: async (updateId: string, checkpointId: string | null): Promise<boolean> => {
       const row = await db.maybeOne(sql.prepared('journals_mark_compacted', IdRow)`
@@ -221,9 +221,9 @@ export function createCompactionRepository(db: Queryable) {
     },
 
     /**
-     * Claims ended updates whose journal has not been compacted or read back yet. Updates that were never tried come first. Others
-     * are retried after a pause that starts at 20 s and doubles up to one hour. The pause is stored before the attempt, so an
-     * attempt that crashes the process also counts. Of deleted stacks that can be restored, journals are only read back.
+     * Claims ended updates whose journal has not been compacted or read back yet. Updates that were never tried come first. Others are
+     * retried after a pause that starts at 20 s and doubles up to one hour. The pause is stored before the attempt, so an attempt that
+     * crashes the process also counts. Journals of deleted stacks that can be restored are only read back.
      */
     claimUncompacted: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
@@ -243,7 +243,7 @@ export function createCompactionRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Updates, without the skipped ones, whose journal has been kept longer than the grace period. */
+    /** Lists updates whose journal has been kept longer than the grace period, without the skipped ones. */
     listKeptLongerThan: async (
       graceSeconds: number,
       limit: number,
@@ -258,7 +258,7 @@ export function createCompactionRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Deletes a compacted journal. Does nothing if some of its entries are in no state, unless an operator has accepted that. */
+    /** Deletes a compacted journal. Does nothing if some of its entries are in no state, unless an operator has accepted this. */
     delete: (updateId: string) =>
       db.query(sql.nothing`
         /* journals.delete */
@@ -277,7 +277,7 @@ export function createCompactionRepository(db: Queryable) {
           join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where j.stack_id = ${stackId} and ${isFaulty} order by u.stack_version desc`),
 
-    /** Accepts a fault of an ended update. Does nothing and returns false if it is another one now, or was accepted. */
+    /** Accepts a fault of an ended update. Returns false and changes nothing if the fault has changed or was already accepted. */
     acceptFault: async (
       fault: Pick<JournalFaultRow, 'updateId' | 'compactionError' | 'compactionWarning'>,
     ): Promise<boolean> => {
@@ -300,7 +300,7 @@ export function createCompactionRepository(db: Queryable) {
           count(distinct j.stack_id) filter (where u.missing_entries is not null)::integer as "missingEntries"
         from journals j join updates u on u.id = j.update_id where ${isFaulty}`),
 
-    /** The newest update of the stack that still has its journal, or the update of `stackVersion` if it has. */
+    /** Finds the newest update of the stack that still has its journal, or the update of `stackVersion` if its journal exists. */
     findWithJournal: (stackId: string, stackVersion: number | null) =>
       db.maybeOne(sql.rows(IdRow)`
         /* journals.findWithJournal */

@@ -3,7 +3,7 @@ import { JsonScanner, JsonSyntaxError } from '../../platform/json/json-scanner.t
 import { denseSliceBytes, scanInSlices } from '../../platform/slices/slices.ts';
 
 /**
- * The newest version of journals that this release knows. An entry of a newer one is refused, because to leave it out could change what later
+ * The newest version of journals that this release knows. An entry of a newer version is refused: leaving it out could change what later
  * entries refer to. Version 2 adds migrations of the state.
  */
 export const newestJournalVersion = 2;
@@ -17,9 +17,9 @@ export interface JournalEntryText {
 
 /** An entry of a batch. */
 export interface BatchEntry extends JournalEntryText {
-  /** Whether it says that a step begins: the engine waits for the response before it calls the provider. */
+  /** Whether it announces the beginning of a step. The engine waits for the response before it calls the provider. */
   readonly isBegin: boolean;
-  /** Whether it migrates the state: later steps may refer to resources that it names. */
+  /** Whether it migrates the state. Later steps may refer to resources that it names. */
   readonly isMigration: boolean;
 }
 
@@ -40,9 +40,9 @@ export class InvalidJournalBatchError extends InvalidRequestError {
 }
 
 /**
- * The CLI sends batches of 100 entries by default and halves a batch that gets a 413 (httpstate/journal/snapshot.go). The first
- * limit is needed because a small body can hold millions of entries, the second because entries can be of any size. A single entry,
- * which may contain a whole snapshot, is exempt from the second limit.
+ * The CLI sends batches of 100 entries by default and halves a batch that gets a 413 (httpstate/journal/snapshot.go). The first limit
+ * exists because a small body can hold millions of entries, the second because entries can have any size. A single entry, which may
+ * contain a whole snapshot, is exempt from the second limit.
  */
 const maxEntries = 10_000;
 const maxSharedBytes = 16 * 1024 * 1024;
@@ -51,9 +51,9 @@ const entryVersion = /^(?:null|[0-9]{1,9})$/;
 const entryKind = /^(?:0|[1-9][0-9]{0,8})$/;
 
 /**
- * Splits the body `{"entries": [...]}` into its entries, in order and including duplicates. Only `sequenceID`, `kind` and
- * `version` are read, so that kinds and fields of future CLIs pass through. The texts share memory with `body`. Throws InvalidJournalBatchError and
- * PayloadTooLargeError.
+ * Splits the body `{"entries": [...]}` into its entries, in order and including duplicates. Reads only `sequenceID`, `kind` and
+ * `version`, so that kinds and fields of future CLIs pass through. The texts share memory with `body`. Throws InvalidJournalBatchError
+ * and PayloadTooLargeError.
  */
 export async function splitJournalBatch(body: Buffer): Promise<BatchEntry[]> {
   let entries: BatchEntry[] | null = null;

@@ -25,18 +25,18 @@ const maxPauseMs = 1_000;
 /** Longer than any compaction takes. */
 const waitLimitMs = 10 * 60_000;
 
-/** Another process compacts the journal. */
+/** Another process is compacting the journal. */
 export class JournalClaimedError extends Error {
   override readonly name = 'JournalClaimedError';
 }
 
 /** A document built from the base and the entries, but not stored. */
 export interface ReplayedState extends ReplayedText {
-  /** A sentence describing what the replay skipped; null if nothing. */
+  /** A sentence that describes what the replay skipped; null if nothing. */
   readonly warning: string | null;
 }
 
-/** The result of replaying a journal again: how many entries could be applied, and why not all of them. */
+/** The result of replaying a journal again: the number of applied entries, and why some could not be applied. */
 export interface Recompacted {
   readonly entries: number;
   readonly error: string | null;
@@ -87,11 +87,10 @@ export class JournalCompactor {
   }
 
   /**
-   * Compacts until the update's checkpoint contains all entries that existed at the time of the call. The checkpoint of an ended
-   * update is then read back, after which its journal is kept for the grace period only. If an entry is invalid, throws
-   * InvalidJournalError while the update is running; for an ended update, the longest valid prefix becomes its state and the fault
-   * is recorded. Throws UnavailableError if the update keeps changing, and JournalClaimedError instead of waiting for another process
-   * unless it `waits`.
+   * Compacts until the update's checkpoint contains all entries that existed at the time of the call. The checkpoint of an ended update
+   * is then read back, and its journal is kept only for the grace period. If an entry is invalid, throws InvalidJournalError while the
+   * update is running; for an ended update, the longest valid prefix becomes its state and the fault is recorded. Throws UnavailableError
+   * if the update keeps changing. Unless `waits` is set, throws JournalClaimedError if another process holds the claim.
    */
   async compact(updateId: string, waits = true): Promise<void> {
     const deadline = performance.now() + waitLimitMs;
@@ -99,7 +98,7 @@ export class JournalCompactor {
     let pauseMs = firstPauseMs;
     for (let attempt = 1; attempt <= attempts && performance.now() < deadline; ) {
       let isDone = false;
-      // First, because the claim returns the update, and usually no other process has it.
+      // The claim comes first, because it returns the update, and usually no other process holds it.
       const work = async (claimed: ClaimedUpdate): Promise<boolean> => {
         goal ??= claimed.entryCount;
         const outcome = await this.#compactClaimed(claimed, goal, attempt);
@@ -117,7 +116,7 @@ export class JournalCompactor {
       if (!update) return;
       goal ??= update.entryCount;
       if (!needsCompaction(update, goal)) return;
-      // Another process has committed the entries and is reading the checkpoint back; there is no need to wait for that.
+      // Another process has committed the entries and is reading the checkpoint back. This caller need not wait for that.
       if (!update.hasPendingEntries) return;
       if (!waits) throw new JournalClaimedError();
       await sleep(pauseMs * (0.5 + Math.random()));
@@ -127,9 +126,9 @@ export class JournalCompactor {
   }
 
   /**
-   * Handles a failed compaction, here or on a worker. If the base of an ended update is damaged beyond repair, records that its
-   * journal cannot be replayed, so that an operator can decide; nothing is deleted. Rethrows any other error, and any error while
-   * the update is running.
+   * Handles a failed compaction, here or on a worker. If the base of an ended update is damaged beyond repair, records that its journal
+   * cannot be replayed, so that an operator can decide; nothing is deleted. Otherwise rethrows the error, also while the update is
+   * running.
    */
   async setAside(updateId: string, error: unknown): Promise<void> {
     const update = isDamagedDocument(error) ? await this.#updates.find(updateId) : null;
@@ -138,8 +137,8 @@ export class JournalCompactor {
   }
 
   /**
-   * Stores a snapshot of a running update's journal. Takes none if there are gaps (missing entries could not be applied later), if
-   * entries of unknown kinds were skipped (a newer release may know them), or if an entry is invalid.
+   * Stores a snapshot of a running update's journal, unless there are gaps (missing entries could not be applied later), entries of
+   * unknown kinds were skipped (a newer release may know them), or an entry is invalid.
    */
   async takeSnapshot(updateId: string): Promise<void> {
     const update = await this.#updates.find(updateId);
@@ -160,7 +159,7 @@ export class JournalCompactor {
   }
 
   /**
-   * Replays the base and the entries into a document without storing it. Returns null if they have been compacted and deleted in
+   * Replays the base and the entries into a document without storing it. Returns null if the entries have been compacted and deleted in
    * the meantime. Throws InvalidJournalError.
    */
   replay(update: UpdateRow): Promise<ReplayedState | null> {
@@ -172,9 +171,8 @@ export class JournalCompactor {
   }
 
   /**
-   * Replays the whole journal of an ended update again, for example after an upgrade. Commits the result if it is complete or
-   * contains more entries than the current state, and no update is running. Returns null if there is no journal or another process
-   * is compacting it.
+   * Replays the whole journal of an ended update again, e.g. after an upgrade. Commits the result if no update is running and the result
+   * is complete or contains more entries than the current state. Returns null if there is no journal or another process is compacting it.
    */
   async recompact(updateId: string): Promise<Recompacted | null> {
     let recompacted: Recompacted | null = null;
@@ -193,9 +191,9 @@ export class JournalCompactor {
   }
 
   /**
-   * Rebuilds an update's state from its base and its journal, and replaces the damaged checkpoint everywhere the stack refers to
-   * it, also of a deleted stack that can be restored. Returns false if the journal is gone or contributed nothing to the state, if the update has
-   * another checkpoint than `damagedId` by now, or if another process is compacting it.
+   * Rebuilds an update's state from its base and its journal, and replaces the damaged checkpoint everywhere the stack refers to it.
+   * Includes deleted stacks that can be restored. Returns false if the journal is gone or contributed nothing to the state, if the
+   * update's checkpoint is no longer `damagedId`, or if another process is compacting the journal.
    */
   async rebuild(updateId: string, damagedId: string | null): Promise<boolean> {
     let rebuilt = false;
@@ -207,7 +205,7 @@ export class JournalCompactor {
     return rebuilt;
   }
 
-  /** `done`: committed, and there is nothing more to do for now. `needless`: there was nothing to do at all. */
+  /** `done`: committed, and nothing else is left to do for now. `needless`: there was nothing to do. */
   async #compactClaimed(
     update: ClaimedUpdate,
     goal: number,
@@ -223,13 +221,13 @@ export class JournalCompactor {
   }
 }
 
-/** Whether the update's checkpoint does not yet contain the first `goal` entries or, if it has ended, has not been read back. */
+/** Whether the update's checkpoint lacks some of the first `goal` entries or, if the update has ended, has not been read back. */
 function needsCompaction(update: UpdateRow, goal: number): boolean {
   if (isActive(update.status)) return update.hasPendingEntries && update.compactedEntries < goal;
   return update.hasJournal && update.compactedAt === null;
 }
 
-/** Checks the code, because the error's class is lost when it comes from a worker. */
+/** Checks the code, because an error from a worker has lost its class. */
 function isDamagedDocument(error: unknown): boolean {
   return error instanceof AppError && error.code === 'document-damaged';
 }

@@ -9,7 +9,7 @@ export class JournalFaultError extends ConflictError {
   override readonly code = 'journal-fault';
 }
 
-/** The journal lacks entries, so the update cannot end as succeeded yet: they may still arrive. */
+/** The journal lacks entries that may still arrive, so the update cannot end as succeeded yet. */
 export class JournalGapError extends ConflictError {
   override readonly name = 'JournalGapError';
   override readonly code = 'journal-gap';
@@ -61,7 +61,7 @@ export async function assertNoFault(db: Queryable, stackId: string): Promise<voi
 /** Response header whose value the CLI prints. */
 export const warningHeader = 'x-pulumi-warning';
 
-/** Converts the sentence to an HTTP header value: printable ASCII, at most 1,000 characters. */
+/** Converts the sentence to an HTTP header value of printable ASCII, at most 1,000 characters. */
 export function asHeader(sentence: string): string {
   return sentence.replace(/[^\x20-\x7e]/g, '?').slice(0, 1_000);
 }

@@ -15,7 +15,7 @@ const PageRow = Type.Object({ index: Nullable(Type.String()), text: Nullable(Typ
 export type ReadPage = JournalPage & { readonly isLast: boolean };
 
 /**
- * The first of these entries, in order, as one row, because decoding a thousand rows takes several times as long. `where`: in terms of
+ * Selects the first of these entries, in order, as one row: decoding a thousand rows takes several times as long. `where` refers to
  * `journal_entries`.
  */
 export const pageOf = (where: SqlFragment): SqlFragment => sql.fragment`
@@ -29,7 +29,7 @@ export const pageOf = (where: SqlFragment): SqlFragment => sql.fragment`
     string_agg(entry, '' order by sequence_id) as text
   from measured where bytes_before < ${pageBytes}`;
 
-/** The page in a row of `pageOf`. */
+/** Returns the page in a row of `pageOf`. */
 export function toPage(row: Row<typeof PageRow>): ReadPage {
   const index = row.index?.split(' ').map(Number) ?? [];
   // Not from Buffer's pool, so that the memory can be transferred to another thread.
@@ -58,7 +58,7 @@ export function createJournalRepository(db: Queryable) {
     entries: readonly BatchEntry[],
     isChecked: boolean,
   ): Promise<Appended | null> => {
-    // Change limits depend on the limitable entries. The condition is checked again on the newest row after a wait for its lock.
+    // Change limits depend on the limitable entries. After a wait for its lock, the condition is checked again on the newest row.
     const limitsAreChecked = isChecked || !entries.some(isLimitable);
     const sequenceIds = entries.map((entry) => entry.sequenceId);
     const { bytes, starts, lengths } = packTexts(entries.map(({ text }) => text));
@@ -86,10 +86,10 @@ export function createJournalRepository(db: Queryable) {
     /**
      * Adds the entries that do not exist yet, if the lease is still valid and the update has a journal. Uses one statement, or a
      * transaction of several above 1 MiB; the cost does not depend on the size of the state. Takes only a shared lock on the update's
-     * row, so that batches of entries and events can run concurrently; ending the update waits for them. The entry count is
-     * incremented in the journal's own row, so that a concurrent commit of a compaction cannot miss entries. Returns the counts
-     * after the append, or null if the lease is invalid or the update has no journal, or if its change limits have to be checked against these
-     * entries first. `isChecked`: they were checked in this transaction.
+     * row, so that batches of entries and events can run concurrently; the end of the update waits for them. Increments the entry count
+     * in the journal's own row, so that a concurrent commit of a compaction cannot miss entries. Returns the counts after the append.
+     * Returns null if the lease is invalid, if the update has no journal, or if these entries must first be checked against its change
+     * limits. `isChecked` means that this transaction has checked them.
      */
     append: async (fence: LeaseFence, entries: readonly BatchEntry[], isChecked = false): Promise<Appended | null> => {
       const batches = inBatches(entries, ({ text }) => text.length);
@@ -107,14 +107,14 @@ export function createJournalRepository(db: Queryable) {
       });
     },
 
-    /** Reads the next entries with a sequenceID above `after`, in order; none at the end. */
+    /** Reads the next entries with a sequenceID above `after`, in order. Returns none at the end. */
     readPage: async (updateId: string, after: number): Promise<ReadPage> =>
       toPage(
         await db.one(sql.prepared('journal_read_page', PageRow)`
           /* journalEntries.readPage */ ${pageOf(sql.fragment`update_id = ${updateId} and sequence_id > ${after}`)}`),
       ),
 
-    /** Yields the entries' texts in order. Holds one page in memory at a time. */
+    /** Yields the texts of the entries in order. Holds one page in memory at a time. */
     async *readTexts(updateId: string): AsyncGenerator<string> {
       let after = 0;
       for (;;) {

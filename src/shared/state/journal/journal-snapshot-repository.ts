@@ -16,7 +16,7 @@ const ClaimedRow = Type.Object({ updateId: Type.String(), sizeBytes: Type.Intege
 
 export type JournalSnapshotRepository = ReturnType<typeof createJournalSnapshotRepository>;
 
-/** Stores snapshots from which the replay of an update's journal can resume. They are a cache: losing one costs time, not state. */
+/** Stores snapshots from which a replay of an update's journal can resume. They are a cache: losing one costs time, but no state. */
 export function createJournalSnapshotRepository(db: Queryable) {
   return {
     find: (updateId: string) =>
@@ -26,8 +26,9 @@ export function createJournalSnapshotRepository(db: Queryable) {
         from journal_snapshots where update_id = ${updateId}`),
 
     /**
-     * Stores the snapshot, replacing an earlier one. Does nothing if there is a later one, the new snapshot's blob is pending deletion, or the
-     * journal is compacted: nothing would delete the snapshot. Waits for a transaction that is recording that.
+     * Stores the snapshot in place of an earlier one. Does nothing if a later one exists, if the new snapshot's blob is pending deletion,
+     * or if the journal is already compacted, because nothing would delete the snapshot. Waits for a transaction that is marking the
+     * journal as compacted.
      */
     upsert: (updateId: string, entries: number, document: StoredDocument) =>
       db.query(sql.nothing`
@@ -45,7 +46,7 @@ export function createJournalSnapshotRepository(db: Queryable) {
           codec = excluded.codec, inline_bytes = excluded.inline_bytes, blob_key = excluded.blob_key, checked_at = now()
         where journal_snapshots.entries < excluded.entries`),
 
-    /** Claims snapshots that have not been read back within `periodSeconds`. They are due again after `claimSeconds`. */
+    /** Claims snapshots that were not read back within `periodSeconds`. They are due again after `claimSeconds`. */
     claimChecks: async (periodSeconds: number, claimSeconds: number, limit: number) =>
       db.any(sql.rows(ClaimedRow)`
         /* journalSnapshotRows.claimChecks */
@@ -64,7 +65,7 @@ export function createJournalSnapshotRepository(db: Queryable) {
       return rows.map((row) => row.updateId);
     },
 
-    /** The updates among these that have a snapshot. */
+    /** Returns the given updates that have a snapshot. */
     listOfUpdates: async (updateIds: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(ClaimedRow)`
         /* journalSnapshotRows.listOfUpdates */

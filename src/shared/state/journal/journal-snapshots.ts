@@ -7,8 +7,8 @@ import type { DocumentStore } from '../checkpoints/document-store.ts';
 import type { JournalSnapshotRepository, JournalSnapshotRow } from './journal-snapshot-repository.ts';
 
 /**
- * Snapshots of journals, from which a later replay can resume. They are a cache: the journal has all the data, so a damaged
- * snapshot is simply dropped.
+ * Snapshots of journals, from which a later replay can resume. They are a cache: the journal has all the data, so a damaged snapshot is
+ * dropped.
  */
 export class JournalSnapshots {
   readonly #rows: JournalSnapshotRepository;
@@ -45,13 +45,13 @@ export class JournalSnapshots {
     await this.#rows.upsert(updateId, entries, await this.#documents.saveEncoded(document));
   }
 
-  /** Reads a snapshot back, and changes nothing. Throws the blob store's errors. */
+  /** Reads a snapshot back without changing anything. Throws the blob store's errors. */
   async inspect(updateId: string): Promise<'intact' | 'damaged' | 'gone'> {
     for (let attempt = 1; ; attempt++) {
       const snapshot = await this.#rows.find(updateId);
       if (!snapshot) return 'gone';
       if (!(await findDamage(this.#documents, snapshot))) return 'intact';
-      // It may have been replaced while it was read.
+      // The snapshot may have been replaced while it was read.
       if (attempt === 2) return (await this.#prove(snapshot, false)) === 'damaged' ? 'damaged' : 'intact';
     }
   }
@@ -67,8 +67,8 @@ export class JournalSnapshots {
   }
 
   /**
-   * Drops a snapshot that was read as damaged, unless it has been replaced, some store has the right bytes, or another site has replaced this
-   * one. Returns whether it is damaged. Throws the blob store's errors.
+   * Drops a snapshot that was read as damaged. Does not drop it if it has been replaced, if a store has the right bytes, or if another
+   * site has replaced this one. Returns whether the snapshot is damaged. Throws the blob store's errors.
    */
   async drop(updateId: string, snapshot: JournalSnapshotRow, cause: unknown): Promise<boolean> {
     const { seen } = this.#copies;

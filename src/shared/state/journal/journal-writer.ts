@@ -10,7 +10,7 @@ import type { Appended, JournalRepository } from './journal-repository.ts';
 
 const snapshotGrowth = 1.25;
 
-/** The work that a batch has made due. */
+/** The work that has become due with a batch. */
 export interface DueWork {
   /** A snapshot of the journal; see `isSnapshotDue`. */
   readonly snapshotDue: boolean;
@@ -34,7 +34,7 @@ export const appendJournal = {
   run: async (services: Services, { fence }: { readonly fence: LeaseFence }, body: WriteBody) => {
     const { journalWriter, requestIncremental, requestSnapshot } = services;
     const { snapshotDue, incrementalDue } = await body.use((entries) => journalWriter.append(fence, entries));
-    // Separate jobs: the entries stay committed if one fails, and the call does not wait for it.
+    // Separate jobs: if one fails, the entries stay committed, and the call does not wait for the jobs.
     if (snapshotDue) await requestSnapshot(fence.updateId);
     else if (incrementalDue) await requestIncremental(fence.updateId);
   },
@@ -66,9 +66,9 @@ export class JournalWriter {
   }
 
   /**
-   * Resolves once all entries of the batch (an inflated PATCH body) are committed. Entries that already exist are kept.
-   * Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError; nothing is changed then. Throws BeginRefusedError if the
-   * update may begin nothing of what the batch begins; everything else in it is committed then.
+   * Resolves once all entries of the batch (an inflated PATCH body) are committed. Entries that already exist are kept. Throws
+   * InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError without a change. Throws BeginRefusedError if the update may begin
+   * none of the batch's operations; everything else in the batch is then committed.
    */
   async append(fence: LeaseFence, body: Buffer): Promise<DueWork> {
     const entries = await splitJournalBatch(body);
@@ -100,9 +100,9 @@ export class JournalWriter {
 }
 
 /**
- * Whether the last `added` entries made the journal reach or pass a count at which a snapshot is due: every `step` entries and, in a
- * long journal, whenever it has grown by a quarter. This limits both the replay at the end and the cost of the snapshots, each of which
- * contains all changes since the update began.
+ * Whether the journal's count, with the last `added` entries, reached or passed a number at which a snapshot is due. Snapshots are due
+ * every `step` entries and, in a long journal, whenever it has grown by a quarter. This limits both the replay at the end and the cost of
+ * the snapshots, each of which contains all changes since the update began.
  */
 export function isSnapshotDue(step: number, entryCount: number, added: number): boolean {
   return snapshotsWithin(step, entryCount) > snapshotsWithin(step, entryCount - added);

@@ -8,8 +8,8 @@ import type { ClaimedUpdate, CompactionRepository } from './compaction-repositor
 import type { JournalReplayer } from './replay/journal-replayer.ts';
 
 /**
- * Reads back the checkpoints of compacted journals and rebuilds damaged ones from the journal. The caller must hold the claim on
- * the journal.
+ * Reads back the checkpoints of compacted journals and rebuilds damaged ones from the journal. The caller must hold the claim on the
+ * journal.
  */
 export class StateRebuilder {
   readonly #checkpoints: CheckpointRepository;
@@ -39,9 +39,9 @@ export class StateRebuilder {
   }
 
   /**
-   * Reads back the checkpoint of an ended update. If it is intact, marks the journal as compacted, which starts the grace period. If
-   * not, rebuilds the checkpoint, which the next attempt reads back.
-   * Returns whether it was intact and is still the state. Throws an Error if it is still damaged on the third attempt.
+   * Reads back the checkpoint of an ended update. If it is intact, marks the journal as compacted, which starts the grace period. If not,
+   * rebuilds the checkpoint; the next attempt reads the new one back. Returns whether the checkpoint was intact and is still the state.
+   * Throws an Error if the checkpoint is still damaged on the third attempt.
    */
   async readBack(update: ClaimedUpdate, attempt: number): Promise<boolean> {
     const hasOwnCheckpoint = update.compactedEntries > 0;
@@ -63,7 +63,7 @@ export class StateRebuilder {
     return isMarked;
   }
 
-  /** Replaces the update's checkpoint with one rebuilt from its base and its journal. Returns false if that is not possible. */
+  /** Replaces the update's checkpoint by one rebuilt from its base and its journal. Returns false if that is impossible. */
   async rebuild(update: UpdateRow): Promise<boolean> {
     if (update.checkpointId === null || update.compactedEntries === 0) return false;
     const { id: updateId } = update;

@@ -18,10 +18,10 @@ interface Scope {
   readonly tag: { readonly name: string; readonly value: string } | null;
 }
 
-/** Sizes of what rules about retention would delete. Nothing is changed. */
+/** Sizes of the data that retention rules would delete. Changes nothing. */
 export function createEstimateRepository(db: Queryable) {
   return {
-    /** A page of the stacks in a scope, in the order of their names. `facts` say which of them the caller may read; null: all. */
+    /** Lists a page of the stacks in a scope, ordered by name. `facts` limit it to stacks that the caller may read; null for all. */
     listStacks: (
       organizationId: string,
       { project, stack, tag }: Scope,
@@ -41,7 +41,7 @@ export function createEstimateRepository(db: Queryable) {
           and ${after === null ? sql.fragment`true` : sql.fragment`(l.project_name, l.stack_name) > (${after.project}, ${after.stack})`}
         order by l.project_name, l.stack_name limit ${limit}`),
 
-    /** Bytes that the stack would not need without these checkpoints: of whole states, and of chunks that no other version needs. */
+    /** Bytes that these checkpoints alone need: whole states, and chunks that no other version needs. */
     measureStates: async (stackId: string, checkpointIds: readonly string[]): Promise<number> => {
       const ids = sql.array([...checkpointIds], 'uuid');
       const row = await db.one(sql.rows(BytesRow)`

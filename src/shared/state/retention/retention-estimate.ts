@@ -11,25 +11,28 @@ const stacksAtOnce = 100;
 const idsAtOnce = 1_000;
 const maxShown = 20;
 
-/** What a rule would delete of a stack. */
+/** The part of a stack that a rule would delete. */
 interface StackEstimate {
   readonly project: string;
   readonly stack: string;
-  /** Versions, updates whose events it would delete, or previews. */
+  /** Number of versions, updates whose events would be deleted, or previews. */
   readonly count: number;
   readonly bytes: number;
 }
 
-/** What a rule about retention would delete now. */
+/** The data that a retention rule would delete now. */
 export interface RetentionEstimate {
   readonly kind: RetentionKind;
   readonly count: number;
   readonly bytes: number;
-  /** Stacks that it would decide about, of these stacks under a legal hold, and stacks for which a more specific rule decides. */
+  /**
+   * The number of stacks that the rule would decide about; among them, stacks under a legal hold; stacks for which a more specific rule
+   * decides.
+   */
   readonly stackCount: number;
   readonly heldCount: number;
   readonly otherCount: number;
-  /** The stacks of which it would free the most, at most 20, as far as the caller may read them. */
+  /** The stacks in which the rule would free the most, at most 20. Contains only stacks that the caller may read. */
   readonly stacks: readonly StackEstimate[];
   /** False if time ran out: the numbers cover only the first stacks. */
   readonly isComplete: boolean;
@@ -39,7 +42,7 @@ export function isRetentionRule(rule: NewRule): rule is NewRule & { readonly kin
   return (retentionKinds as readonly string[]).includes(rule.kind);
 }
 
-/** Whether the stack with this scope's rule is decided by `other` instead. The same scope is the same rule. */
+/** Whether `other` decides about the stack instead of the rule. Rules with the same scope are the same rule. */
 function isMoreSpecific(
   other: Pick<NewRule, 'project' | 'stack' | 'tag'>,
   rule: Pick<NewRule, 'project' | 'stack' | 'tag'>,
@@ -47,14 +50,14 @@ function isMoreSpecific(
   const rank = ({ project, stack, tag }: typeof other): number =>
     (stack === null ? 4 : 0) + (tag === null ? 2 : 0) + (project === null ? 1 : 0);
   if (rank(other) !== rank(rule)) return rank(other) < rank(rule);
-  // Two tags: the first by name and value, as rules are read.
+  // Of two tags, the first by name and value decides, in the order in which rules are read.
   if (other.tag === null || rule.tag === null) return false;
   return `${other.tag.name}\0${other.tag.value}` < `${rule.tag.name}\0${rule.tag.value}`;
 }
 
-/** How to estimate. */
+/** Options of an estimate. */
 interface EstimateOptions {
-  /** Which stacks the caller may read; null: all. */
+  /** Selects the stacks that the caller may read; null for all. */
   readonly facts?: object | null;
   /** The rule that the new one replaces. */
   readonly replacedId?: string | null;
@@ -62,7 +65,7 @@ interface EstimateOptions {
   readonly isOver?: () => boolean;
 }
 
-/** Counts what the rule would delete if it was set now, and its bytes. Changes nothing. */
+/** Counts the data that the rule would delete if it were set now, and its bytes. Changes nothing. */
 export async function estimateRetention(
   db: Queryable,
   organizationId: string,

@@ -2,7 +2,7 @@ import type { RuleSettings } from '../../updates/rules/rule-kinds.ts';
 import { VersionRetention } from '../../updates/rules/version-retention.ts';
 import type { KeptVersion, OldUpdate, RetentionRepository } from './retention-repository.ts';
 
-/** Rows of a statement. */
+/** Rows per statement. */
 const pageRows = 200;
 const previewRows = 200;
 const dayMs = 86_400_000;
@@ -16,8 +16,8 @@ export interface DoomedState {
 type Rows = Pick<RetentionRepository, 'listPreviews' | 'listUpdates' | 'listVersions'>;
 
 /**
- * The states of a stack that a rule does not keep, newest first. Versions in a row share a state when they change nothing: it is kept if
- * the rule keeps one of them. Never the newest state, a pinned one, or one of an update that runs.
+ * Yields the states of a stack that a rule does not keep, newest first. Consecutive versions that change nothing share a state, which is
+ * kept if the rule keeps one of the versions. Never yields the newest state, a pinned one, or one of a running update.
  */
 export async function* listDoomedStates(
   rows: Rows,
@@ -50,19 +50,19 @@ async function* versions(rows: Rows, stackId: string): AsyncGenerator<KeptVersio
   }
 }
 
-/** A page of updates, or previews, that ended before a time, and whose events are archived. */
+/** A page of updates, or previews, that ended before a certain time and whose events are archived. */
 export interface OldPage {
   readonly due: readonly OldUpdate[];
-  /** Every update up to this number is due, or was. */
+  /** Every update up to this number is due, or was due earlier. */
   readonly until: number;
 }
 
-/** Updates whose events are older than these days, oldest first. */
+/** Lists updates whose events are older than `days`, oldest first. */
 export function listOldUpdates(rows: Rows, stackId: string, after: number, days: number, now: Date) {
   return pages((number) => rows.listUpdates(stackId, number, pageRows), pageRows, { after, days, now });
 }
 
-/** Previews that are older than these days, oldest first. */
+/** Lists previews older than `days`, oldest first. */
 export function listOldPreviews(rows: Rows, stackId: string, days: number, now: Date) {
   return pages((number) => rows.listPreviews(stackId, number, previewRows), previewRows, { after: 0, days, now });
 }

@@ -20,16 +20,19 @@ export const ApprovalRow = Type.Object({
   expiresAt: Nullable(Timestamp),
   /** Whether the approval is in force for runs of the commit. */
   isValid: Type.Boolean(),
-  /** Whether the viewer controls the token that requested it. */
+  /** Whether the viewer controls the token that requested the approval. */
   isOwn: Type.Boolean(),
 });
 export type ApprovalRow = Row<typeof ApprovalRow>;
 
-/** The viewer of approvals; null: an operator. */
+/** The viewer of approvals. An operator has neither token nor user. */
 export type ApprovalViewer = Omit<ApprovalActor, 'login'>;
 const operator: ApprovalViewer = { tokenId: null, userId: null };
 
-/** Whether the approval `a` is in force: it ends with the membership and the account of its giver, and with a token that was revoked. */
+/**
+ * Whether the approval `a` is in force. It ends with the membership and the account of its giver, and with the revocation of the giver's
+ * token.
+ */
 const isInForce = sql.fragment`(
   coalesce(a.expires_at > clock_timestamp(), false)
   and (a.approved_user_id is null or exists (
@@ -38,7 +41,7 @@ const isInForce = sql.fragment`(
   and (a.approved_token_id is null or not exists (
     select 1 from api_tokens t where t.id = a.approved_token_id and t.revoked_at is not null and not t.is_session)))`;
 
-/** Columns of the approval `a`. */
+/** The columns of the approval `a`. */
 export const approvalColumns = ({ tokenId, userId }: ApprovalViewer) => sql.fragment`
   a.id, a.kind, a.commit_id as commit, a.asked_at as "askedAt", a.asked_by as "askedBy", a.asked_user_id as "askedUserId",
   a.asked_token_id as "askedTokenId", a.update_id as "updateId", a.request, a.approved_at as "approvedAt",
@@ -47,12 +50,12 @@ export const approvalColumns = ({ tokenId, userId }: ApprovalViewer) => sql.frag
   coalesce(a.asked_token_id = ${tokenId}::uuid, false)
     or people_behind(a.asked_token_id, a.asked_user_id) && (select people_behind(${tokenId}::uuid, ${userId}::uuid)) as "isOwn"`;
 
-/** Maximum number of open requests of a stack; further ones replace the oldest, but those of stopped runs last. */
+/** Maximum number of open requests of a stack. Further requests replace the oldest ones; requests of stopped runs are replaced last. */
 const maxRequests = 1_000;
-/** Of these, the requests of one user, or of one token of no user, ahead of runs. */
+/** Maximum number of these requests that one user, or one token without a user, makes ahead of runs. */
 const maxOwnAhead = 100;
 const droppedAtOnce = 10;
-/** Of a request to which texts are added. */
+/** Maximum characters of a request to which texts are added. */
 const maxRequestChars = 1_000;
 
 const IdRow = Type.Object({ id: Type.String() });
@@ -64,7 +67,7 @@ export interface ApprovalSubject {
   readonly commit: string;
 }
 
-/** The actor who requests an approval, gives it or uses it. */
+/** The actor who requests, gives or uses an approval. */
 export interface ApprovalActor {
   readonly login: string;
   readonly userId: string | null;
@@ -73,9 +76,9 @@ export interface ApprovalActor {
 
 /** Approvals of runs that delete or replace more than the rules of their stack allow. All times are by the database's clock. */
 export function createApprovalRepository(db: Queryable) {
-  // The open request of a stopped run stays as the server has recorded it: a request ahead of runs only adds its text, with its author.
+  // The open request of a stopped run stays as the server has recorded it. A request ahead of runs only adds its text and its author.
   const staysOfRun = sql.fragment`excluded.update_id is null and a.update_id is not null and a.approved_at is null`;
-  // An approval that has ended is requested anew; one in force stays.
+  // An approval that has ended is requested anew; an approval in force stays.
   const asked = sql.fragment`
     on conflict (stack_id, kind, commit_id) where superseded_at is null do update set asked_at = clock_timestamp(),
       (asked_by, asked_user_id, asked_token_id, update_id, request) = (
@@ -88,8 +91,8 @@ export function createApprovalRepository(db: Queryable) {
       (approved_at, approved_by, approved_user_id, approved_token_id, approved_people, reason, expires_at) = (
         select a.approved_at, a.approved_by, a.approved_user_id, a.approved_token_id, a.approved_people, a.reason, a.expires_at where ${isInForce})`;
   /**
-   * Drops the oldest requests of the stack, and of the requester of the approval `id`, if there are too many; `id`, which was just requested,
-   * stays. Locked ones stay for the next time.
+   * If there are too many, drops the oldest requests of the stack, and of the requester of the approval `id`. Keeps `id`, which was just
+   * requested. Skips locked requests until the next call.
    */
   const dropOldest = (stackId: string, id: string) => {
     const open = sql.fragment`update_approvals o where o.stack_id = ${stackId} and o.approved_at is null`;
@@ -105,7 +108,7 @@ export function createApprovalRepository(db: Queryable) {
         join update_approvals a on a.id = o.id for update of a skip locked)`);
   };
   return {
-    /** Requests an approval in the name of the user or token that runs the update; the name of a token is no login, whatever its holder chose. */
+    /** Requests an approval in the name of the user or token that runs the update. A token's label cannot be mistaken for a login. */
     askForUpdate: async (
       updateId: string,
       { stackId, kind, commit, request }: ApprovalSubject & { readonly request: string },
@@ -139,7 +142,7 @@ export function createApprovalRepository(db: Queryable) {
       return row.id;
     },
 
-    /** Lets runs of the commit pass, for `seconds` from now. */
+    /** Admits runs of the commit for `seconds` from now. */
     approve: (id: string, by: ApprovalActor, given: { readonly reason: string; readonly seconds: number }) =>
       db.query(sql.nothing`
         /* approvals.approve */
@@ -148,7 +151,9 @@ export function createApprovalRepository(db: Queryable) {
           reason = ${given.reason}, expires_at = clock_timestamp() + make_interval(secs => ${given.seconds})
         where id = ${id}`),
 
-    /** Deletes up to `limit` approvals that expired or were requested more than `days` ago, but for stacks under a legal hold. Returns how many. */
+    /**
+     * Deletes up to `limit` approvals that expired or were requested over `days` ago. Skips stacks under a legal hold. Returns the number.
+     */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* approvals.deleteOld */
@@ -159,7 +164,7 @@ export function createApprovalRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Under a legal hold, an approval that was given ends, and stays. */
+    /** Removes the approval. Under a legal hold, an approval that was given ends but is kept. */
     remove: (id: string) =>
       db.query(sql.nothing`
         /* approvals.remove */
@@ -169,8 +174,8 @@ export function createApprovalRepository(db: Queryable) {
         delete from update_approvals where id = ${id} and not exists (select 1 from ended)`),
 
     /**
-     * The approval that covers this run. Excludes approvals by a user who controls the run's token, also those that were given by a token that
-     * this user controlled then; `byPeople`: also approvals by tokens without a user.
+     * Finds the approval that covers this run. Excludes approvals by a user who controls the run's token, including approvals by a token
+     * that this user controlled at the time. `byPeople` also excludes approvals by tokens without a user.
      */
     findValid: (
       { stackId, kind, commit }: ApprovalSubject,
@@ -185,7 +190,7 @@ export function createApprovalRepository(db: Queryable) {
           and not (a.approved_people || people_behind(a.approved_token_id, a.approved_user_id)) && people_behind(${tokenId}::uuid, ${userId}::uuid)
           and not (${byPeople} and a.approved_user_id is null and a.approved_token_id is not null)`),
 
-    /** The request; null if there is none. */
+    /** Returns the id of the request; null if there is none. */
     findId: async ({ stackId, kind, commit }: ApprovalSubject): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* approvals.findId */
@@ -193,16 +198,16 @@ export function createApprovalRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Of this stack, unless another took its place. Locked until the end of the transaction. */
+    /** Finds the approval if it belongs to this stack and was not superseded. Locks it until the end of the transaction. */
     lock: (stackId: string, id: string, viewer: ApprovalViewer) =>
       db.maybeOne(sql.rows(ApprovalRow)`
         /* approvals.lock */
         select ${approvalColumns(viewer)} from update_approvals a
         where a.id = ${id} and a.stack_id = ${stackId} and a.superseded_at is null for update`),
 
-    /** The newest requests first. */
+    /** Lists approvals, the newest requests first. */
     list: (stackId: string, limit: number, commit: string | null = null) => {
-      // One after the other, as the index has them.
+      // Selects given and open approvals separately, because the indexes do.
       const page = (given: boolean) => sql.fragment`(
         select * from update_approvals a where a.stack_id = ${stackId} and a.approved_at ${given ? sql.fragment`is not null` : sql.fragment`is null`}
           ${commit === null ? sql.fragment`` : sql.fragment`and a.commit_id = ${commit}`}

@@ -16,13 +16,13 @@ export function parseKind(text: string): ApprovableKind {
   return kind;
 }
 
-/** Whether tokens without a user may approve what these rules stop: all rules that limit an update must allow it. */
+/** Whether tokens without a user may approve runs that these rules stop. All rules that limit an update must allow it. */
 export function mayTokensApprove(rules: UpdateRules): boolean {
   const limiting = [rules.first('change-limit'), ...rules.all('protected-types')].filter((rule) => rule !== null);
   return limiting.length > 0 && limiting.every(({ settings }) => settings.approvers === 'tokens');
 }
 
-/** How an approval is given. Throws InvalidRequestError. */
+/** Validates the terms of an approval. Throws InvalidRequestError. */
 export function parseApproval({ minutes = defaultMinutes, reason }: { minutes?: number | undefined; reason: string }) {
   const parsed = parseReason(reason);
   if (parsed === '') throw new InvalidRequestError('An approval needs a reason');

@@ -20,10 +20,10 @@ const PresentRow = Type.Object({
 
 const EndedRow = Type.Object({ ended: Nullable(Type.Integer()) });
 
-/** The identity of the database: see the functions of the same names in the schema. */
+/** The identity of the database; see the functions of the same names in the schema. */
 export function createDatabaseIdentityRepository(db: Queryable) {
   return {
-    /** `lostAt`: within the last day. */
+    /** `lostAt` covers only the last day. */
     read: (seen: SeenDatabase | null) =>
       db.one(sql.prepared('database_identity_read', PresentRow)`
         /* databaseIdentity.read */
@@ -35,8 +35,8 @@ export function createDatabaseIdentityRepository(db: Queryable) {
         from installation i, read_database_identity() n`),
 
     /**
-     * Records the identity of the database. If it is another one than before or at an earlier point than `seen`, or if `isOrdered`, all
-     * active updates lose their leases. Returns how many did; null if there was no reason to end any.
+     * Records the identity of the database. All active updates lose their leases if it is another database than before, if it is at an
+     * earlier point than `seen`, or if `isOrdered` is set. Returns the number of updates; null if there was no reason.
      */
     note: async (isOrdered: boolean, seen: SeenDatabase | null): Promise<number | null> => {
       const row = await db.one(sql.rows(EndedRow)`

@@ -24,8 +24,8 @@ interface Parts {
 }
 
 /**
- * Checks the database now, then every second, and on each new connection before its first use. After a restore or a failover, acknowledged
- * writes may be missing: all active updates end.
+ * Checks the database now, then every second, and on each new connection before its first use. After a restore or a failover,
+ * acknowledged writes may be missing, so all active updates are ended.
  */
 export async function startRollbackMonitor(parts: Parts): Promise<void> {
   const { db, lifecycle, logger } = parts;
@@ -45,8 +45,8 @@ export async function startRollbackMonitor(parts: Parts): Promise<void> {
 }
 
 /**
- * Compares the database on each new connection before its first use: a restored database that first takes new writes could overtake
- * the position from which it was set back.
+ * Checks the database on each new connection before its first use. Otherwise, new writes to a restored database could move it past the
+ * position at which the loss is detected.
  */
 export function watchConnections(parts: Omit<Parts, 'lifecycle'>): void {
   parts.db.checkConnections((connection) => compare(parts, connection));
@@ -93,7 +93,7 @@ async function compare(
   );
 }
 
-/** For frequent calls: checks once for all concurrent callers. */
+/** For frequent calls: one check serves all concurrent callers. */
 export function checkTogether(parts: Omit<Parts, 'lifecycle'>): Promise<void> {
   return parts.rollbackState.checkTogether(() => checkForRollback(parts));
 }
@@ -106,8 +106,8 @@ interface LossOrder {
 }
 
 /**
- * Ends the leases of all active updates if the database is another one than before, or at an earlier point than `seen`, or if it
- * `isOrdered`. Runs in a transaction. Returns how many there were; null if there was no reason. `endRevokedLeases` cancels them.
+ * Ends the leases of all active updates if the database is another one than before, if it is at an earlier point than `seen`, or if
+ * `isOrdered` is set. Runs in a transaction. Returns the number of updates; null if there was no reason. `endRevokedLeases` cancels them.
  */
 export async function endLeasesAfterLoss(tx: Queryable, order: LossOrder): Promise<number | null> {
   const { isOrdered, seen = null, source, why } = order;

@@ -1,12 +1,12 @@
 /** The latest position of the database that a process has seen. */
 export interface SeenDatabase {
-  /** How often acknowledged writes may have been lost. */
+  /** The number of times that acknowledged writes may have been lost. */
   readonly losses: number;
-  /** Bytes of the write-ahead log; null: the server does not report it. */
+  /** Bytes of the write-ahead log; null if the server does not report it. */
   readonly position: number | null;
 }
 
-/** What this process knows about the database from its last checks, and what a database restored to an earlier point lacks. */
+/** The knowledge of this process about the database from its last checks. Shows whether the database was restored to an earlier point. */
 export class RollbackState {
   #seen: SeenDatabase | null = null;
   #lostAt: Date | null = null;
@@ -18,7 +18,7 @@ export class RollbackState {
     return this.#seen;
   }
 
-  /** When acknowledged writes may have been lost; null: not within the last day. */
+  /** The time when acknowledged writes may have been lost; null if not within the last day. */
   get lostAt(): Date | null {
     return this.#lostAt;
   }
@@ -32,7 +32,7 @@ export class RollbackState {
     this.#isOutgoingHeld = isHeld;
   }
 
-  /** Results of checks may arrive out of order. */
+  /** Remembers the result of a check. Results may arrive out of order. */
   remember({ losses, lostAt, position }: SeenDatabase & { readonly lostAt: Date | null }): void {
     const seen = this.#seen;
     if (seen && losses < seen.losses) return;
@@ -45,8 +45,8 @@ export class RollbackState {
   }
 
   /**
-   * Call it before a write, and what it returns with the write's position when the write is committed: it was in the database that this
-   * process knew before, and a database without it is at an earlier point.
+   * Call this before a write. Call the returned function with the write's position once the write is committed. The write was made in the
+   * database that this process knew before; a database without the write is at an earlier point.
    */
   beginWrite(): (position: number | null) => void {
     const losses = this.#seen?.losses;
@@ -57,19 +57,19 @@ export class RollbackState {
     };
   }
 
-  /** Leases were ended after a loss, and their updates are not cancelled yet. */
+  /** Notes that leases were ended after a loss. Their updates are not cancelled yet. */
   noteLoss(): void {
     this.#hasLoss = true;
   }
 
-  /** Whether there was a loss since the last call. */
+  /** Whether a loss was noted since the last call. */
   takeLoss(): boolean {
     const hasLoss = this.#hasLoss;
     this.#hasLoss = false;
     return hasLoss;
   }
 
-  /** Runs `look`, or waits for the check that is running. */
+  /** Runs `look`, or waits for the check that is already running. */
   checkTogether(look: () => Promise<void>): Promise<void> {
     this.#looking ??= look().finally(() => {
       this.#looking = null;

@@ -13,13 +13,16 @@ export type Consumer = Row<typeof ConsumerRow>;
 
 const CountRow = Type.Object({ count: Type.Integer() });
 
-/** Of a name that more stacks read, in whatever organizations, the stacks of the one that is asked about are looked through instead. */
+/** If a name has more consumers than this in all organizations, the stacks of the organization in question are searched instead. */
 const maxConsumers = 1_000;
 
-/** Stacks whose newest indexed state has a reference to another. Their number counts, not that of their references: anybody can make millions. */
+/**
+ * Stacks whose newest indexed state refers to another stack. Counts stacks, not references, because anybody can make millions of
+ * references.
+ */
 export function createConsumerRepository(db: Queryable) {
   return {
-    /** Those of the stack's own organization, sorted by name. */
+    /** Lists consumers in the stack's own organization, sorted by name. */
     listOwn: (ref: StackRef, limit: number) =>
       db.any(sql.rows(ConsumerRow)`
         /* consumers.listOwn */
@@ -31,7 +34,7 @@ export function createConsumerRepository(db: Queryable) {
         where (s.project, s.name) <> (${ref.project}, ${ref.stack})
         order by 2, 3 limit ${limit}`),
 
-    /** The number of those in other organizations, up to `limit`. */
+    /** Counts consumers in other organizations, up to `limit`. */
     countOthers: async (ref: StackRef, limit: number): Promise<number> =>
       (
         await db.one(sql.rows(CountRow)`
@@ -47,7 +50,7 @@ export function createConsumerRepository(db: Queryable) {
   };
 }
 
-/** A subquery with the column stack_id: the stacks of an organization with a reference to this name; deleted ones too. */
+/** A subquery with the column stack_id: the stacks of an organization with a reference to this name, including deleted stacks. */
 export function consumersIn(organizationId: SqlFragment, name: string): SqlFragment {
   return sql.fragment`(
     with first as materialized (select stack_id from ${consumersOf(name)} r limit ${maxConsumers + 1})
@@ -60,7 +63,7 @@ export function consumersIn(organizationId: SqlFragment, name: string): SqlFragm
     where i.referring_in = ${organizationId} and (select count(*) from first) > ${maxConsumers})`;
 }
 
-/** The same of all organizations: one look into the index for each stack that is fetched. */
+/** The same for all organizations, with one index search per fetched stack. */
 function consumersOf(name: string): SqlFragment {
   return sql.fragment`(
     with recursive consumers as (

@@ -4,24 +4,24 @@ import { type Static, Type } from 'typebox';
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
 
 const minuteMs = 60_000;
-/** Windows that follow each other without a gap are joined, but at most this many, so that finding the end takes a few ms. */
+/** Windows that follow each other without a gap are joined. At most this many are, so that finding the end takes a few ms. */
 const maxJoined = 32;
 
-/** Begins at each time of the cron expression. */
+/** A window begins at each time of the cron expression. */
 export const FreezeWindow = Type.Object(
   {
     /** Minute, hour, day, month and day of the week. */
     cron: Type.String({ maxLength: 200 }),
-    /** As in Europe/Berlin. */
+    /** For example Europe/Berlin. */
     timeZone: Type.String({ minLength: 1, maxLength: 60 }),
-    /** How long it lasts. */
+    /** The duration of the window. */
     minutes: Type.Integer({ minimum: 1, maximum: 31 * 24 * 60 }),
   },
   { additionalProperties: false },
 );
 export type FreezeWindow = Static<typeof FreezeWindow>;
 
-/** Throws InvalidRequestError if the end or a window cannot be understood, or if a window hardly ever closes. */
+/** Throws InvalidRequestError if the end or a window is invalid, or if a window hardly ever closes. */
 export function checkFreeze({ until, windows = [] }: { until?: string; windows?: readonly FreezeWindow[] }): void {
   // The format allows a leap second.
   if (until !== undefined && Number.isNaN(Date.parse(until)))
@@ -48,18 +48,18 @@ export function checkFreeze({ until, windows = [] }: { until?: string; windows?:
   }
 }
 
-/** The end of the open window; null if none is open. */
+/** Returns the end of the open window; null if none is open. */
 export function endOfWindow(window: FreezeWindow, now: Date): Date | null {
   return scheduleOf(window).endAt(now);
 }
 
-/** A time for which windows are open. */
+/** The times between which a window is open. */
 export interface WindowTimes {
   readonly from: Date;
   readonly until: Date;
 }
 
-/** The next times that begin after `now`, of all windows, the earliest first. Windows that meet are not joined. */
+/** Returns the next windows of all schedules that begin after `now`, earliest first. Adjacent windows are not joined. */
 export function nextWindows(windows: readonly FreezeWindow[], now: Date, most: number): WindowTimes[] {
   return windows
     .flatMap((window) => scheduleOf(window).next(now, most))
@@ -67,7 +67,7 @@ export function nextWindows(windows: readonly FreezeWindow[], now: Date, most: n
     .slice(0, most);
 }
 
-/** The most recently used windows: all stacks of an organization use the same ones. */
+/** The most recently used windows. All stacks of an organization use the same ones. */
 const schedules = new LRUCache<string, Schedule>({ max: 5_000 });
 
 /** Throws if the window is not valid. */
@@ -81,7 +81,7 @@ function scheduleOf(window: FreezeWindow): Schedule {
   return schedule;
 }
 
-/** Determines when a window is open. Results hold until the window next begins or ends, so nothing is searched for again before that. */
+/** Determines when a window is open. A result is valid until the window next begins or ends, and is not computed again before. */
 class Schedule {
   readonly cron: Cron;
   readonly #durationMs: number;
@@ -106,7 +106,7 @@ class Schedule {
     return this.#open.end;
   }
 
-  /** The end of the windows that follow each other without a gap from `begin` on, and whether there are more than were examined. */
+  /** Returns the end of the windows that follow each other without a gap from `begin` on, and whether the search stopped early. */
   endOfRow(begin: Date): { readonly end: Date; readonly isCut: boolean } {
     let end = new Date(begin.getTime() + this.#durationMs);
     let last = begin;
@@ -119,7 +119,7 @@ class Schedule {
     return { end, isCut: true };
   }
 
-  /** The next times that begin after `now`, at most `most`. */
+  /** Returns the next windows that begin after `now`, at most `most`. */
   next(now: Date, most: number): readonly WindowTimes[] {
     const time = now.getTime();
     if (!this.#next || this.#next.most < most || time < this.#next.from || time >= this.#next.until) {

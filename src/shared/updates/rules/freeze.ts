@@ -7,7 +7,7 @@ import { type ApplicableRule, describeScope, type UpdateRules } from './update-r
 /** A freeze that is in force. */
 export interface Freeze {
   readonly rule: ApplicableRule<'freeze'>;
-  /** Its end; null: until thawed. */
+  /** The end of the freeze; null if it lasts until thawed. */
   readonly until: Date | null;
 }
 
@@ -29,14 +29,17 @@ export class FrozenError extends DeferredError {
   }
 }
 
-/** Asserts that a locked stack may be changed other than by an update. Throws FrozenError. */
+/** Asserts that a locked stack may be changed without an update. Throws FrozenError. */
 export function assertThawed({ organization, updateRules }: StackWithRules): void {
   const freeze = findFreeze(updateRules);
   if (freeze !== null)
     throw new FrozenError(freeze, organization, 'Nothing else changes the stack either, until it is thawed');
 }
 
-/** The freeze that decides about the stack now; null if none does. One that refuses comes before one that lets updates wait. */
+/**
+ * Returns the freeze that currently applies to the stack; null if none does. A freeze that refuses updates precedes one that lets them
+ * wait.
+ */
 export function findFreeze(rules: UpdateRules): Freeze | null {
   const inForce = rules.all('freeze').flatMap((rule) => {
     const end = endOf(rule.settings, rules.now);
@@ -45,15 +48,15 @@ export function findFreeze(rules: UpdateRules): Freeze | null {
   return inForce.find(({ rule }) => rule.settings.mode !== 'wait') ?? inForce[0] ?? null;
 }
 
-/** When a freeze with these settings holds. */
+/** The times at which a freeze is in force. */
 export interface FreezeTimes {
-  /** Whether it is in force; `until` null: until thawed. */
+  /** Null if the freeze is not in force; `until` is null if it lasts until thawed. */
   readonly inForce: { readonly until: Date | null } | null;
-  /** Its next windows. None if it ends before, or has no windows. */
+  /** The next windows. Empty if the freeze ends before them, or has no windows. */
   readonly next: readonly WindowTimes[];
 }
 
-/** When the freeze is in force, with at most `most` windows to come. */
+/** Returns when the freeze is in force, with at most `most` future windows. */
 export function freezeTimes(settings: RuleSettings<'freeze'>, now: Date, most: number): FreezeTimes {
   const { until, windows = [] } = settings;
   const end = until === undefined ? null : new Date(until);
@@ -64,12 +67,12 @@ export function freezeTimes(settings: RuleSettings<'freeze'>, now: Date, most: n
   };
 }
 
-/** Whether a freeze with these settings is in force, as they are stored: JSON text. */
+/** Whether a freeze with these settings is in force. `settings` is JSON text, as stored. */
 export function isInForce(settings: string, now: Date): boolean {
   return endOf(JSON.parse(settings) as RuleSettings<'freeze'>, now) !== null;
 }
 
-/** The end of the freeze, if it is in force; null if it is not. */
+/** Returns the end of the freeze if it is in force, otherwise null. */
 function endOf({ until, windows }: RuleSettings<'freeze'>, now: Date): { readonly until: Date | null } | null {
   const end = until === undefined ? null : new Date(until);
   if (end !== null && end <= now) return null;

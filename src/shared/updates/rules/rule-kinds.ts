@@ -1,13 +1,13 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { checkFreeze, FreezeWindow } from './freeze-windows.ts';
 
-/** The definition of a kind of rule. To add a kind, add its entry to `ruleKinds` and enforce it where it matters. */
+/** The definition of a kind of rule. To add a kind, add its entry to `ruleKinds` and enforce the rule where it applies. */
 interface RuleKind {
   /** The settings of the rule, as written in requests and commands, and as stored. */
   readonly settings: TSchema;
   /**
-   * Distinguishes rules that may coexist for the same stacks. Without it there is only one, which the next one replaces. Return null to add each
-   * rule to the existing ones.
+   * Distinguishes rules that may coexist for the same stacks. Without it, there is only one rule, and the next one replaces it. Return
+   * null to add each rule to the existing ones.
    */
   readonly slot?: (settings: never) => string | null;
   /** Throws InvalidRequestError for violations that the schema cannot express. */
@@ -16,21 +16,21 @@ interface RuleKind {
 
 const closed = { additionalProperties: false } as const;
 
-/** Whether updates without a journal, to which the rule cannot be applied, are allowed, which is the default, or refused. */
+/** Whether updates without a journal, to which the rule cannot be applied, are allowed (the default) or refused. */
 const withoutJournal = Type.Optional(Type.Union([Type.Literal('allow'), Type.Literal('refuse')]));
 
-/** Who may approve runs that the rule stops: users, which is the default, or also tokens of teams, organizations and services. */
+/** Who may approve runs that the rule stops: only users (the default), or also tokens of teams, organizations and services. */
 const approvers = Type.Optional(Type.Union([Type.Literal('people'), Type.Literal('tokens')]));
 
 const Days = Type.Integer({ minimum: 1, maximum: 36_500 });
 
-/** Every kind of rule, with its settings. Names are stable: they are stored. */
+/** All kinds of rules, with their settings. Names are stable, because they are stored. */
 export const ruleKinds = {
-  /** How long an update waits for its stack. */
+  /** The time for which an update waits for its stack. */
   'lock-wait': {
     settings: Type.Object({ seconds: Type.Integer({ minimum: 0, maximum: 86_400 }) }, closed),
   },
-  /** The time in the queue of its stack after which webhooks are notified that an update waits. */
+  /** The waiting time in a stack's queue after which webhooks are notified. */
   'wait-alert': {
     settings: Type.Object({ seconds: Type.Integer({ minimum: 1, maximum: 86_400 }) }, closed),
   },
@@ -38,11 +38,11 @@ export const ruleKinds = {
   freeze: {
     settings: Type.Object(
       {
-        /** Whether an update is refused, which is the default, or waits in the queue. */
+        /** Whether an update is refused (the default) or waits in the queue. */
         mode: Type.Optional(Type.Union([Type.Literal('refuse'), Type.Literal('wait')])),
-        /** The end; without it, the freeze ends when the rule is deleted. */
+        /** The end of the freeze. Without it, the freeze ends when the rule is deleted. */
         until: Type.Optional(Type.String({ format: 'date-time' })),
-        /** The windows in which it is in force; without them, always. */
+        /** The windows in which the freeze is in force. Without them, it is always in force. */
         windows: Type.Optional(Type.Array(FreezeWindow, { minItems: 1, maxItems: 20 })),
       },
       closed,
@@ -55,30 +55,30 @@ export const ruleKinds = {
     settings: Type.Object(
       {
         most: Type.Integer({ minimum: 1, maximum: 100_000 }),
-        /** Counted together, which is the default, or for each user or project. */
+        /** Whether updates are counted together (the default), or per user or project. */
         per: Type.Optional(Type.Union([Type.Literal('all'), Type.Literal('user'), Type.Literal('project')])),
       },
       closed,
     ),
     slot: ({ per = 'all' }: { per?: string }) => per,
   },
-  /** Waiting updates of a newer commit supersede those of an older one. */
+  /** Waiting updates of a newer commit supersede updates of an older one. */
   supersede: {
     settings: Type.Object(
       { by: Type.Union([Type.Literal('branch'), Type.Literal('pull-request'), Type.Literal('nothing')]) },
       closed,
     ),
   },
-  /** Other stacks read the outputs of this one: an update that removes them gets a warning or is refused. */
+  /** An update that removes outputs which other stacks read gets a warning or is refused. */
   consumers: {
     settings: Type.Object({ mode: Type.Union([Type.Literal('warn'), Type.Literal('refuse')]) }, closed),
   },
-  /** Maximum deletes and replacements in one update; more need an approval. */
+  /** Maximum deletes and replacements in one update. More of them need an approval. */
   'change-limit': {
     settings: Type.Object(
       {
         changes: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
-        /** Of the resources in the state before the update. */
+        /** Percentage of the resources in the state before the update. */
         percent: Type.Optional(Type.Number({ minimum: 0, maximum: 100 })),
         approvers,
         withoutJournal,
@@ -86,7 +86,7 @@ export const ruleKinds = {
       { ...closed, minProperties: 1 },
     ),
   },
-  /** Types of resources, with `*` for any characters, that no update deletes or replaces without an approval. */
+  /** Types of resources that no update deletes or replaces without an approval. `*` matches any characters. */
   'protected-types': {
     settings: Type.Object(
       {
@@ -97,46 +97,46 @@ export const ruleKinds = {
       closed,
     ),
   },
-  /** Updates do only what a preview of the same commit and the same stack version announced. */
+  /** An update may do only what a preview of the same commit and the same stack version announced. */
   'require-preview': {
     settings: Type.Object(
       {
         /** Whether the user of an update without a preview is warned, or the update is refused. */
         mode: Type.Union([Type.Literal('warn'), Type.Literal('refuse'), Type.Literal('off')]),
-        /** Whether the preview at the beginning of `up` and `destroy` counts, which is the default, or only a separate one. */
+        /** Whether the preview at the beginning of `up` and `destroy` counts (the default), or only a separate one. */
         ownPreview: Type.Optional(Type.Union([Type.Literal('counts'), Type.Literal('ignored')])),
         withoutJournal,
       },
       closed,
     ),
   },
-  /** The versions whose states are kept: those that any of the settings keeps. */
+  /** The versions whose states are kept, i.e. that at least one of the settings keeps. */
   'keep-versions': {
     settings: Type.Object(
       {
-        /** The newest ones. */
+        /** The newest versions. */
         newest: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
-        /** All of the last days. */
+        /** All versions of the last days. */
         days: Type.Optional(Days),
-        /** The last one of each day, for this many days. */
+        /** The last version of each day, for this many days. */
         daily: Type.Optional(Days),
-        /** The last one of each month, for this many months. */
+        /** The last version of each month, for this many months. */
         monthly: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_200 })),
       },
       { ...closed, minProperties: 1 },
     ),
   },
-  /** How long the events of updates and previews are kept. */
+  /** The time for which the events of updates and previews are kept. */
   'keep-events': { settings: Type.Object({ days: Days }, closed) },
-  /** How long previews are kept. */
+  /** The time for which previews are kept. */
   'keep-previews': { settings: Type.Object({ days: Days }, closed) },
 } as const satisfies Record<string, RuleKind>;
 
-/** Kinds of rules by which a worker deletes data. */
+/** The kinds of rules by which a worker deletes data. */
 export const retentionKinds = ['keep-versions', 'keep-events', 'keep-previews'] as const;
 export type RetentionKind = (typeof retentionKinds)[number];
 
-/** Kinds of rules that stop an update while it runs. */
+/** The kinds of rules that stop a running update. */
 export const stoppingKinds = ['change-limit', 'protected-types', 'require-preview'] as const;
 
 export type RuleKindName = keyof typeof ruleKinds;
@@ -148,7 +148,7 @@ export function isRuleKind(name: string): name is RuleKindName {
   return Object.hasOwn(ruleKinds, name);
 }
 
-/** The slot of a rule; null if each rule is added to the others. */
+/** Returns the slot of a rule; null if each rule is added to the others. */
 export function slotOf(kind: RuleKindName, settings: object): string | null {
   const { slot }: RuleKind = ruleKinds[kind];
   return slot ? slot(settings as never) : '';

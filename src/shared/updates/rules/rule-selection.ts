@@ -15,8 +15,8 @@ export interface RuledStack {
 }
 
 /**
- * Throws ForbiddenError, which names the rules, if some would begin or cease to apply to the stack under the next names and tags. Rules
- * stay as they are until the end of the transaction, if it has begun with `lockAccess`.
+ * Throws ForbiddenError, which names the rules, if a rule would begin or cease to apply to the stack under the next names and tags. In a
+ * transaction that began with `lockAccess`, the rules do not change until its end.
  */
 export async function assertSameRules(
   tx: Queryable,
@@ -38,7 +38,9 @@ export async function assertSameRules(
   );
 }
 
-/** The refusal of a change after which other grants would apply to the stack. It names none: only admins may read grants. */
+/**
+ * The refusal of a change after which other grants would apply to the stack. It does not name them, because only admins may read grants.
+ */
 export function otherGrants(stack: StackRef): ForbiddenError {
   return new ForbiddenError(
     `This would change which grants apply to stack ${formatStackRef(stack)}, or which scopes of tokens, and thus who may do what with it. ${needsManage}`,

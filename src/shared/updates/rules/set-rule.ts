@@ -4,17 +4,18 @@ import { slotOf } from './rule-kinds.ts';
 import { createUpdateRuleRepository } from './update-rule-repository.ts';
 import type { NewRule } from './update-rules.ts';
 
-// Creating an update reads the rules of its organization, and so does each page of a stack.
+// Creating an update reads all rules of its organization, and so does each page of a stack.
 const maxRules = 500;
 const maxWindows = 100;
-/** Of settings and notes. */
+/** Maximum bytes of settings and notes. */
 const maxBytes = 256 * 1024;
-/** A call repeats the previous one if it comes this soon after it. */
+/** A call this soon after an equal one is a repetition. */
 const repetitionSeconds = 60;
 
 /**
- * Sets a rule and returns its id. Of kinds in which each rule counts, returns an equal one that the same user has just set: a call may be
- * repeated. The caller has taken `lockForChange`. `setBy` is the user; null: an operator. Throws InvalidRequestError.
+ * Sets a rule and returns its id. For kinds whose rules are added to each other, returns an equal rule that the same user has just set,
+ * because a call may be repeated. The caller has taken `lockForChange`. `setBy` is the user, or null for an operator. Throws
+ * InvalidRequestError.
  */
 export async function setRule(
   tx: Queryable,
@@ -33,7 +34,7 @@ export async function setRule(
   return { id, isRepeated: false };
 }
 
-/** Asserts that the organization has no more rules than are read in a moment. Throws InvalidRequestError. */
+/** Throws InvalidRequestError if the organization has more rules than can be read quickly. */
 export async function assertRuleCount(tx: Queryable, organizationId: string): Promise<void> {
   const { bytes, count, windows } = await createUpdateRuleRepository(tx).measure(organizationId);
   if (count > maxRules)

@@ -18,7 +18,7 @@ const RuleRow = Type.Object({
   settings: Type.String(),
   note: Type.String(),
   setAt: Timestamp,
-  /** Login; null: an operator, or a deleted user. */
+  /** The login of the user; null for an operator, or a deleted user. */
   setBy: Text,
 });
 export type RuleRow = Row<typeof RuleRow>;
@@ -45,12 +45,12 @@ const IdRow = Type.Object({ id: Type.String() });
 const NameRow = Type.Object({ name: Type.String() });
 const SizeRow = Type.Object({ count: Type.Integer(), windows: Type.Integer(), bytes: Type.Integer() });
 
-/** A stack, and the rules that apply to it. */
+/** A stack and the rules that apply to it. */
 export type StackWithRules = StackRow & { readonly updateRules: UpdateRules };
 
 /**
- * The rules that apply to the stack `s` of project `p` and organization `o`, for UpdateRules.read; null if there are none, which costs
- * one search in an index.
+ * Selects the rules that apply to the stack `s` of project `p` and organization `o`, for UpdateRules.read. Null if there are none, which
+ * takes one index search.
  */
 const applicableRules = rulesFor({
   organizationId: sql.fragment`o.id`,
@@ -86,7 +86,7 @@ export function createUpdateRuleRepository(db: Queryable) {
     r.set_at as "setAt", u.login as "setBy"`;
   const joins = sql.fragment`update_rules r left join users u on u.id = r.set_by`;
   return {
-    /** The stack and its rules, in one statement. */
+    /** Finds the stack and its rules in one statement. */
     findStack: async (ref: StackRef): Promise<StackWithRules | null> => {
       const row = await db.maybeOne(sql.prepared('update_rules_find_stack', StackWithRulesRow)`
         /* updateRules.findStack */ select ${stackColumns}, ${applicableRules} from ${stackJoins} where ${stackNamed(ref)}`);
@@ -94,8 +94,8 @@ export function createUpdateRuleRepository(db: Queryable) {
     },
 
     /**
-     * Locks the stack's row until the end of the transaction. The rules are as of that time: `lockForChange` waits for the
-     * transaction, if it has begun with `lockAccess`.
+     * Locks the stack's row until the end of the transaction. The rules are as of that time: `lockForChange` waits for a transaction that
+     * began with `lockAccess`.
      */
     lockStack: async (stackId: string): Promise<StackWithRules | null> => {
       const statement = sql.prepared('update_rules_lock_stack', StackWithRulesRow)`
@@ -105,7 +105,7 @@ export function createUpdateRuleRepository(db: Queryable) {
       return row && toStack(row);
     },
 
-    /** Like `lockStack`, but null if another transaction has the stack's row, or if the stack is under a legal hold. */
+    /** Like `lockStack`, but returns null if another transaction has locked the stack's row, or if the stack is under a legal hold. */
     lockIdleStack: async (stackId: string): Promise<StackWithRules | null> => {
       const row = await db.maybeOne(sql.prepared('update_rules_lock_idle_stack', StackWithRulesRow)`
         /* updateRules.lockIdleStack */
@@ -114,11 +114,11 @@ export function createUpdateRuleRepository(db: Queryable) {
       return row && toStack(row);
     },
 
-    /** Keeps the rules of the organization as they are until the end of the transaction. Take it before any lock on a stack. */
+    /** Prevents changes to the organization's rules until the end of the transaction. Take it before any lock on a stack. */
     hold: (organizationId: string) =>
       db.query(sql.nothing`/* updateRules.hold */ select lock_shared(${organizationId})`),
 
-    /** The rules that apply to the stack. None if it does not exist. */
+    /** Lists the rules that apply to the stack; none if it does not exist. */
     listOfStack: async (stackId: string): Promise<UpdateRules> => {
       const row = await db.maybeOne(sql.prepared('update_rules_of_stack', RulesRow)`
         /* updateRules.listOfStack */
@@ -126,7 +126,7 @@ export function createUpdateRuleRepository(db: Queryable) {
       return UpdateRules.read(row?.rules ?? null);
     },
 
-    /** The rules that apply, or would apply, to a stack of the organization with these names and tags. */
+    /** Lists the rules that apply, or would apply, to a stack of the organization with these names and tags. */
     listForNames: async (
       organizationId: string,
       { project, stack, tags }: { readonly project: string; readonly stack: string; readonly tags: object },
@@ -143,8 +143,9 @@ export function createUpdateRuleRepository(db: Queryable) {
     },
 
     /**
-     * Allows one transaction at a time to change rules of the organization, once transactions that create updates there have ended: an update
-     * is created before the change is committed, or sees it. Take it under the lock of all changes of people, as grants do.
+     * Allows one transaction at a time to change rules of the organization, after running transactions that create updates there have
+     * ended. An update is thus either created before the commit of the change, or sees the change. Take it under the lock for all changes
+     * of people, like grants.
      */
     lockForChange: (organizationId: string) =>
       db.query(sql.nothing`
@@ -156,7 +157,7 @@ export function createUpdateRuleRepository(db: Queryable) {
         select ${columns} from ${joins} where r.organization_id = ${organizationId}
         order by r.kind, r.project nulls first, r.stack nulls first, r.tag_name nulls first, r.tag_value, r.set_at, r.id`),
 
-    /** A page of rules, of some kinds or all, by kind and scope. */
+    /** Lists a page of rules of some kinds, or of all, by kind and scope. */
     listPage: (
       organizationId: string,
       {
@@ -185,7 +186,7 @@ export function createUpdateRuleRepository(db: Queryable) {
         order by ${order} limit ${limit}`);
     },
 
-    /** Stacks that a rule with this scope applies to, in the order of their names: only stacks that `facts` allow to read; null: all. */
+    /** Lists the stacks to which a rule with this scope applies, ordered by name. `facts` limit them to readable stacks; null for all. */
     listMatched: (organizationId: string, { project, stack, tag }: RuleScope, facts: object | null, limit: number) =>
       db.any(sql.rows(MatchedRow)`
         /* updateRules.listMatched */
@@ -196,7 +197,7 @@ export function createUpdateRuleRepository(db: Queryable) {
           and (${facts === null} or effective_permissions(${JSON.stringify(facts)}::jsonb, l.organization_id, l.project_name, l.stack_name) & 1 = 1)
         order by l.project_name, l.stack_name limit ${limit}`),
 
-    /** Freezes of these organizations, and the time. */
+    /** Lists the freezes of these organizations, and returns the time. */
     listFreezes: (organizationIds: readonly string[]) =>
       db.any(sql.rows(FreezeRow)`
         /* updateRules.listFreezes */
@@ -216,7 +217,7 @@ export function createUpdateRuleRepository(db: Queryable) {
           coalesce(sum(octet_length(settings::text) + octet_length(note)), 0)::int as bytes
         from update_rules where organization_id = ${organizationId}`),
 
-    /** The id of the rule that `set` would replace. Null: it would add one. */
+    /** Finds the id of the rule that `set` would replace; null if it would add one. */
     findReplaced: async (organizationId: string, rule: NewRule): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* updateRules.findReplaced */
@@ -228,8 +229,8 @@ export function createUpdateRuleRepository(db: Queryable) {
     },
 
     /**
-     * The rule of the same kind, scope, settings and note, in any slot, that the same user has set in the last seconds;
-     * the oldest, if there are several.
+     * Finds the rule with the same kind, scope, settings and note, in any slot, that the same user set in the last seconds. If there are
+     * several, returns the oldest.
      */
     findSame: async (
       organizationId: string,
@@ -247,7 +248,7 @@ export function createUpdateRuleRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Adds the rule, or replaces the one with the same scope and slot. Returns its id. */
+    /** Adds the rule, or replaces the rule with the same scope and slot. Returns its id. */
     set: async (organizationId: string, rule: NewRule, setBy: string | null): Promise<string> => {
       const row = await db.one(sql.rows(IdRow)`
         /* updateRules.set */
@@ -262,8 +263,8 @@ export function createUpdateRuleRepository(db: Queryable) {
     },
 
     /**
-     * Gives a rule another scope, settings and note. Its slot stays if each rule of its kind is added to the others. Violates `update_rules_key` if
-     * another rule has its new scope and slot.
+     * Gives a rule another scope, settings and note. Its slot stays if each rule of its kind is added to the others. Violates
+     * `update_rules_key` if another rule has its new scope and slot.
      */
     change: (id: string, rule: Omit<NewRule, 'slot'> & { readonly slot: string | null }, setBy: string | null) =>
       db.query(sql.nothing`
@@ -273,14 +274,14 @@ export function createUpdateRuleRepository(db: Queryable) {
           settings = ${JSON.stringify(rule.settings)}::jsonb, note = ${rule.note}, set_at = clock_timestamp(), set_by = ${setBy}
         where id = ${id}`),
 
-    /** Returns whether it existed. */
+    /** Removes the rule. Returns whether it existed. */
     remove: async (organizationId: string, id: string): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* updateRules.remove */ delete from update_rules where organization_id = ${organizationId} and id = ${id}`);
       return result.rowCount > 0;
     },
 
-    /** Tags by which rules of the organization select stacks. */
+    /** Lists the tags by which rules of the organization select stacks. */
     listTagNames: async (organizationId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* updateRules.listTagNames */

@@ -19,7 +19,7 @@ const maxNoteChars = 500;
 /** The scope of a rule within an organization: stacks that match all given fields. */
 export interface RuleScope {
   readonly project: string | null;
-  /** Only with its project, and without a tag. */
+  /** Set only together with `project`, and without a tag. */
   readonly stack: string | null;
   readonly tag: { readonly name: string; readonly value: string } | null;
 }
@@ -40,7 +40,7 @@ export interface ApplicableRule<Kind extends RuleKindName = RuleKindName> extend
   readonly note: string;
 }
 
-/** Reads a rule as requests and commands have it. Throws InvalidRequestError. */
+/** Reads a rule in the form used by requests and commands. Throws InvalidRequestError. */
 export function parseRule(written: {
   readonly kind: string;
   readonly project?: string | null | undefined;
@@ -93,7 +93,7 @@ export function scopeOf(row: {
   return { project, stack, tag: tagName === null ? null : { name: tagName, value: tagValue ?? '' } };
 }
 
-/** `organization acme`, or as in `stack web/prod`. */
+/** Returns for example `organization acme` or `stack web/prod`. */
 export function describeScope({ project, stack, tag }: RuleScope, organization: string): string {
   if (stack !== null) return `stack ${project}/${stack}`;
   const suffix = project === null ? '' : ` of project ${project}`;
@@ -104,7 +104,7 @@ export function describeScope({ project, stack, tag }: RuleScope, organization: 
 /** The rules that apply to a stack, the most specific first: stack, tag, project, organization. */
 export class UpdateRules {
   static readonly none = new UpdateRules([], new Date(0));
-  /** When they were read, by the database's clock. */
+  /** When the rules were read, by the database's clock. */
   readonly now: Date;
   readonly #rules: readonly ApplicableRule[];
 
@@ -121,7 +121,7 @@ export class UpdateRules {
     const known = rules.filter(({ kind }) => isRuleKind(kind));
     for (const { id, kind, settings } of known) {
       const problem = problemOf(kind, settings);
-      // It may forbid what would be allowed otherwise.
+      // The rule may forbid what would otherwise be allowed.
       if (problem !== null) throw new FaultError(`The rule ${id} (${kind}) cannot be understood: ${problem}`);
     }
     return new UpdateRules(known, new Date(now));
@@ -142,13 +142,13 @@ export class UpdateRules {
     return [...this.#rules.filter(missingIn(others)), ...others.#rules.filter(missingIn(this))];
   }
 
-  /** The most specific rule of the kind, for kinds of which that one decides. */
+  /** Returns the most specific rule of the kind, for kinds of which only this rule counts. */
   first<Kind extends RuleKindName>(kind: Kind): ApplicableRule<Kind> | null {
     return this.all(kind)[0] ?? null;
   }
 }
 
-/** What is wrong with the settings; null if nothing is. */
+/** Describes what is wrong with the settings; null if they are valid. */
 function problemOf(kind: RuleKindName, settings: unknown): string | null {
   const result = standard(ruleKinds[kind].settings)['~standard'].validate(settings);
   if (!('issues' in result)) return null;

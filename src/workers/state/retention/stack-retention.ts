@@ -15,15 +15,15 @@ import type { RetentionKind } from '../../../shared/updates/rules/rule-kinds.ts'
 import { createUpdateRuleRepository } from '../../../shared/updates/rules/update-rule-repository.ts';
 import type { ApplicableRule } from '../../../shared/updates/rules/update-rules.ts';
 
-/** Updates of one transaction. */
+/** Number of updates per transaction. */
 const updatesAtOnce = 20;
-/** Chunks of states, or segments of events, of one transaction. A state, and the events of an update, are never deleted in parts. */
+/** Chunks of states, or segments of events, per transaction. A state, and the events of an update, are never deleted in parts. */
 const partsAtOnce = 400;
-/** Rows that one statement deletes or changes because of them. */
+/** Maximum dependent rows that one statement deletes or changes. */
 const rowsAtOnce = 200;
 const segmentsAtOnce = 50;
 
-/** What was deleted. */
+/** Counts of deleted data. */
 export interface Deleted {
   versions: number;
   events: number;
@@ -31,13 +31,13 @@ export interface Deleted {
 }
 
 /**
- * The stack is busy, under a legal hold, or has other rules than a moment before, or a preview limits the update that runs. It is tried again
- * in the next run.
+ * The stack is busy, under a legal hold, or has new rules, or a preview limits its running update. The stack is tried again in the next
+ * run.
  */
 class StackSkipped extends Error {}
 
 /**
- * Applies the rules about retention to one stack. Each transaction locks the stack, without waiting for it, and checks rules and hold again. It
+ * Applies the retention rules to one stack. Each transaction locks the stack, without waiting for it, and checks rules and hold again. It
  * deletes states, events or previews completely, so a process may be killed at any point.
  */
 export class StackRetention {
@@ -49,7 +49,7 @@ export class StackRetention {
     this.#rows = createRetentionRepository(db);
   }
 
-  /** Deletes what the rules do not keep, and adds it to `deleted`. Returns whether all of it is gone. */
+  /** Deletes data that the rules do not keep, and adds the counts to `deleted`. Returns whether everything is deleted. */
   async apply(
     { id, organizationId }: { readonly id: string; readonly organizationId: string },
     deleted: Deleted,
@@ -89,7 +89,7 @@ export class StackRetention {
     return true;
   }
 
-  /** Deletes the states of versions, or the first versions of a state that has many. Returns how many versions. */
+  /** Deletes the states of versions, or the first versions of a state that has many. Returns the number of versions. */
   async #deleteStates(
     stack: LockedStack,
     rule: ApplicableRule<RetentionKind>,
@@ -104,7 +104,7 @@ export class StackRetention {
     const doomed = batch.filter(({ checkpointId }) => unneeded.has(checkpointId));
     if (doomed.length === 0) return 0;
     const checkpointIds = doomed.map(({ checkpointId }) => checkpointId);
-    // There may be any number of them: the statement that deletes a state must not find them all.
+    // There may be any number of previews, and the statement that deletes a state must not find them all.
     const detach = (rows: RetentionRepository) => rows.detachPreviews(checkpointIds, rowsAtOnce);
     while ((await stack.change(rule, detach)) > 0);
     const chunks = await this.#rows.countChunks(checkpointIds);
@@ -122,7 +122,7 @@ export class StackRetention {
     return count;
   }
 
-  /** Ids of updates for one transaction each. */
+  /** Yields ids of updates for one transaction each. */
   async *#slices(updates: readonly { readonly id: string }[]): AsyncGenerator<readonly string[]> {
     for (let at = 0; at < updates.length; at += updatesAtOnce) {
       const ids = updates.slice(at, at + updatesAtOnce).map(({ id }) => id);
@@ -132,7 +132,7 @@ export class StackRetention {
   }
 }
 
-/** Returns of how many updates. */
+/** Returns the number of updates. */
 async function deleteEvents(
   stack: LockedStack,
   rule: ApplicableRule<RetentionKind>,
@@ -158,7 +158,7 @@ async function deletePreviews(
   });
 }
 
-/** A stack that is locked for each change. */
+/** Locks the stack for each change. */
 class LockedStack {
   readonly id: string;
   readonly #organizationId: string;
@@ -172,7 +172,10 @@ class LockedStack {
     this.#signal = signal;
   }
 
-  /** Has the stack measured again if `work` returns a count. Throws StackSkipped if the stack is busy or held, or if the rule has changed, or the process stops. */
+  /**
+   * Remeasures the stack if `work` returns a count. Throws StackSkipped if the stack is busy or held, the rule changed, or the process
+   * stops.
+   */
   async change(
     rule: ApplicableRule<RetentionKind>,
     work: (rows: RetentionRepository) => Promise<number>,
@@ -191,7 +194,7 @@ class LockedStack {
   }
 }
 
-/** States with few updates together; of a state with many, some at a time, the last ones last. */
+/** Groups states with few updates. Splits a state with many updates; its last updates come last. */
 async function* inBatches(states: AsyncIterable<DoomedState>): AsyncGenerator<readonly DoomedState[]> {
   let batch: DoomedState[] = [];
   let count = 0;
@@ -210,7 +213,7 @@ async function* inBatches(states: AsyncIterable<DoomedState>): AsyncGenerator<re
   if (batch.length > 0) yield batch;
 }
 
-/** Splits what one transaction would otherwise do; what is too large alone is one part. */
+/** Splits items into parts of one transaction each. An item that is too large is a part of its own. */
 function* boundedBy<T>(items: readonly T[], partsOf: (item: T) => number): Generator<readonly T[]> {
   let group: T[] = [];
   let count = 0;

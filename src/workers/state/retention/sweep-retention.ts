@@ -8,8 +8,8 @@ const stacksAtOnce = 200;
 const chunksAtOnce = 50;
 
 /**
- * Applies the rules about retention to all stacks that are due. A stack that fails, or is busy, does not hold up the others; it is tried again
- * in the next run. Returns of how many versions, updates and previews something was deleted.
+ * Applies the retention rules to all due stacks. A stack that fails, or is busy, does not delay the others, and is tried again in the
+ * next run. Returns the number of versions, updates and previews of which something was deleted.
  */
 export async function sweepRetention(
   { chunks, db, logger, metrics }: Pick<AppContext, 'chunks' | 'db' | 'logger' | 'metrics'>,
@@ -46,10 +46,10 @@ export async function sweepRetention(
       after = page.length < stacksAtOnce ? null : (page.at(-1) ?? null);
     } while (after !== null);
     if (all === before) continue;
-    // Of deleted states: those that no other version needs. Each deletion may leave the base of a chunk unneeded.
+    // Chunks of deleted states that no other version needs. Each deletion may leave the base of a chunk unneeded.
     while (!signal?.aborted && (await chunks.sweep(chunksAtOnce)) > 0);
     try {
-      // They may have been measured with chunks that are gone by now.
+      // The stacks may have been measured with chunks that are gone by now.
       for (let at = 0; at < changed.length; at += stacksAtOnce) await kept.forget(changed.slice(at, at + stacksAtOnce));
       await storage.measure(organizationId, signal);
     } catch (error) {

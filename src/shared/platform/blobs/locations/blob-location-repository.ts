@@ -12,10 +12,10 @@ const LocationsRow = Type.Object({
   faults: Type.Integer(),
   verifiedAt: Nullable(Timestamp),
 });
-/** `copying`: writes go to both locations, reads to `main` first. `switched`: `other` was left. `settled`: there is no other. */
+/** `copying`: writes go to both locations, reads to `main` first. `switched`: `other` was left. `settled`: `other` does not exist. */
 export type BlobLocations = Row<typeof LocationsRow>;
 
-/** A location: its id, which is also in the store, and where it is. */
+/** A location: its id, which is also in the store, and its URL. */
 export interface BlobLocation {
   readonly id: string;
   readonly url: string;
@@ -23,22 +23,22 @@ export interface BlobLocation {
 
 export type BlobLocationRepository = ReturnType<typeof createBlobLocationRepository>;
 
-/** Where the blobs are, if `holdfast blobs` has moved them or does. */
+/** The locations of the blobs, if `holdfast blobs` moves or has moved them. */
 export function createBlobLocationRepository(db: Queryable) {
   const change = async (statement: ReturnType<typeof sql.nothing>): Promise<boolean> =>
     (await db.query(statement)).rowCount > 0;
   return {
-    /** Null: the settings name the location. */
+    /** Returns null if the settings name the location. */
     find: (): Promise<BlobLocations | null> =>
       db.maybeOne(sql.rows(LocationsRow)`
         /* blobLocations.find */
         select generation, phase, main_id as "mainId", main_url as "mainUrl", other_id as "otherId", other_url as "otherUrl",
           faults, verified_at as "verifiedAt" from blob_places`),
 
-    /** From now on, the settings name the location. */
+    /** Makes the settings name the location from now on. */
     forget: () => db.query(sql.nothing`/* blobLocations.forget */ delete from blob_places`),
 
-    /** From now on, each blob is also written to `other`. Returns false if there is a move already. */
+    /** From now on, each blob is also written to `other`. Returns false if a move already exists. */
     begin: (main: BlobLocation, other: BlobLocation) =>
       change(sql.nothing`
         /* blobLocations.begin */
@@ -48,27 +48,27 @@ export function createBlobLocationRepository(db: Queryable) {
           other_id = excluded.other_id, other_url = excluded.other_url
         where p.phase = 'settled' and p.main_id = excluded.main_id`),
 
-    /** Notes that a blob could not be written to the other location. Returns false if the locations have changed. */
+    /** Records that a blob could not be written to the other location. Returns false if the locations have changed. */
     noteFault: (generation: number) =>
       change(sql.nothing`
         /* blobLocations.noteFault */
         update blob_places set faults = faults + 1, verified_at = null
         where generation = ${generation} and phase = 'copying'`),
 
-    /** Returns false if the locations have changed since they were read, or an upload to the other location has failed. */
+    /** Returns false if the locations have changed since they were read, or if an upload to the other location has failed. */
     noteVerified: ({ faults, generation }: BlobLocations) =>
       change(sql.nothing`
         /* blobLocations.noteVerified */
         update blob_places set verified_at = now()
         where generation = ${generation} and phase = 'copying' and faults = ${faults}`),
 
-    /** A verification that has begun or found something takes the location of an earlier one. */
+    /** Discards the result of an earlier verification, because a new one has begun or found a fault. */
     clearVerified: () =>
       change(
         sql.nothing`/* blobLocations.clearVerified */ update blob_places set verified_at = null where phase = 'copying'`,
       ),
 
-    /** Makes the other location the main one if it is verified. Its caller locks backups out: see `lockBackups`. */
+    /** Makes the other location the main one if it is verified. The caller locks out backups with `lockBackups`. */
     switch: () =>
       change(sql.nothing`
         /* blobLocations.switch */
@@ -76,14 +76,14 @@ export function createBlobLocationRepository(db: Queryable) {
           other_id = main_id, other_url = main_url
         where phase = 'copying' and verified_at is not null`),
 
-    /** Lets no backup begin until the transaction ends. Returns whether one is being made: it lists the blobs of one location. */
+    /** Prevents backups from beginning until the transaction ends. Returns whether one is running: it lists the blobs of one location. */
     lockBackups: async (): Promise<boolean> => {
       await db.query(sql.nothing`/* blobLocations.lockBackups */ lock table blob_holds in share mode`);
       return db.exists(sql.rows(Type.Object({}))`
         /* blobLocations.findBackup */ select 1 from blob_holds where held_until > now()`);
     },
 
-    /** From now on, there is no other location: it was left, or is given up. Returns false if the phase is another one. */
+    /** Removes the other location, which was left or is given up. Returns false if the phase is another one. */
     settle: (phase: 'copying' | 'switched') =>
       change(sql.nothing`
         /* blobLocations.settle */

@@ -13,15 +13,15 @@ import { ListingEndedError, markCursor, readCursor } from '../listing-cursor.ts'
 import type { BlobLocation, BlobLocationRepository, BlobLocations } from './blob-location-repository.ts';
 import { formatLocation, parseLocation } from './location-url.ts';
 
-/** The object that says which location a store is. */
+/** The key of the object that identifies the location of a store. */
 export const locationKey = (id: string): string => `places/${id}`;
 
-/** How old the known locations of a read may be, in ms. It may find nothing there, and asks again. */
+/** Maximum age of the known locations for a read, in ms. A read that finds nothing asks the database again. */
 const maxAgeMs = 1_000;
 
 interface Known {
   readonly row: BlobLocations | null;
-  /** Null: the store of the settings. */
+  /** Null stands for the store of the settings. */
   readonly main: BlobLocation | null;
   readonly other: BlobLocation | null;
 }
@@ -36,9 +36,9 @@ interface LocatedStoreParts {
 }
 
 /**
- * The blobs where the database says they are: in the store of the settings, or where `holdfast blobs` moves or has moved them. While a move
- * runs, a blob is written to both locations and read from where it is. Processes learn of a move at different times: a write asks the database
- * after the upload, and its blob is in each location that must have it before the call returns.
+ * The blobs at the location that the database names: in the store of the settings, or where `holdfast blobs` moves or has moved them.
+ * During a move, a blob is written to both locations and read from the one that has it. Processes learn of a move at different times.
+ * Therefore, a write asks the database after the upload, and ensures that every required location has the blob before the call returns.
  */
 export class LocatedBlobStore implements BlobStore {
   readonly #locations: LocatedStoreParts['locations'];
@@ -77,7 +77,7 @@ export class LocatedBlobStore implements BlobStore {
           present.add(store);
           isComplete = false;
         } catch (error) {
-          // The move can wait for the other location, the write cannot. If the other one has become the main one, the write fails.
+          // The move can wait for the other location; the write cannot. If the other location has become the main one, the write fails.
           if (location === main || row === null) throw error;
           if (!(await this.#locations.noteFault(row.generation))) isComplete = false;
         }
@@ -107,12 +107,12 @@ export class LocatedBlobStore implements BlobStore {
     for (const store of await this.#written()) await store.delete(key);
   }
 
-  /** All pages come from the location of the first one: each has its own order. */
+  /** All pages come from the location of the first page, because each location has its own order. */
   async list(prefix: string, after?: string): Promise<BlobPage> {
     const { main, other, row } = await this.#ask();
     if (after === undefined) return this.#listLocation(main, prefix);
     const { store, after: from } = readCursor(after);
-    // A listing of the settings' store that is older than the move.
+    // The listing of the settings' store is older than the move.
     const isSame = store === (main?.id ?? null) || (store === null && row?.phase === 'copying');
     const location = isSame
       ? main
@@ -144,7 +144,7 @@ export class LocatedBlobStore implements BlobStore {
   }
 
   async check(timeoutMs: number): Promise<void> {
-    // Without the database, whose own check fails then.
+    // Does not need the database, whose own check fails if it is down.
     const main = this.#known?.locations.main ?? null;
     await (await this.storeOf(main)).check(timeoutMs);
   }
@@ -155,19 +155,21 @@ export class LocatedBlobStore implements BlobStore {
     await Promise.all([...new Set([this.#own, ...stores])].map((store) => store.close()));
   }
 
-  /** What the database says, asked now; null: the settings name the location. */
+  /** Reads the locations from the database now; null if the settings name the location. */
   async read(): Promise<BlobLocations | null> {
     return (await this.#ask()).row;
   }
 
-  /** The stores that may have a blob, each by itself. The first one has all; `isWritten` false: it was left. */
+  /** Returns all stores that may have a blob. The first one has all blobs. `isWritten` is false for a store that was left. */
   async stores(): Promise<readonly { readonly store: BlobStore; readonly isWritten: boolean }[]> {
     const { main, other, row } = await this.#ask();
     const first = { store: await this.storeOf(main), isWritten: true };
     return other ? [first, { store: await this.storeOf(other), isWritten: row?.phase === 'copying' }] : [first];
   }
 
-  /** Opens a location; null is the store of the settings. Throws BlobStoreUnavailableError, also if another store is there. */
+  /**
+   * Opens a location; null is the store of the settings. Throws BlobStoreUnavailableError, also if the location contains another store.
+   */
   async storeOf(location: BlobLocation | null): Promise<BlobStore> {
     if (location === null) return this.#own;
     let opening = this.#opened.get(location.id);
@@ -187,7 +189,7 @@ export class LocatedBlobStore implements BlobStore {
         'misconfigured',
         `the blobs are at ${url}, and this process does not find them there`,
       );
-    // Opening a folder would create it: on another machine, it must not look like a store.
+    // Opening a folder would create it. On another machine, it must not look like a store.
     if (config.kind === 'files' && !existsSync(path.join(config.directory, 'blobs'))) throw elsewhere();
     const store = await openBlobStore(config, { isPrepared: this.#isPrepared });
     try {
@@ -199,7 +201,7 @@ export class LocatedBlobStore implements BlobStore {
     }
   }
 
-  /** The settings may reach the location in another way, as with other credentials or another path. */
+  /** The settings may reach the location in another way, e.g. with other credentials or another path. */
   async #isOwn({ id, url }: BlobLocation): Promise<boolean> {
     const has = async (mark: string) => (await this.#own.stat(locationKey(mark)).catch(() => null)) !== null;
     if (!(await has(id))) return false;
@@ -219,8 +221,9 @@ export class LocatedBlobStore implements BlobStore {
   }
 
   /**
-   * The first result of `run` that is not null, from the known main location, then from where the database says. The main location has all
-   * blobs, so it alone decides that there is none; the other one helps while the main one fails.
+   * Returns the first result of `run` that is not null, from the known main location, then from the locations that the database names.
+   * The main location has all blobs, so only it can decide that a blob does not exist. The other location serves reads while the main one
+   * fails.
    */
   async #find<T>(run: (store: BlobStore) => Promise<T | null>): Promise<T | null> {
     const tried = new Set<BlobStore>();
@@ -241,7 +244,7 @@ export class LocatedBlobStore implements BlobStore {
     const found = await attempt(before, true);
     if (found !== null) return found;
     const { main, other } = await this.#ask();
-    // A location that was left since then decides nothing.
+    // Errors of a location that has been left since then do not count.
     if (main?.id !== before?.id) faults.length = 0;
     const elsewhere = (await attempt(main, true)) ?? (other && (await attempt(other, false)));
     if (elsewhere === null && faults.length > 0) throw faults[0];
@@ -262,7 +265,7 @@ export class LocatedBlobStore implements BlobStore {
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = null;
     });
-    // Reads go on with what is known while the database is down.
+    // Reads continue with the known locations while the database is down.
     return this.#asking.catch((error: unknown) => {
       if (this.#known) return this.#known.locations;
       throw error;
@@ -282,7 +285,7 @@ export class LocatedBlobStore implements BlobStore {
   }
 }
 
-/** Copies a blob that was just written to `from`, and that a move may have copied from there, and then deleted. */
+/** Copies a blob that was just written to `from` again: a move may have copied an older one from there, and then deleted the blob. */
 async function copyAgain(from: BlobStore, to: BlobStore, key: string): Promise<void> {
   try {
     await to.put(key, readBlob(from, key));
@@ -295,7 +298,7 @@ async function copyAgain(from: BlobStore, to: BlobStore, key: string): Promise<v
   }
 }
 
-/** Opens the blob at the first read: a put that fails before that would leave it open. */
+/** Opens the blob at the first read. If it were opened before, a put that fails early would leave it open. */
 export async function* readBlob(store: BlobStore, key: string): AsyncGenerator<Buffer> {
   yield* await store.open(key);
 }

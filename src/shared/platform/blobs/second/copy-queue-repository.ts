@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../db/sql.ts';
 
-/** `note` tells the note from a later one of the same blob. */
+/** `note` distinguishes the entry from a later one for the same blob. */
 const DueRow = Type.Object({ key: Type.String(), isDeletion: Type.Boolean(), note: Type.String() });
 type DueBlob = Row<typeof DueRow>;
 
@@ -21,7 +21,7 @@ export function createCopyQueueRepository(db: Queryable) {
         insert into blob_copies_due (key, is_deletion, bytes) values (${key}, ${isDeletion}, ${bytes})
         on conflict (key) do update set is_deletion = excluded.is_deletion`),
 
-    /** Adds blobs whose size is not known. */
+    /** Adds blobs of unknown size. */
     addAll: (keys: readonly string[]) =>
       db.query(sql.nothing`
         /* copyQueue.addAll */
@@ -35,7 +35,7 @@ export function createCopyQueueRepository(db: Queryable) {
         insert into blob_copies_due (key, is_deletion, bytes, try_at)
         values (${key}, false, 0, clock_timestamp() + make_interval(secs => ${retrySeconds})) on conflict (key) do nothing`),
 
-    /** Blobs that wait to be copied, out of these. */
+    /** Returns the given blobs that wait to be copied. */
     filterCopies: async (keys: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
         /* copyQueue.filterCopies */
@@ -43,7 +43,7 @@ export function createCopyQueueRepository(db: Queryable) {
       return rows.map(({ key }) => key);
     },
 
-    /** Blobs below the prefix that wait to be copied. */
+    /** Lists blobs below the prefix that wait to be copied. */
     listCopies: async (prefix: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
         /* copyQueue.listCopies */
@@ -51,7 +51,7 @@ export function createCopyQueueRepository(db: Queryable) {
       return rows.map(({ key }) => key);
     },
 
-    /** The longest waiting first, without the postponed ones. */
+    /** Lists entries, the longest waiting first, without the postponed ones. */
     listDue: (limit: number) =>
       db.any(sql.rows(DueRow)`
         /* copyQueue.listDue */
@@ -63,7 +63,7 @@ export function createCopyQueueRepository(db: Queryable) {
         /* copyQueue.postpone */
         update blob_copies_due set try_at = clock_timestamp() + make_interval(secs => ${retrySeconds}) where key = ${key}`),
 
-    /** Ends waits that are too long because the clock was set back. Returns how many. */
+    /** Ends waits that are too long because the clock was set back. Returns the number of entries. */
     clipWaits: async (): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* copyQueue.clipWaits */
@@ -71,12 +71,12 @@ export function createCopyQueueRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** A blob that a write or a deletion has noted again stays: what was done for the earlier note may have come too soon. */
+    /** Removes an entry, unless a write or deletion has queued the blob again: the work for this entry may have come too soon. */
     remove: ({ key, note }: DueBlob) =>
       db.query(sql.nothing`
         /* copyQueue.remove */ delete from blob_copies_due where key = ${key} and xmin = ${note}::xid`),
 
-    /** How many wait, their known bytes, and the age of the oldest. */
+    /** Returns the number of entries, their known bytes, and the age of the oldest. */
     readLag: () =>
       db.one(sql.rows(LagRow)`
         /* copyQueue.readLag */

@@ -10,7 +10,7 @@ import { markCursor, readCursor } from '../listing-cursor.ts';
 import { readBlob } from '../locations/located-blob-store.ts';
 import type { CopyQueueRepository } from './copy-queue-repository.ts';
 
-/** Notes blobs to be copied or deleted later. */
+/** Records blobs to be copied or deleted later. */
 interface CopyQueue {
   add(...args: Parameters<CopyQueueRepository['add']>): Promise<unknown>;
   addAll(keys: readonly string[]): Promise<unknown>;
@@ -21,22 +21,22 @@ interface Parts {
   readonly main: BlobStore;
   readonly second: BlobStore;
   readonly queue: CopyQueue;
-  /** A write fails unless its blob is in both stores. */
+  /** Whether a write fails unless its blob is in both stores. */
   readonly isStrict?: boolean;
 }
 
-/** Name of the second store in the cursor of a listing. */
+/** The name of the second store in the cursor of a listing. */
 const secondName = 'second';
-/** With more blobs waiting, the second store does not pass for complete. */
+/** With more blobs waiting, the second store does not count as complete. */
 const maxWaiting = 1_000;
-/** A write waits for the second store for this time, and one second more per 4 MiB. */
+/** A write waits for the second store this long, plus one second per 4 MiB. */
 const patienceMs = 10_000;
 const bytesPerMs = 4096;
-/** After a failure, writes do not try the second store for this time, and reads begin in the one that did not fail. */
+/** After a failure of a store, for this time, writes do not try the second store, and reads begin in the store that did not fail. */
 const pauseMs = 10_000;
 const retryAfterSeconds = 10;
 
-/** The second store is down, and the settings refuse writes without it. What the main store has got is swept. */
+/** The second store is down, and the settings refuse writes without it. The main store's copy is swept. */
 class SecondStoreAwayError extends BlobStoreUnavailableError {
   constructor(options: ErrorOptions = {}) {
     super('unreachable', 'The blob store of the second site is down; please retry', { retryAfterSeconds, ...options });
@@ -44,9 +44,9 @@ class SecondStoreAwayError extends BlobStoreUnavailableError {
 }
 
 /**
- * Writes each blob to both stores before the call returns. If the second one fails, the call notes the blob in the database instead, and a
- * task copies it later: the installation goes on while the other site is down. Reads come from the second one while the main one is down or
- * lacks the blob, which the task then copies back.
+ * Writes each blob to both stores before the call returns. If the second store fails, the call records the blob in the database instead,
+ * and a task copies it later: the installation keeps working while the other site is down. The second store serves reads while the main
+ * one is down or lacks the blob, which the task then copies back.
  */
 export class MirroredBlobStore implements BlobStore {
   readonly #main: BlobStore;
@@ -90,10 +90,10 @@ export class MirroredBlobStore implements BlobStore {
       this.#noteFault(error);
       const isAbsent = error instanceof BlobNotFoundError;
       const found = await this.#second.open(key, options).catch((other: unknown) => {
-        // There is no such blob only if both stores say so.
+        // A blob does not exist only if both stores say so.
         throw isAbsent && !(other instanceof BlobNotFoundError) ? other : error;
       });
-      // A blob that is being deleted may be noted, too: the deletion of its other copy ends that.
+      // This may also record a blob that is being deleted. The deletion of its other copy ends that.
       if (isAbsent) await this.#queue.addAll([key]).catch(() => {});
       return found;
     }
@@ -111,7 +111,7 @@ export class MirroredBlobStore implements BlobStore {
     const found = await this.#second.stat(key).catch((error: unknown) => {
       throw fault ?? error;
     });
-    // Without the main store, nobody knows that there is no such blob.
+    // Only the main store can decide that the blob does not exist.
     if (found === null && fault !== null) throw fault;
     return found;
   }
@@ -121,7 +121,7 @@ export class MirroredBlobStore implements BlobStore {
     await this.#inSecond(key, { bytes: 0, isDeletion: true }, () => this.#second.delete(key));
   }
 
-  /** All pages come from the store of the first one: each has its own order. */
+  /** All pages come from the store of the first page, because each store has its own order. */
   async list(prefix: string, after?: string): Promise<BlobPage> {
     if (after !== undefined) {
       const position = readCursor(after);
@@ -173,7 +173,7 @@ export class MirroredBlobStore implements BlobStore {
     work: { readonly bytes: number; readonly isDeletion: boolean },
     run: () => Promise<unknown>,
   ): Promise<void> {
-    // A write may have begun before the pause.
+    // The write may have begun before the pause.
     const isNeeded = this.#isStrict && !work.isDeletion;
     if (isNeeded || performance.now() >= this.#pausedUntil) {
       try {

@@ -3,18 +3,18 @@ import type { BlobStore } from '../blob-store.ts';
 import { type BlobStoreConfig, openBlobStore } from '../blob-stores.ts';
 import { parseLocation } from '../locations/location-url.ts';
 
-/** The store of another site. */
+/** The blob store of another site. */
 export interface SecondStore {
   readonly store: BlobStore;
-  /** The bucket replicates itself: servers write only the mark of the site there. */
+  /** Whether the bucket replicates itself, so that servers write only the mark of the site there. */
   readonly isReplicated: boolean;
-  /** A write fails unless its blob is in both stores. */
+  /** Whether a write fails unless its blob is in both stores. */
   readonly isStrict: boolean;
 }
 
 const options = /\?((?:replicated|strict)=true(?:&(?:replicated|strict)=true)*)$/;
 
-/** Where the second store of the settings is, and how servers use it. Throws LocationError. */
+/** Parses the location of the second store and its use from the settings. Throws LocationError. */
 export function parseSecondStore(
   text: string,
   blobs: Config['blobs'],
@@ -25,7 +25,7 @@ export function parseSecondStore(
 }
 
 /**
- * Opens the second store of the settings, as openBlobStore does; null: there is none. Throws LocationError, and BlobStoreUnavailableError
+ * Opens the second store of the settings, like openBlobStore; null if there is none. Throws LocationError, and BlobStoreUnavailableError
  * for a folder.
  */
 export async function openSecondStore(

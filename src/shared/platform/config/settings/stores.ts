@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { positive } from './integers.ts';
 
-/** A key itself, or the URL of one in a KMS. */
+/** A key itself, or the URL of a key in a KMS. */
 const masterKey = '[A-Za-z0-9_.-]{1,64}:([A-Za-z0-9+/]{43}=|(awskms|gcpkms|vault)://[^,\\s]+)';
 
 /** Settings of the stores and of the keys that protect their data. */

@@ -1,12 +1,12 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../sql.ts';
 
-/** Positions in the write-ahead log are bytes since its beginning. */
+/** Positions in the write-ahead log are bytes from its beginning. */
 const PrimaryPosition = Type.Object({
   systemId: Type.String(),
   /** Hex digits. Each promotion of a standby begins another timeline. */
   timeline: Type.String(),
-  /** Every acknowledged write lies before it. */
+  /** Every acknowledged write lies before this position. */
   flushed: Type.Integer(),
 });
 export type PrimaryPosition = Row<typeof PrimaryPosition>;
@@ -16,17 +16,17 @@ const ReplicaPosition = Type.Object({
   timeline: Type.String(),
   isStandby: Type.Boolean(),
   replayed: Type.Integer(),
-  /** Differs for each server and each start of it. */
+  /** Differs for each server and each of its starts. */
   server: Type.String(),
 });
 export type ReplicaPosition = Row<typeof ReplicaPosition>;
 
-/** Why a server's data cannot be compared with the primary's. */
+/** The reason why a server's data cannot be compared with the primary's. */
 export type Unfit = 'not a standby' | 'another cluster' | 'another timeline';
 
 /**
- * Reads the flushed position of the primary's log. A commit is flushed before it is visible or acknowledged. The name of the current
- * file has the current timeline; the control file has it only after the next checkpoint.
+ * Reads the flushed position of the primary's log. A commit is flushed before it is visible or acknowledged. The name of the current log
+ * file contains the current timeline; the control file gets it only at the next checkpoint.
  */
 export function readPrimaryPosition(primary: Queryable): Promise<PrimaryPosition> {
   return primary.one(sql.prepared('replica_primary_position', PrimaryPosition)`
@@ -36,7 +36,7 @@ export function readPrimaryPosition(primary: Queryable): Promise<PrimaryPosition
       pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint as flushed`);
 }
 
-/** Reads the position up to which a standby has replayed the log. The timeline is that of its last restart point, which may be an older one. */
+/** Reads the position up to which a standby has replayed the log. The timeline is that of its last restart point, and may be older. */
 export function readReplicaPosition(replica: Queryable): Promise<ReplicaPosition> {
   return replica.one(sql.prepared('replica_position', ReplicaPosition)`
     /* replica.position */
@@ -48,8 +48,8 @@ export function readReplicaPosition(replica: Queryable): Promise<ReplicaPosition
 }
 
 /**
- * Null if the replica's position may be compared with the primary's. On another timeline it may be ahead and still lack data of the primary, such as
- * a standby that had received more than the promoted one.
+ * Returns null if the replica's position may be compared with the primary's. A replica on another timeline may be ahead and still lack
+ * data of the primary, e.g. a standby that had received more than the promoted one.
  */
 export function unfitness(replica: ReplicaPosition, primary: PrimaryPosition): Unfit | null {
   if (replica.systemId !== primary.systemId) return 'another cluster';

@@ -6,7 +6,7 @@ import type { Queryable } from '../sql.ts';
 import { isRecoveryConflict } from '../sqlstate.ts';
 import { type PrimaryPosition, type ReplicaPosition, readReplicaPosition, unfitness } from './replica-position.ts';
 
-/** Why a read continues at the primary. */
+/** The reason why a read continues on the primary. */
 export interface Lost {
   readonly reason: 'behind' | 'busy' | 'conflict' | 'failed' | 'moved';
   readonly error?: unknown;
@@ -14,10 +14,10 @@ export interface Lost {
 
 type Server = 'primary' | 'replica';
 
-/** Pauses, in ms, between polls of a replica that is behind, usually by a few ms. A read does not wait longer than their sum. */
+/** Pauses, in ms, between polls of a replica that is behind, usually by a few ms. A read waits no longer than their sum. */
 const waitsMs = [1, 2, 4, 8, 15, 20] as const;
 const positionLimitMs = 1_000;
-/** A statement without an answer within this time is repeated at the primary. Statements that read in chunks are far shorter. */
+/** A statement without a response within this time is repeated on the primary. Statements that read in chunks are far shorter. */
 const statementLimitMs = 5_000;
 
 const readMethods = [
@@ -25,14 +25,14 @@ const readMethods = [
   ...['one', 'oneFirst', 'query', 'record'],
 ] as readonly Exclude<keyof Queryable, 'transaction'>[];
 
-/** The statements of one read, each at least as new as the one before it. */
+/** The statements of one read. Each sees data at least as new as the one before. */
 export class ReplicaRead {
   readonly #primary: Database;
   readonly #replica: Database;
   readonly #least: PrimaryPosition;
   readonly #onServed: (server: Server) => void;
   readonly #onLost: (lost: Lost) => void;
-  /** The server that responded; another one may be further behind. */
+  /** The server that responded. Another server may be further behind. */
   #server: string | null = null;
   #isLost = false;
   #isCounted = false;
@@ -51,7 +51,7 @@ export class ReplicaRead {
     this.#onLost = parts.onLost;
   }
 
-  /** For repositories. Transactions are the primary's. */
+  /** For repositories. Transactions run on the primary. */
   get queryable(): Queryable {
     const methods: Record<string, unknown> = {
       transaction: this.#primary.transaction,
@@ -73,7 +73,7 @@ export class ReplicaRead {
         }
         this.#lose(answer);
       } catch (error) {
-        // Any error: one that the replica did not cause recurs at the primary.
+        // Any error counts: one that the replica did not cause recurs on the primary.
         this.#lose({ reason: reasonOf(error), error });
       }
     }
@@ -81,7 +81,7 @@ export class ReplicaRead {
     return query(this.#primary);
   }
 
-  /** Throws nothing but errors after which the connection is closed. */
+  /** Throws only errors after which the connection is closed. */
   async #ask<T>(connection: Queryable, query: (db: Queryable) => Promise<T>): Promise<{ value: T } | Lost> {
     const position = await this.#reached(connection);
     if (unfitness(position, this.#least))
@@ -92,7 +92,7 @@ export class ReplicaRead {
     return { value: await queryLimit.run(statementLimitMs, () => query(connection)) };
   }
 
-  /** The position of the server behind the connection, once it is far enough or the read has waited long enough. */
+  /** Returns the position of the connection's server, once it is far enough or the read has waited long enough. */
   async #reached(connection: Queryable): Promise<ReplicaPosition> {
     const ask = () => queryLimit.run(positionLimitMs, () => readReplicaPosition(connection));
     let position = await ask();
@@ -105,7 +105,7 @@ export class ReplicaRead {
   }
 
   #lose(lost: Lost): void {
-    // Statements of one read may run at the same time.
+    // Statements of one read may run concurrently.
     if (!this.#isLost) this.#onLost(lost);
     this.#isLost = true;
   }

@@ -13,7 +13,7 @@ import {
 } from './replica-position.ts';
 import { type Lost, ReplicaRead } from './replica-read.ts';
 
-/** The state of the replica: `serving`, or why the primary serves all reads. */
+/** The state of the replica: `serving`, or the reason why the primary serves all reads. */
 export type ReplicaState = 'starting' | 'serving' | 'away' | 'behind' | Unfit;
 
 const states: readonly ReplicaState[] = [
@@ -23,14 +23,14 @@ const states: readonly ReplicaState[] = [
 
 /** Interval between checks of the replica, in ms. */
 const checkEveryMs = 1_000;
-/** Limits for a server that hangs, in ms. A read that hits one continues at the primary. */
+/** Limits for a hanging server, in ms. A read that reaches one continues on the primary. */
 const limits = {
   connectTimeoutMs: 2_000,
   statementTimeoutMs: 10_000,
   acquireTimeoutMs: 1_000,
   checkMs: 2_000,
 } as const;
-/** Positions of the primary that the replica has not reached yet; enough for an hour. */
+/** Maximum number of the primary's positions that the replica has not reached yet; enough for an hour. */
 const maxUnreached = 3_600;
 
 interface ReplicaOptions {
@@ -42,8 +42,8 @@ interface ReplicaOptions {
 }
 
 /**
- * A streaming replica that serves reads. Each is at least as new as the primary was when it began, so it is never older than what any client has
- * seen through any process. Reads that the replica cannot serve go to the primary.
+ * A streaming replica that serves reads. Each read is at least as new as the primary was at its beginning, so it is never older than the
+ * data that a client has seen through any process. The primary serves reads that the replica cannot.
  */
 export class Replica {
   readonly #primary: Database;
@@ -51,11 +51,11 @@ export class Replica {
   readonly #logger: Logger;
   readonly #metrics: Metrics;
   #state: ReplicaState = 'starting';
-  /** False from a read that failed until the next check. */
+  /** False after a failed read, until the next check. */
   #isUsable = false;
   #lagBytes = 0;
   #unreached: { readonly flushed: number; readonly at: number }[] = [];
-  /** The running position query, and the next one, which newcomers wait for. */
+  /** The running position query, and the next one, for which new callers wait. */
   #asking: Promise<unknown> = Promise.resolve();
   #nextAsked: Promise<PrimaryPosition> | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -71,7 +71,7 @@ export class Replica {
     this.#check();
   }
 
-  /** Opens the pool, and checks the replica from then on. Does not wait for it. Throws ConfigError if the URL is not valid. */
+  /** Opens the pool and starts to check the replica, without waiting for it. Throws ConfigError if the URL is invalid. */
   static async open(
     options: ReplicaOptions,
     parts: { primary: Database; logger: Logger; metrics: Metrics },
@@ -97,8 +97,8 @@ export class Replica {
   }
 
   /**
-   * Begins a read that is at least as new as everything committed before this call. Null if the primary is to serve it. What it
-   * returns falls back to the primary by itself, statement by statement, and then stays there: a read never goes back in time.
+   * Begins a read that is at least as new as everything committed before this call. Returns null if the primary must serve the read. The
+   * returned object falls back to the primary, statement by statement, and then stays there: a read never goes back in time.
    */
   async begin(): Promise<Queryable | null> {
     if (!this.#isUsable) {
@@ -122,7 +122,7 @@ export class Replica {
     await this.#replica.close();
   }
 
-  /** Queried by a statement that begins after this call and that all callers waiting by then share. */
+  /** Returns the position from a statement that begins after this call. All callers that wait for this statement share it. */
   #position(): Promise<PrimaryPosition> {
     this.#nextAsked ??= this.#asking.then(() => {
       this.#nextAsked = null;
@@ -153,7 +153,7 @@ export class Replica {
     try {
       primary = await queryLimit.run(limits.checkMs, () => readPrimaryPosition(this.#primary));
     } catch {
-      // Says nothing about the replica; reads that need the primary's position fail with it.
+      // The error does not concern the replica. Reads that need the primary's position fail with it.
       return [this.#state];
     }
     try {
@@ -162,7 +162,7 @@ export class Replica {
       if (unfit) return [unfit];
       this.#lagBytes = Math.max(0, primary.flushed - replica.replayed);
       this.#unreached = this.#unreached.filter(({ flushed }) => flushed > replica.replayed).slice(-maxUnreached);
-      // The last check of the primary is more than a second old.
+      // The replica has not reached a position of the primary that is more than a second old.
       const isBehind = this.#unreached.length > 0;
       if (this.#lagBytes > 0) this.#noteUnreached(primary.flushed);
       return [isBehind ? 'behind' : 'serving'];

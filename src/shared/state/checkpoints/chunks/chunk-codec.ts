@@ -8,8 +8,8 @@ const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
 /**
- * The window covers a chunk and its dictionary, which have up to 2 MiB each. With the tables of this level, most of the dictionary
- * would not be found; with these, higher levels and larger tables take two to four times the CPU for the same bytes.
+ * The window covers a chunk and its dictionary, up to 2 MiB each. With the default tables of this level, most of the dictionary would not
+ * be found. With the tables below, higher levels and larger tables take two to four times the CPU for the same bytes.
  */
 const params = {
   [constants.ZSTD_c_compressionLevel]: 3,
@@ -21,14 +21,14 @@ const params = {
 /** Chunk size of the encoder's output, in bytes. */
 const encodedChunkBytes = 256 * 1024;
 
-/** Compresses a chunk, outside of the event loop, with the text of its base as dictionary; null for none. */
+/** Compresses a chunk outside the event loop, with the text of its base as the dictionary (null for none). */
 export function encodeChunk(text: Buffer, dictionary: Buffer | null): Promise<Buffer> {
   return compress(text, { params, chunkSize: encodedChunkBytes, ...(dictionary && { dictionary }) });
 }
 
 /** Reverses `encodeChunk`. Throws DamagedBytesError. */
 export async function decodeChunk(bytes: Buffer, dictionary: Buffer | null, sizeBytes: number): Promise<Buffer> {
-  // One chunk with spare space: each further chunk, also after one that is exactly full, takes another round trip to a thread.
+  // One output chunk with spare space: each further chunk, even after one that is exactly full, takes another round trip to a thread.
   const options = { maxOutputLength: Math.max(1, sizeBytes), chunkSize: sizeBytes + 64 };
   try {
     return await decompress(bytes, { ...options, ...(dictionary && { dictionary }) });
@@ -47,7 +47,7 @@ export async function hashInSlices(text: Buffer): Promise<Buffer> {
   return hash.digest();
 }
 
-/** Throws DamagedBytesError unless the text of a chunk is the one that was cut out. */
+/** Throws DamagedBytesError unless `text` is the original text of the chunk. */
 export async function checkChunk(text: Buffer, { sha256, sizeBytes }: DocumentDigest): Promise<void> {
   if (text.length === sizeBytes && (await hashInSlices(text)).equals(sha256)) return;
   throw new DamagedBytesError('A chunk of the document is not the one that was written');

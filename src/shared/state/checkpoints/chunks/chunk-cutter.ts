@@ -6,15 +6,15 @@ import { ResourceBoundaries, type ResourceBoundary } from '../../deployments/res
 /** A part of a document's text. */
 export interface TextChunk {
   readonly text: Buffer;
-  /** Identifies the resource with which it begins; null if it does not begin with one. */
+  /** Identifies the resource at the start of the text; null if the text does not start with one. */
   readonly cutKey: string | null;
 }
 
 /** Sizes of chunks, in bytes. */
 export interface ChunkSizes {
-  /** No cut at a resource makes a chunk smaller than this. */
+  /** A cut at a resource never makes a chunk smaller than this. */
   readonly min: number;
-  /** Chunk size where no chunk of the base shows where to cut. */
+  /** Chunk size where no chunk of the base determines the cut. */
   readonly target: number;
   /** A document up to this size is one chunk, and no chunk is larger. */
   readonly max: number;
@@ -24,8 +24,8 @@ const MiB = 1024 * 1024;
 export const chunkSizes: ChunkSizes = { min: MiB / 2, target: MiB, max: 2 * MiB };
 
 /**
- * Cuts a document into chunks, where resources begin. With the keys of a base it cuts at the same resources, so that a chunk and its
- * counterpart have much in common however many resources were added before them. Memory is bounded by the largest chunk.
+ * Cuts a document into chunks at the beginnings of resources. Given the keys of a base, it cuts at the same resources, so that a chunk
+ * and its counterpart share most of their text even if many resources were added before them. Memory is bounded by the largest chunk.
  */
 export async function* cutAtResources(
   document: AsyncIterable<Buffer>,
@@ -41,14 +41,14 @@ export async function* cutAtResources(
 class ChunkCutter {
   readonly #sizes: ChunkSizes;
   readonly #baseKeys: ReadonlySet<string>;
-  /** Null if the document is one chunk, or cannot be scanned. */
+  /** Null if the document is a single chunk or cannot be scanned. */
   #scanner: ResourceBoundaries | null;
   #parts: Buffer[] = [];
   #bytes = 0;
-  /** Offset of the buffered bytes in the document. */
+  /** Offset in the document of the buffered bytes. */
   #start = 0;
   #cutKey: string | null = null;
-  /** The last resource that is far enough from the start of the chunk to cut there. */
+  /** The last resource far enough from the start of the chunk for a cut. */
   #last: ResourceBoundary | null = null;
 
   constructor(sizeBytes: number, baseKeys: ReadonlySet<string>, sizes: ChunkSizes) {
@@ -89,7 +89,7 @@ class ChunkCutter {
     return start - this.#start >= this.#sizes.target;
   }
 
-  /** Cuts until the text before `end` is not longer than a chunk may be. */
+  /** Cuts until the text before `end` is no longer than the maximum chunk. */
   *#shorten(end: number): Generator<TextChunk> {
     while (end - this.#start > this.#sizes.max) {
       const fallback = { start: this.#start + this.#sizes.max, key: null };

@@ -5,24 +5,24 @@ import { checkChunk, decodeChunk } from './chunk-codec.ts';
 import { chunkSizes } from './chunk-cutter.ts';
 import type { ChunkRepository, ChunkRow, StoredChunkRow } from './chunk-repository.ts';
 
-/** How many of the next objects of a chain are read while one is decoded. */
+/** Number of objects of a chain that are read ahead while one is decoded. */
 const objectsAhead = 4;
-/** How many of the next chunks are decoded while a reader takes one. */
+/** Number of chunks that are decoded ahead while a reader takes one. */
 const chunksAhead = 2;
-/** Memory that all readers of a process together use to decode: a chunk takes its text, that of its base, and a copy. */
+/** Memory for decoding, shared by all readers of a process. A chunk takes its text, the text of its base, and a copy. */
 const decodingBytes = 4 * 3 * chunkSizes.max;
 
 /** Repairs a chunk that could not be read. Returns whether it can be read now. */
 export type RepairChunk = (chunk: ChunkRow, error: unknown) => Promise<boolean>;
 
-/** Reads chunks through their chains of bases: two texts and a few compressed chunks at a time, however long the chain. */
+/** Reads chunks through their chains of bases. Holds two texts and a few compressed chunks at a time, however long the chain is. */
 export class ChunkReader {
   readonly #rows: ChunkRepository;
   readonly #readStored: (chunk: StoredChunkRow) => Promise<Buffer>;
   readonly #onMissing: () => Error;
   readonly #decoding = new ByteBudget(decodingBytes);
 
-  /** `readStored` returns the stored bytes of a chunk, unencrypted; `onMissing` the error for chunks that are gone. */
+  /** `readStored` returns the stored bytes of a chunk, unencrypted. `onMissing` returns the error for chunks that are gone. */
   constructor(rows: ChunkRepository, readStored: (chunk: StoredChunkRow) => Promise<Buffer>, onMissing: () => Error) {
     this.#rows = rows;
     this.#readStored = readStored;
@@ -30,8 +30,8 @@ export class ChunkReader {
   }
 
   /**
-   * The text of an encoded checkpoint, unchecked except for the checksums of its frames; `rows` may come from another connection.
-   * `repair` may repair the stored bytes, so that a reader who has some of the text gets the rest. Throws DamagedBytesError.
+   * Yields the text of an encoded checkpoint, unchecked except for the checksums of its frames. `rows` may use another connection.
+   * `repair` may repair the stored bytes, so that a reader that already has part of the text gets the rest. Throws DamagedBytesError.
    */
   async *open(checkpointId: string, rows = this.#rows, repair?: RepairChunk): AsyncGenerator<Buffer> {
     const chunks = await rows.list(checkpointId);
@@ -70,7 +70,7 @@ export class ChunkReader {
         }
         const base: Buffer | null = text;
         text = await decodeChunk((await ahead.shift()) as Buffer, base, chunk.sizeBytes);
-        // Only this step needs it: otherwise chains would fill the memory faster than it is collected.
+        // Only this step needs the base. Without this call, chains would fill the memory faster than it is collected.
         if (base) freeBuffer(base);
       }
       return text as Buffer;
@@ -80,7 +80,7 @@ export class ChunkReader {
   }
 }
 
-/** For a promise that is awaited later, or not at all if an earlier one fails. */
+/** Starts a promise that is awaited later, or never if an earlier one fails. */
 function startEarly<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

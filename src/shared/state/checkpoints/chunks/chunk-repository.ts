@@ -10,7 +10,7 @@ const ChunkRow = Type.Object({
   sha256: Bytes,
   sizeBytes: Type.Integer(),
 });
-/** A chunk as the versions that consist of it see it. */
+/** A chunk as seen by the versions that contain it. */
 export type ChunkRow = Row<typeof ChunkRow>;
 
 const StoredChunkRow = Type.Object({
@@ -38,19 +38,19 @@ export interface ChunkLocation {
 
 export type ChunkRepository = ReturnType<typeof createChunkRepository>;
 
-/** Chunks of older versions: parts of their texts, most of them compressed against a chunk of an earlier version. */
+/** Chunks of older versions: parts of their texts. Most are compressed against a chunk of an earlier version. */
 export function createChunkRepository(db: Queryable) {
   const columns = sql.fragment`
     p.id, p.depth, encode(p.cut_key, 'hex') as "cutKey", p.sha256, p.size_bytes as "sizeBytes"`;
   return {
-    /** The chunks of a checkpoint, in order; none if it is not encoded, or gone. */
+    /** Lists the chunks of a checkpoint in order; none if it is not encoded, or gone. */
     list: (checkpointId: string): Promise<readonly ChunkRow[]> =>
       db.any(sql.prepared('chunks_list', ChunkRow)`
         /* chunks.list */
         select ${columns} from checkpoint_chunks c join version_chunks p on p.id = c.chunk_id
         where c.checkpoint_id = ${checkpointId} order by c.place`),
 
-    /** The first chunk of the encoded versions from this number on. */
+    /** Finds the first chunk of the encoded versions from this number on. */
     findFirst: async (stackId: string, fromNumber: number): Promise<number | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* chunks.findFirst */
@@ -62,7 +62,7 @@ export function createChunkRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** What must be decoded to open a chunk, in order: the chunk itself is the last. Empty if it is gone. Runs for each chunk of an export. */
+    /** Returns the chunks to decode in order to open a chunk, which comes last. Empty if it is gone. Runs for each chunk of an export. */
     readChain: (id: number): Promise<readonly StoredChunkRow[]> =>
       db.any(sql.prepared('chunks_read_chain', StoredChunkRow)`
         /* chunks.readChain */
@@ -74,12 +74,12 @@ export function createChunkRepository(db: Queryable) {
         select p.id, p.sha256, p.size_bytes as "sizeBytes", p.codec, p.inline_bytes as "inlineBytes", p.blob_key as "blobKey"
         from chain c join version_chunks p on p.id = c.id order by c.step desc`),
 
-    /** The chunk whose bytes are this blob; null if there is none. */
+    /** Finds the chunk whose bytes are this blob. */
     findStored: (blobKey: string): Promise<ChunkRow | null> =>
       db.maybeOne(sql.rows(ChunkRow)`
         /* chunks.findStored */ select ${columns} from version_chunks p where p.blob_key = ${blobKey} limit 1`),
 
-    /** A chunk of the stack with this text, and at least this id. */
+    /** Finds a chunk of the stack with this text and at least this id. */
     findText: (
       stackId: string,
       firstId: number,
@@ -92,7 +92,7 @@ export function createChunkRepository(db: Queryable) {
           and p.id >= ${firstId}::bigint
         order by p.depth, p.id limit 1`),
 
-    /** Ids for chunks that will be inserted later, in ascending order. */
+    /** Reserves ids, in ascending order, for chunks that will be inserted later. */
     reserveIds: async (count: number): Promise<number[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* chunks.reserveIds */
@@ -101,8 +101,8 @@ export function createChunkRepository(db: Queryable) {
     },
 
     /**
-     * Replaces the bytes of a damaged chunk by others that need no base, if it still has the bytes that were found damaged and the
-     * new blob is not pending deletion. Returns whether it did.
+     * Replaces the bytes of a damaged chunk by bytes that need no base. Requires that the row still has the damaged bytes and that the
+     * new blob is not pending deletion. Returns whether the bytes were replaced.
      */
     replace: async (damaged: StoredChunkRow, { storedBytes, codec, inlineBytes, blobKey }: ChunkLocation) => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -118,8 +118,8 @@ export function createChunkRepository(db: Queryable) {
     },
 
     /**
-     * Deletes chunks that no version and no other chunk needs, and clears the mark of the others, without waiting for a transaction that
-     * releases some of them. Returns how many it has deleted or cleared.
+     * Deletes marked chunks that no version and no other chunk needs, and clears the mark of the others. Does not wait for transactions
+     * that release chunks. Returns the number of deleted and cleared chunks.
      */
     sweep: (limit: number): Promise<number> =>
       db.transaction(async (tx) => {
@@ -130,11 +130,11 @@ export function createChunkRepository(db: Queryable) {
         if (marked.length === 0) return 0;
         const ids = marked.map(({ id }) => id);
         const bases = marked.flatMap(({ baseId }) => baseId ?? []);
-        // A deletion marks the base.
+        // The deletion of a chunk marks its base.
         const locked = await tx.any(sql.rows(IdRow)`
           /* chunks.lockBases */
           select id from version_chunks where id = any(${sql.array(bases, 'int8')}) for no key update skip locked`);
-        // A statement of its own, which sees what was released before the locks. What is released later waits for them.
+        // A separate statement sees the references that were released before the locks. Later releases wait for the locks.
         const { count } = await tx.one(sql.rows(CountRow)`
           /* chunks.sweep */
           with marked as materialized (

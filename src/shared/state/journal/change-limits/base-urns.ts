@@ -16,14 +16,14 @@ export class BaseUrns {
     this.#documentReader = parts.documentReader;
   }
 
-  /** The resources of the state in this checkpoint; null: there was none. Throws the errors of DocumentReader.open. */
+  /** Returns the resources of the state in this checkpoint; none for null (no state). Throws the errors of DocumentReader.open. */
   async of(checkpointId: string | null): Promise<ReadonlySet<string>> {
     return checkpointId === null ? new Set() : this.#kept.of(checkpointId, () => this.#read(checkpointId));
   }
 
   async #read(checkpointId: string): Promise<ReadonlySet<string>> {
     const checkpoint = await this.#checkpoints.find(checkpointId);
-    // Replaced by a repair since its id was read.
+    // A repair replaced the checkpoint after its id was read.
     if (!checkpoint) throw new DocumentMissingError('The state was replaced while it was read; please retry');
     const scanner = new LiveUrns();
     for await (const chunk of inSlices(this.#documentReader.open(checkpoint), denseSliceBytes)) scanner.write(chunk);

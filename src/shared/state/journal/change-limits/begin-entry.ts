@@ -8,15 +8,15 @@ export interface BegunOperation {
   readonly sequenceId: number;
   /** Null if it is missing or not a positive integer. */
   readonly operationId: number | null;
-  /** Such as `creating` or `deleting`; null for steps that change nothing, e.g. of a refresh. */
+  /** For example `creating` or `deleting`; null for steps that change nothing, e.g. of a refresh. */
   readonly type: string | null;
   readonly urn: string;
   readonly resourceType: string;
-  /** Whether the provider manages the resource: it is no component, no provider, and not only read. */
+  /** Whether the provider manages the resource, i.e. it is neither a component nor a provider, and is not only read. */
   readonly isManaged: boolean;
 }
 
-/** The beginning of the text of a refused entry. No client writes this member. */
+/** The beginning of the text of a refused entry. Clients never write this member. */
 export const refusedPrefix = '{"refused":true,';
 
 /** Reads the begin entries of a batch. */
@@ -31,13 +31,13 @@ export async function readBegins(entries: readonly BatchEntry[]): Promise<BegunO
   return begins;
 }
 
-/** Reads a begin entry, whose text is valid JSON. Fields of a wrong type are read as missing: only a replay rejects them. */
+/** Reads a begin entry whose text is valid JSON. Fields of a wrong type count as missing; a replay rejects them later. */
 export async function readBegin({ sequenceId, text }: BatchEntry): Promise<BegunOperation> {
   const values = new Map<string, unknown>();
   const scanner = new JsonScanner({
     reportDepth: 3,
     onValue: (path, kind, start, end) => {
-      // A name with a dot is none of these. A long one is not joined again for each value in it.
+      // A name with a dot is not one of these fields. A long name is not joined again for each value inside it.
       if (kind === 'object' || kind === 'array' || path.some(isOther)) return;
       const name = path.join('.');
       if (names.has(name)) values.set(name, JSON.parse(text.toString('utf8', start, end)));
@@ -77,7 +77,7 @@ const names = new Set([
   ...['urn', 'type', 'custom', 'external'].map((member) => `operation.resource.${member}`),
 ]);
 
-/** The keys of the resources that the migrations of a batch insert into the state. */
+/** Returns the keys of the resources that the migrations of a batch insert into the state. */
 export async function readMigrated(entries: readonly BatchEntry[]): Promise<ReadonlySet<string>> {
   const keys = new Set<string>();
   for (const { isMigration, text } of entries) {
@@ -96,8 +96,8 @@ export async function readMigrated(entries: readonly BatchEntry[]): Promise<Read
 }
 
 /**
- * What is stored in place of a begin entry that was refused: it takes the entry's number, so that the journal has no gap, and adds
- * no pending operation, because the engine never calls the provider.
+ * Replaces a refused begin entry in the journal. It takes the entry's number, so that the journal has no gap. It adds no pending
+ * operation, because the engine never calls the provider.
  */
 export function refusedEntry({ operationId, sequenceId }: BegunOperation): BatchEntry {
   const fields = { version: 1, kind: 0, sequenceID: sequenceId, ...(operationId && { operationID: operationId }) };

@@ -16,7 +16,7 @@ const UpdateLimitRow = Type.Object({
   stopMessage: Nullable(Type.String()),
   stackId: Type.String(),
   baseCheckpointId: Nullable(Type.String()),
-  /** In the state before the update. */
+  /** Number of resources in the state before the update. */
   resources: Type.Integer(),
 });
 
@@ -38,8 +38,9 @@ export function createChangeLimitRepository(db: Queryable) {
         insert into update_limits (update_id, limits) select id, ${JSON.stringify(limits)} from limited`),
 
     /**
-     * Takes the locks of a batch of a limited update, in the same order: the update (shared) and its row, then its journal. Read the limits and
-     * counts in later statements only: this one returns the data from before its wait. Returns false if the lease is invalid.
+     * Takes the locks of a batch of a limited update in the usual order: the update (shared), the update's row, the journal. Read the
+     * limits and counts only in later statements: this statement returns data from before its wait. Returns false if the lease is
+     * invalid.
      */
     lockJournal: async (fence: LeaseFence): Promise<boolean> => {
       const row = await db.maybeOne(sql.prepared('change_limits_lock_journal', IdRow)`
@@ -52,7 +53,7 @@ export function createChangeLimitRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Null if the update has no change limits. */
+    /** Returns null if the update has no change limits. */
     find: async (updateId: string): Promise<ChangeLimit | null> => {
       const row = await db.maybeOne(sql.prepared('change_limits_find', UpdateLimitRow)`
         /* changeLimits.find */
@@ -69,14 +70,14 @@ export function createChangeLimitRepository(db: Queryable) {
       };
     },
 
-    /** The entries among these that are stored already. */
+    /** Returns the given entries that are already stored. */
     findStored: (updateId: string, sequenceIds: readonly number[]) =>
       db.any(sql.prepared('change_limits_find_stored', EntryRow)`
         /* changeLimits.findStored */
         select sequence_id as "sequenceId", starts_with(entry, ${refusedPrefix}) as "isRefused" from journal_entries
         where update_id = ${updateId} and sequence_id = any (${sql.array([...sequenceIds], 'int8')})`),
 
-    /** Notes resources that migrations have inserted into the state: to create one of them again replaces it. */
+    /** Records resources that migrations have inserted into the state. Creating one of them again replaces it. */
     addMigrated: (updateId: string, urnKeys: readonly string[]) =>
       db.query(sql.nothing`
         /* changeLimits.addMigrated */
@@ -84,7 +85,7 @@ export function createChangeLimitRepository(db: Queryable) {
           select unnest(migrated_keys) union select unnest(${sql.array([...urnKeys], 'text')}))
         where update_id = ${updateId}`),
 
-    /** The resources among these that migrations have inserted. */
+    /** Returns the given resources that migrations have inserted. */
     findMigrated: async (updateId: string, urnKeys: readonly string[]): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.prepared('change_limits_find_migrated', KeyRow)`
         /* changeLimits.findMigrated */
@@ -93,7 +94,7 @@ export function createChangeLimitRepository(db: Queryable) {
       return new Set(rows.map(({ key }) => key));
     },
 
-    /** The resources among these whose change the update has begun before. */
+    /** Returns the given resources whose change the update has already begun. */
     findChanged: async (updateId: string, urnKeys: readonly string[]): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.prepared('change_limits_find_changed', KeyRow)`
         /* changeLimits.findChanged */
@@ -102,7 +103,7 @@ export function createChangeLimitRepository(db: Queryable) {
       return new Set(rows.map(({ key }) => key));
     },
 
-    /** Counts changes that were not counted before. */
+    /** Counts changes that are not counted yet. */
     addChanged: (updateId: string, urnKeys: readonly string[]) =>
       db.query(sql.nothing`
         /* changeLimits.addChanged */
@@ -112,8 +113,8 @@ export function createChangeLimitRepository(db: Queryable) {
         update update_limits set changes = changes + (select count(*)::integer from added) where update_id = ${updateId}`),
 
     /**
-     * Stops the update from beginning more operations. The first reason stays. The caller has locked the update's row, or its journal while the
-     * update is limited.
+     * Stops the update from beginning more operations. Keeps an earlier reason. The caller has locked the update's row or, for a limited
+     * update, its journal.
      */
     stop: (updateId: string, { reason, message }: Stop) =>
       db.query(sql.nothing`
@@ -124,7 +125,7 @@ export function createChangeLimitRepository(db: Queryable) {
           set stopped_at = excluded.stopped_at, stop_reason = excluded.stop_reason, stop_message = excluded.stop_message
           where g.stopped_at is null`),
 
-    /** Makes every batch of the update check its change limits, from the commit on. The caller has locked the update's row. */
+    /** Makes every batch of the update check its change limits, starting with the commit. The caller has locked the update's row. */
     enforce: (updateId: string) =>
       db.query(sql.nothing`/* changeLimits.enforce */ update updates set is_limited = true where id = ${updateId}`),
   };

@@ -6,38 +6,39 @@ import { type ApplicableRule, describeScope, type UpdateRules } from '../../../u
 import { urnKey } from '../../deployments/live-urns.ts';
 import type { BegunOperation } from './begin-entry.ts';
 
-/** A rule as quoted to the users that it stops. */
+/** A rule as quoted to the users whose updates it stops. */
 interface QuotedRule {
-  /** As in `project web`. */
+  /** For example `project web`. */
   readonly scope: string;
   readonly note: string;
 }
 
-/** The rules for deletes and replacements of one update, as they were when it was created. */
+/** The rules for deletes and replacements of one update, as they were at its creation. */
 export interface ChangeLimits {
-  /** As in `acme/web/prod`. */
+  /** For example `acme/web/prod`. */
   readonly stack: string;
   readonly kind: string;
-  /** The commit that the update runs; null if that is not known, or if there are changes besides. */
+  /** The commit that the update runs; null if unknown, or if there are uncommitted changes. */
   readonly commit: string | null;
   readonly changeLimit: (QuotedRule & { readonly changes: number | null; readonly percent: number | null }) | null;
-  /** Whether an update that sends no journal is refused. */
+  /** Whether an update without a journal is refused. */
   readonly needsJournal: boolean;
   readonly protectedTypes: readonly (QuotedRule & { readonly types: readonly string[] })[];
-  /** The preview that the update must not exceed; missing or null: no rule requires one. */
+  /** The preview whose changes the update must not exceed. Missing or null if no rule requires one. */
   readonly preview?: (QuotedRule & { readonly updateId: string }) | null;
 }
 
-/** Why an update may begin no more operations. */
+/** The reason why an update may begin no more operations. */
 export interface Stop {
-  /** `drain`, or the kind of the rule that stopped it: for metrics, statistics and the audit log. */
+  /** `drain`, or the kind of the rule that stopped the update. For metrics, statistics and the audit log. */
   readonly reason: 'drain' | (typeof stoppingKinds)[number];
   /** The message for the user who runs the update. */
   readonly message: string;
 }
 
 /**
- * Null if no rule limits the deletes and replacements of an update. An approval of its commit lifts every limit except that of its preview.
+ * Returns null if no rule limits the deletes and replacements of an update. An approval of its commit lifts every limit except the
+ * preview's.
  */
 export function changeLimitsOf(
   rules: UpdateRules,
@@ -47,7 +48,7 @@ export function changeLimitsOf(
     readonly kind: string;
     readonly commit: string | null;
     readonly isApproved: boolean;
-    /** The preview that counts for the update, with its rule; null if there is none. */
+    /** The preview that applies to the update, with its rule; null if there is none. */
     readonly preview: { readonly rule: ApplicableRule<'require-preview'>; readonly updateId: string } | null;
   },
 ): ChangeLimits | null {
@@ -75,8 +76,8 @@ export function changeLimitsOf(
 }
 
 /**
- * Change limits require a journal, so a rule may refuse updates without one. 403, because the CLI takes 409 for another update that holds
- * the stack.
+ * A rule may refuse updates without a journal, because change limits need one. The status is 403, because the CLI reads 409 as another
+ * update that holds the stack.
  */
 export class JournalNeededError extends ForbiddenError {
   override readonly name = 'JournalNeededError';
@@ -89,13 +90,13 @@ export class JournalNeededError extends ForbiddenError {
   }
 }
 
-/** By types of resources: the first rule that protects them. Other types are missing. */
+/** For each protected type of resource, the first rule that protects it. */
 export type Protection = ReadonlyMap<string, ChangeLimits['protectedTypes'][number]>;
 
-/** Types of one batch that are compared with patterns: far more than the CLI sends. */
+/** Maximum number of types in a batch that are compared with patterns, far more than the CLI sends. */
 const maxComparedTypes = 500;
 
-/** For the types of operations that may delete or replace a resource. Types that are not compared are protected. */
+/** For the types of operations that may delete or replace a resource. Types beyond the maximum count as protected. */
 export async function protectionOf(limits: ChangeLimits, begins: readonly BegunOperation[]): Promise<Protection> {
   const protection = new Map<string, ChangeLimits['protectedTypes'][number]>();
   const [first] = limits.protectedTypes;
@@ -116,13 +117,15 @@ export async function protectionOf(limits: ChangeLimits, begins: readonly BegunO
   return protection;
 }
 
-/** Whether the earlier resources have to be known, to distinguish a new resource from a replacement. */
+/** Whether the resources from before the update are needed, to distinguish a new resource from a replacement. */
 export function needsBase(limits: ChangeLimits, begins: readonly BegunOperation[], protection: Protection): boolean {
   const isForAll = limits.changeLimit !== null || Boolean(limits.preview);
   return begins.some((begin) => mayReplace(begin) && (isForAll || protection.has(begin.resourceType)));
 }
 
-/** The operations that delete or replace a resource, by the keys of the resources. `live`: the resources that are not new in it. */
+/**
+ * Returns the operations that delete or replace a resource, by the keys of the resources. `live` are the resources that already exist.
+ */
 export function changesAmong(
   begins: readonly BegunOperation[],
   live: Pick<ReadonlySet<string>, 'has'>,
@@ -135,14 +138,18 @@ export function changesAmong(
   return changes;
 }
 
-/** Whether the resources that the preview deletes or replaces are needed: only if the update begins a delete or a replacement. */
+/**
+ * Returns the id of the preview if the resources that it deletes or replaces are needed, i.e. if the update begins a delete or a
+ * replacement.
+ */
 export function needsPreview({ preview }: ChangeLimits, begins: readonly BegunOperation[]): string | null {
   return preview && begins.some((begin) => begin.type === 'deleting' || mayReplace(begin)) ? preview.updateId : null;
 }
 
 /**
- * Why the update may not begin these changes; null if it may. `before`: the number it has begun; `added`: the number of these; `resources`: the
- * number of resources in its state. `previewed`: the keys of the resources that its preview deletes or replaces.
+ * Returns the reason why the update may not begin these changes; null if it may. `before` is the number of changes begun earlier, `added`
+ * the number of new ones, `resources` the number of resources in the update's base. `previewed` are the keys of the resources that its
+ * preview deletes or replaces.
  */
 export function judge(
   limits: ChangeLimits,
@@ -207,7 +214,7 @@ function describe({ resourceType, type, urn }: BegunOperation): string {
 
 const maxQuotedChars = 200;
 
-/** As it may be stored and shown. */
+/** Shortens the text to a form that may be stored and shown. */
 function shortened(text: string): string {
   const beginning = text.length > maxQuotedChars ? `${text.slice(0, maxQuotedChars)}…` : text;
   return beginning.toWellFormed().replaceAll('\0', '');

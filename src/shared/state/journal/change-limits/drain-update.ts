@@ -7,13 +7,14 @@ import { createChangeLimitRepository } from './change-limit-repository.ts';
 /** The user who drains an update, and the reason. */
 export interface Drain {
   readonly by: string;
-  /** Empty: no reason was given. */
+  /** Empty if no reason was given. */
   readonly reason: string;
 }
 
 /**
- * Drains a locked update: it begins no more operations, from the commit on. Running operations continue and are saved; then its client ends it.
- * Returns false if it was stopped before. Throws ConflictError if it does not run, or sends no journal, so that its operations are not known.
+ * Drains a locked update: from the commit on, it begins no more operations. Running operations continue and are saved; then its client
+ * ends the update. Returns false if the update was stopped before. Throws ConflictError if it does not run, or if it sends no journal, so
+ * that its operations are unknown.
  */
 export async function drainUpdate(tx: Queryable, { update }: LockedUpdate, drain: Drain): Promise<boolean> {
   if (!isActive(update.status)) throw new ConflictError('This update has ended');

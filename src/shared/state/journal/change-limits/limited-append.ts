@@ -23,7 +23,7 @@ import {
 } from './change-limits.ts';
 
 /**
- * The update may begin no more operations. Everything else in the batch is stored. The CLI shows the message at each resource of the batch,
+ * The update may begin no more operations; the rest of the batch is stored. The CLI shows the message at each resource of the batch,
  * calls no provider for operations that were about to begin, and ends the update as failed.
  */
 export class BeginRefusedError extends ForbiddenError {
@@ -31,12 +31,12 @@ export class BeginRefusedError extends ForbiddenError {
   override readonly code = 'begin-refused';
 }
 
-/** The resources that a preview announced it would delete or replace, by their keys. */
+/** The keys of the resources that a preview announced it would delete or replace. */
 export interface PreviewedChanges {
   of(previewId: string): Promise<ReadonlySet<string>>;
 }
 
-/** The inputs for deciding about batches of limited updates. */
+/** The inputs for decisions about batches of limited updates. */
 export interface LimitParts {
   readonly db: Database;
   readonly baseUrns: BaseUrns;
@@ -51,10 +51,10 @@ export interface LimitedAppend {
 }
 
 /**
- * Stores a batch of an update with change limits, in one transaction that holds the lock of all its batches. If one begin entry of the batch is
- * refused, all of its begin entries are, because the client gets one response for the batch; the rest is stored. A repeated batch gets the
- * same response: stored entries had been accepted, and refused ones are recognized by their entry. Returns null if the lease is invalid.
- * Throws what reading the state before the update throws.
+ * Stores a batch of an update with change limits, in one transaction that holds the lock on all its batches. If one begin entry of the
+ * batch is refused, all its begin entries are, because the client gets one response for the batch; the rest is stored. A repeated batch
+ * gets the same response: accepted entries are stored as they are, and refused ones are recognized by their stored form. Returns null if
+ * the lease is invalid. Also throws the errors of reading the state before the update.
  */
 export async function appendLimited(
   { db, baseUrns, previewed }: LimitParts,
@@ -63,7 +63,7 @@ export async function appendLimited(
 ): Promise<LimitedAppend | null> {
   const { updateId } = fence;
   const begins = await readBegins(entries);
-  // Outside of the transaction: limits, base and preview never change, and reading them may take long.
+  // Outside the transaction: limits, base and preview never change, and reading them may take long.
   const found = await createChangeLimitRepository(db).find(updateId);
   const limits = found && !found.stop ? found.limits : null;
   const migrated = limits ? await readMigrated(entries) : none;
@@ -83,7 +83,7 @@ export async function appendLimited(
     );
     const known = new Set(stored.map(({ sequenceId }) => sequenceId));
     const added = begins.filter(({ sequenceId }) => !known.has(sequenceId));
-    // Of earlier batches too.
+    // Includes resources inserted by earlier batches.
     const inserted =
       limits && needsBase(limits, added, protection)
         ? await changeLimits.findMigrated(
@@ -107,7 +107,7 @@ export async function appendLimited(
 
 const none: ReadonlySet<string> = new Set();
 
-/** Counts the changes, or stops the update and returns the reason; null if it may continue. The journal is locked. */
+/** Counts the changes and returns null, or stops the update and returns the reason. The journal is locked. */
 async function judgeBegins(
   tx: Queryable,
   updateId: string,
@@ -141,7 +141,7 @@ async function judgeBegins(
   return stop;
 }
 
-/** Stops the update, records that, and requests the approval of its commit. */
+/** Stops the update, records the stop, and requests approval of the update's commit. */
 async function stopUpdate(
   tx: Queryable,
   updateId: string,
@@ -151,7 +151,7 @@ async function stopUpdate(
 ): Promise<void> {
   await createChangeLimitRepository(tx).stop(updateId, stop);
   const { commit, kind, stack } = limits;
-  // Such a run needs a new preview instead.
+  // A run that exceeds its preview needs a new preview instead.
   if (commit !== null && stop.reason !== 'require-preview')
     await createApprovalRepository(tx).askForUpdate(updateId, { stackId, kind, commit, request: stop.message });
   await createAuditRepository(tx).insert(serverSource, {

@@ -9,9 +9,9 @@ const maxWaiting = 10_000;
 const maxPauseMs = 10;
 
 /**
- * Applies the entries of running updates to their kept replays in the background, so that little is left when an update is
- * completed. One update at a time, each once however often it was requested meanwhile, with a pause after each: incremental compaction must not
- * delay calls. Stores nothing, so that a crash loses nothing.
+ * Applies the entries of running updates to their kept replays in the background, so that little is left to do when an update is
+ * completed. Takes one update at a time, each once however often it was requested meanwhile, and pauses after each: incremental
+ * compaction must not delay calls. Stores nothing, so that a crash loses nothing.
  */
 export class IncrementalCompaction {
   readonly #advance: (updateId: string) => Promise<void>;
@@ -30,19 +30,19 @@ export class IncrementalCompaction {
     return this.#waiting.size;
   }
 
-  /** Requests that the update's replay is brought up to its last entry. Returns at once and never fails. */
+  /** Requests that the update's replay catch up with its journal. Returns at once and never fails. */
   request(updateId: string): void {
     if (this.#closed.signal.aborted || this.#waiting.size >= maxWaiting) return;
     this.#waiting.add(updateId);
     this.#running ??= outsideCalls(() => this.#run());
   }
 
-  /** The update has ended: there is nothing to prepare any more. */
+  /** Drops the request of an update that has ended. */
   forget(updateId: string): void {
     this.#waiting.delete(updateId);
   }
 
-  /** Accepts no more requests and waits for the one that is running. */
+  /** Accepts no more requests and waits for the running one. */
   async close(): Promise<void> {
     this.#closed.abort();
     this.#waiting.clear();
@@ -50,7 +50,7 @@ export class IncrementalCompaction {
   }
 
   async #run(): Promise<void> {
-    // In a later event loop tick, so that requests of one tick are handled together.
+    // Runs after the current tick, so that the requests of one tick are handled together.
     await Promise.resolve();
     for (const updateId of this.#waiting) {
       this.#waiting.delete(updateId);
@@ -62,11 +62,11 @@ export class IncrementalCompaction {
       }
       const { signal } = this.#closed;
       if (signal.aborted) return;
-      // On a busy machine most of the time is waiting, which costs nothing.
+      // On a busy machine, most of the elapsed time is waiting, which costs no CPU time.
       const pauseMs = Math.min(performance.now() - began, maxPauseMs);
       await sleep(pauseMs, undefined, { signal }).catch(() => {});
     }
-    // In the tick in which nothing was left: a later request starts the next run.
+    // Reset in the tick in which the queue became empty, so that a later request starts the next run.
     this.#running = null;
   }
 }

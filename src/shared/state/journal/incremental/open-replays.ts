@@ -1,19 +1,19 @@
 import type { OpenReplay } from '../replay/runner/replay-runner.ts';
 import type { ReplayProgress } from '../replay/runner/replay-work.ts';
 
-/** Memory of all kept replays of a process, and of one of them: base and entries, in bytes. */
+/** Memory limit for all kept replays of a process, and for one of them (base and entries), in bytes. */
 const defaultMaxBytes = 32 * 1024 * 1024;
 const defaultMaxBytesEach = 8 * 1024 * 1024;
-/** A replay is dropped when it was not used for this long, and one that did not fit is not tried again for as long; in ms. */
+/** A replay unused for this long is dropped. A replay that did not fit is not tried again for as long. In ms. */
 const defaultIdleMs = 60_000;
 /** Number of refused updates to remember. Forgetting one costs a replay. */
 const maxRefusals = 10_000;
 
-/** A replay of a running update that has applied the first `progress.entries` entries, which have no gap. */
+/** A replay of a running update to which the first `progress.entries` entries were applied, without a gap. */
 export interface WarmReplay {
   readonly replay: OpenReplay;
   readonly progress: ReplayProgress;
-  /** Memory it takes: the base and the entries so far. */
+  /** Memory used by the base and the entries so far. */
   readonly bytes: number;
 }
 
@@ -28,9 +28,9 @@ export interface OpenReplaysLimits {
 }
 
 /**
- * Replays that a process keeps open between compactions of the same update, so that each only applies what is new. Bounded in
- * memory: when it is full, newcomers are refused for a while instead of evicting others, since updates that evict each other would
- * start from their base again and again. A replay is used by one caller at a time; another one waits for it.
+ * Replays that a process keeps open between compactions of the same update, so that each compaction applies only new entries. Memory is
+ * bounded. When it is full, new replays are refused for a while instead of evicting others: updates that evict each other would start
+ * from their base again and again. A replay has one user at a time; others wait for it.
  */
 export class OpenReplays {
   readonly #maxBytes: number;
@@ -49,17 +49,17 @@ export class OpenReplays {
     this.#timer = setInterval(() => this.#dropIdle(), Math.ceil(this.#idleMs / 2)).unref();
   }
 
-  /** Bytes of all kept replays that are not in use. */
+  /** Bytes of all kept replays not in use. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** How far a replay may grow and still be kept. */
+  /** Maximum size of a replay that is kept. */
   get maxBytesEach(): number {
     return this.#maxBytesEach;
   }
 
-  /** Whether there is a replay of the update, or one is being made. */
+  /** Whether a replay of the update exists or is being made. */
   has(updateId: string): boolean {
     return this.#kept.has(updateId) || this.#inUse.has(updateId);
   }
@@ -69,8 +69,8 @@ export class OpenReplays {
   }
 
   /**
-   * Runs `work` with the update's kept replay, or null if there is none. Keeps the replay that `work` returns as `keep`, if it fits;
-   * any other one is closed, also when `work` throws. Calls for one update run one after another.
+   * Runs `work` with the update's kept replay, or null if there is none. Keeps the replay that `work` returns as `keep`, if it fits. Any
+   * other replay is closed, also when `work` throws. Calls for one update run one after another.
    */
   async use<T>(
     updateId: string,
@@ -109,7 +109,7 @@ export class OpenReplays {
     this.#refusedUntil.set(updateId, performance.now() + this.#idleMs);
   }
 
-  /** Closes the replay of an update that needs it no more. Does nothing while it is in use. */
+  /** Closes the replay of an update that no longer needs it. Does nothing while the replay is in use. */
   drop(updateId: string): void {
     this.#take(updateId)?.replay.close();
   }

@@ -13,7 +13,7 @@ import { DamagedStartError, type ReplayedDocument, type ReplayProgress } from '.
 export interface ReplayResult {
   readonly replay: OpenReplay;
   readonly progress: ReplayProgress;
-  /** Why it could not continue; null if no entry was invalid. */
+  /** The reason why the replay could not continue; null if no entry was invalid. */
   readonly fault: InvalidJournalError | null;
 }
 
@@ -24,7 +24,7 @@ export interface ReplayBounds {
   readonly fromBase?: boolean;
   /** False if the journal is known to have no snapshot. */
   readonly hasSnapshot?: boolean;
-  /** What the caller has read already. */
+  /** Rows that the caller has already read. */
   readonly found?: FoundParts | undefined;
 }
 
@@ -33,7 +33,7 @@ export interface LongestPrefix {
   /** The end of the prefix. With 0 entries, the state is the base itself. */
   readonly progress: ReplayProgress;
   readonly replayed: ReplayedDocument | null;
-  /** Why the next entry is not included; null if the prefix is the whole journal. */
+  /** The reason why the next entry is not included; null if the prefix is the whole journal. */
   readonly fault: InvalidJournalError | null;
 }
 
@@ -56,7 +56,7 @@ export class JournalReplayer {
     this.#open = parts.openReplays;
   }
 
-  /** Whether a replay of the update is kept, or is being made. */
+  /** Whether a replay of the update is kept or being made. */
   isOpen(updateId: string): boolean {
     return this.#open.has(updateId);
   }
@@ -66,9 +66,9 @@ export class JournalReplayer {
   }
 
   /**
-   * Applies all entries, or the entries before the first invalid one, and then runs `work`. Goes on with the update's kept replay if there
-   * is one. Returns null if the entries have been compacted and deleted in the meantime. Drops a damaged snapshot and repairs a
-   * damaged base. Throws InvalidJournalError if the base is not a valid deployment, and DocumentDamagedError if it is damaged beyond
+   * Applies all entries, or the entries before the first invalid one, and then runs `work`. Continues the update's kept replay if there
+   * is one. Returns null if the entries have been compacted and deleted in the meantime. Drops a damaged snapshot and repairs a damaged
+   * base. Throws InvalidJournalError if the base is not a valid deployment, and DocumentDamagedError if the base is damaged beyond
    * repair.
    */
   async catchUp<T>(
@@ -89,11 +89,11 @@ export class JournalReplayer {
   }
 
   /**
-   * Brings the kept replay of a running update up to its last entry, starting one if the memory limit allows. Stores nothing: a later
-   * compaction goes on from there, if this process runs it. Entries behind a gap are left for later, since a replay cannot go back.
+   * Brings the kept replay of a running update up to its last entry. Starts a replay if the memory limit allows. Stores nothing: a later
+   * compaction in this process continues from there. Entries behind a gap are left for later, since a replay cannot go back.
    */
   async advance(updateId: string): Promise<void> {
-    // A compaction catches up anyway, and may then upload for long, while other updates wait for this.
+    // A compaction catches up anyway. It may then upload for a long time, while other updates would wait for this one.
     if (this.#open.isInUse(updateId)) return;
     await this.#open.use(updateId, async (kept) => ({
       result: undefined,
@@ -103,7 +103,7 @@ export class JournalReplayer {
     }));
   }
 
-  /** Releases what is kept for an update that has ended. */
+  /** Releases the replay that is kept for an ended update. */
   forget(updateId: string): void {
     this.#open.drop(updateId);
   }
@@ -123,7 +123,10 @@ export class JournalReplayer {
     }
   }
 
-  /** The replay to keep. None after an invalid entry, which `complete` reports: it would be found again each time. */
+  /**
+   * Returns the replay to keep, or null after an invalid entry. `complete` reports this entry; a kept replay would meet it again each
+   * time.
+   */
   #keepable(updateId: string, replay: OpenReplay, bytes: number, applied: Applied): WarmReplay | null {
     if (!applied.fault) return { replay, progress: applied.progress, bytes: bytes + applied.bytes };
     this.#open.refuse(updateId);
@@ -131,7 +134,7 @@ export class JournalReplayer {
     return null;
   }
 
-  /** Applies what is new to a kept replay. Returns null if it has to start over. */
+  /** Applies new entries to a kept replay. Returns null if the replay must start over. */
   async #goOn(
     update: UpdateRow,
     kept: WarmReplay,
@@ -143,7 +146,7 @@ export class JournalReplayer {
       const keep = fault || progress.hasGap ? null : { replay, progress, bytes: kept.bytes + bytes };
       return { caughtUp: { replay, progress, fault }, keep };
     } catch (error) {
-      // Its thread has ended: the journal has everything.
+      // The replay's thread has ended. The journal still has everything.
       if (error instanceof ReplayEndedError) return null;
       throw error;
     }
@@ -159,7 +162,7 @@ export class JournalReplayer {
       try {
         return await this.#catchUp(update, work, left);
       } catch (error) {
-        // The base was replaced by another checkpoint, possibly as a repair.
+        // Another checkpoint replaced the base, possibly as a repair.
         if (error instanceof DocumentMissingError) return null;
         if (!(error instanceof DamagedStartError) || attempt === attempts) throw error;
         const repaired = await this.#repairStart(update, error);
@@ -170,7 +173,7 @@ export class JournalReplayer {
     }
   }
 
-  /** Drops the damaged snapshot or repairs the base. Returns how the replay is to be repeated. Throws DocumentDamagedError. */
+  /** Drops the damaged snapshot or repairs the base, and returns from where to repeat the replay. Throws DocumentDamagedError. */
   async #repairStart(update: UpdateRow, damage: DamagedStartError): Promise<'repaired' | 'no snapshot' | 'gone'> {
     if (damage.part === 'snapshot') {
       const snapshot = await this.#snapshots.find(update.id);
@@ -194,7 +197,7 @@ export class JournalReplayer {
     try {
       const applied = await this.#steps.applyAll(update.id, replay, { progress: replay.initialProgress, page, limit });
       const { progress, fault } = applied;
-      // Fewer entries than the update had: another compaction has committed them and the journal was deleted.
+      // There are fewer entries than the update had: another compaction has committed them, and the journal was deleted.
       if (!fault && progress.entries < Math.min(update.entryCount, limit)) return null;
       return await work({ replay, progress, fault });
     } finally {
@@ -203,8 +206,8 @@ export class JournalReplayer {
   }
 
   /**
-   * Finds the longest prefix of the journal, ordered by sequence id, that yields a valid deployment. Returns null as `catchUp` does.
-   * If the fault only shows in the finished deployment, searches backwards from the end in doubling steps and then bisects.
+   * Finds the longest prefix of the journal, ordered by sequence id, that yields a valid deployment. Returns null like `catchUp`. If the
+   * fault shows only in the finished deployment, searches backwards from the end in doubling steps and then bisects.
    */
   async longestPrefix(update: UpdateRow, bounds: Omit<ReplayBounds, 'entries'> = {}): Promise<LongestPrefix | null> {
     const manifest = await this.manifest(update.id);

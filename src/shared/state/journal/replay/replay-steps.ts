@@ -15,7 +15,7 @@ import {
 } from './runner/replay-runner.ts';
 import { DamagedStartError, type JournalPage, type ReplayProgress, type ReplayStart } from './runner/replay-work.ts';
 
-/** A replay that has not applied any page yet, and the first page. */
+/** A replay to which no page has been applied yet, and the first page. */
 export interface StartedReplay {
   readonly replay: OpenReplay;
   readonly page: ReadPage;
@@ -25,13 +25,13 @@ export interface StartedReplay {
 
 /** Parts of a replay that were read before. */
 export interface FoundParts {
-  /** The base of the update; null: it has none, or it is gone. */
+  /** The base of the update; null if it has none, or if the base is gone. */
   readonly base: CheckpointRow | null;
-  /** The first page; null: not read. */
+  /** The first page; null if it was not read. */
   readonly page: ReadPage | null;
 }
 
-/** Where a replay stopped, and why; no fault if it has applied everything. */
+/** Where a replay stopped, and why. There is no fault if everything was applied. */
 export interface Applied {
   readonly progress: ReplayProgress;
   readonly fault: InvalidJournalError | null;
@@ -50,7 +50,7 @@ export interface ReplayParts {
   readonly openReplays: OpenReplays;
 }
 
-/** The steps of a replay that read: its start, and the pages of the journal. */
+/** The reading steps of a replay: its start, and the pages of the journal. */
 export class ReplaySteps {
   readonly #checkpoints: CheckpointRepository;
   readonly #documentReader: DocumentReader;
@@ -69,7 +69,7 @@ export class ReplaySteps {
   }
 
   /**
-   * Opens a replay of the base and the last snapshot. Returns null if the base is gone, or the memory limit does not allow incremental
+   * Opens a replay of the base and the last snapshot. Returns null if the base is gone, or if the memory limit does not allow incremental
    * compaction.
    */
   async start(
@@ -121,15 +121,15 @@ export class ReplaySteps {
     }
   }
 
-  /** Applies what follows `kept`, up to a gap in an incremental compaction. */
+  /** Applies the entries after `kept`; an incremental compaction stops at a gap. */
   async applyNew(updateId: string, { replay, progress, bytes }: WarmReplay, isAhead = false): Promise<Applied> {
     const page = await this.#journal.readPage(updateId, progress.lastSequenceId);
     return this.applyAll(updateId, replay, { progress, page, incrementalFrom: isAhead ? bytes : undefined });
   }
 
   /**
-   * Applies this page and all that follow. Reads each page while the previous one is being applied. `incrementalFrom`: the size of the replay so far
-   * in an incremental compaction, which stops before a gap, and where the replay has become too large to be kept.
+   * Applies this page and all following ones. Reads each page while the previous one is applied. `incrementalFrom` is the size of the
+   * replay so far in an incremental compaction, which stops before a gap, and when the replay has become too large to be kept.
    */
   async applyAll(
     updateId: string,
@@ -176,7 +176,7 @@ function truncatePage(page: JournalPage, maxEntries: number): JournalPage {
   return { ...page, sequenceIds: page.sequenceIds.slice(0, maxEntries), lengths: page.lengths.slice(0, maxEntries) };
 }
 
-/** The number of entries that follow `lastSequenceId` without a gap. */
+/** Returns the number of entries after `lastSequenceId` without a gap. */
 function contiguousEntries({ sequenceIds }: JournalPage, lastSequenceId: number): number {
   const gap = sequenceIds.findIndex((sequenceId, at) => sequenceId !== lastSequenceId + 1 + at);
   return gap === -1 ? sequenceIds.length : gap;

@@ -23,21 +23,20 @@ export interface ReplayedDocument {
   readonly pendingOperationCount: number;
 }
 
-/** Entries of kinds that this release does not know, which a replay has left out. */
+/** Entries of kinds that this release does not know, which a replay has skipped. */
 export interface UnknownKinds {
   readonly count: number;
-  /** The first such entry and its kind. */
+  /** The first of these entries and its kind. */
   readonly sequenceId: number;
   readonly kind: number;
 }
 
 /**
- * A replay that can stop after any entry: look at the deployment so far, go on, or be put away and restored. A call
- * that throws leaves it as it was. Resources keep their bytes unless one of their fields has to change, and then all
- * other fields keep theirs.
+ * A replay that can stop after any entry: its deployment can be read, and it can continue or be saved and restored. A call that throws
+ * leaves the replay unchanged. Resources keep their bytes unless one of their fields has to change; then all other fields keep theirs.
  *
- * Detectable errors are rejected, because positions would then refer to other resources than the CLI meant: a position outside the
- * base, or a new base after changes to the old one. A reference to an operation that added nothing is ignored: it results from a
+ * Detectable errors are rejected, because positions would then refer to other resources than the CLI meant. They are a position outside
+ * the base, and a new base after changes to the old one. A reference to an operation that added nothing is ignored: it results from a
  * lost or unfinished predecessor, whose begin entry is still listed as pending, and rejecting it would lock the stack.
  */
 export class JournalReplay {
@@ -45,7 +44,7 @@ export class JournalReplay {
   readonly #state: ReplayState;
   #unknownKinds: UnknownKinds | null = null;
 
-  /** `base` is the document that the update began with; null = none. */
+  /** `base` is the document with which the update began; null for none. */
   constructor(base: Buffer | null) {
     this.#base = base;
     this.#state = createReplayState(readBase(base));
@@ -58,7 +57,7 @@ export class JournalReplay {
     return replay;
   }
 
-  /** Encodes the state after the entries so far. Call only if `hasGap` is false: see `apply`. */
+  /** Encodes the state after the entries so far. Call only if `hasGap` is false; see `apply`. */
   snapshot(): Buffer {
     return encodeReplayState(this.#state, this.#base);
   }
@@ -67,22 +66,19 @@ export class JournalReplay {
     return this.#state.lastSequenceId;
   }
 
-  /** Whether a sequence id below the last one is missing, so that its entry may still arrive. */
+  /** Whether a sequence id below the last one is missing. Its entry may still arrive. */
   get hasGap(): boolean {
     return this.#state.gaps.length > 0;
   }
 
-  /**
-   * Unknown kinds since this object was created. Take no snapshot if there are any, or a release that knows them would never see
-   * them.
-   */
+  /** Unknown kinds since this object was created. If there are any, take no snapshot: a release that knows them would never see them. */
   get unknownKinds(): UnknownKinds | null {
     return this.#unknownKinds;
   }
 
   /**
-   * Applies the next entry. Returns false if an entry with its sequence id was already applied. Rejects an entry that arrives
-   * after a later one (`late-entry`): the replay has to restart from before the gap. Throws JournalReplayError.
+   * Applies the next entry. Returns false if an entry with its sequence id was already applied. Rejects an entry that arrives after a
+   * later one (`late-entry`): the replay has to restart from before the gap. Throws JournalReplayError.
    */
   apply(entry: JournalEntryText): boolean {
     const { sequenceId } = entry;
@@ -124,7 +120,7 @@ export class JournalReplay {
         this.#applySuccess(fields);
         return;
       case JournalEntryKind.failure:
-        // The entry's state is what the resource would have been on success, so it must not be used.
+        // The entry's state describes the resource after a success, so it must not be used.
         state.open.delete(fields.requiredInteger('operationID'));
         return;
       case JournalEntryKind.refreshSuccess: {
@@ -189,7 +185,7 @@ export class JournalReplay {
     if (fields.flag('isRefresh')) state.hasRefresh = true;
   }
 
-  /** Replaces the referenced resource with `state`. If there is no `state`, `removesWithoutState` decides whether it is removed. */
+  /** Replaces the referenced resource with `state`. Without a `state`, `removesWithoutState` decides whether the resource is removed. */
   #applySwap(fields: EntryFields, removesWithoutState: boolean): void {
     const state = this.#state;
     const resource = fields.state();
@@ -225,7 +221,7 @@ export class JournalReplay {
     const { added, addedBy } = this.#state;
     const index = addedBy.get(operationId);
     if (index === undefined) return;
-    // A resource that is gone stays gone.
+    // A removed resource stays removed.
     const resource = added[index];
     if (resource) added[index] = change(resource);
   }

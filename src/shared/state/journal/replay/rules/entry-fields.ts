@@ -21,8 +21,8 @@ export const JournalEntryKind = {
 } as const;
 
 /**
- * Reads the fields of one entry on demand, so fields that a kind does not use are not validated. An absent field is the same as
- * `null`. Every method throws JournalReplayError for a value of the wrong type.
+ * Reads the fields of one entry on demand, so that unused fields of a kind are not validated. An absent field is the same as `null`.
+ * Every method throws JournalReplayError for a value of the wrong type.
  */
 export class EntryFields {
   readonly #entry: JournalEntryText;
@@ -156,7 +156,7 @@ export class EntryFields {
   }
 }
 
-/** Whether nothing in the value is read by `EntryFields`. */
+/** Whether `EntryFields` reads nothing in the value. */
 function isUnread(path: readonly (string | number)[]): boolean {
   if (path.length === 1) return path[0] !== 'state' && path[0] !== 'operation';
   return path.length === 2 && !(path[0] === 'operation' && path[1] === 'resource');

@@ -7,28 +7,28 @@ import type { ReplayState } from './replay-state.ts';
 
 /** The version of entries that migrate a state. */
 const migrationVersion = 2;
-/** An item of a layout as the CLI writes it is half as long. */
+/** Twice the length of an item of a layout as the CLI writes it. */
 const maxItemBytes = 64;
 
-/** What a migration changes of a replay. */
+/** The parts of a replay that a migration changes. */
 type Migrated = Pick<
   ReplayState,
   'base' | 'added' | 'removed' | 'markedDelete' | 'markedPendingReplacement' | 'swapped'
 >;
 
-/** Where a resource of the new base comes from: a position in the old base, or in the states that the entry inserts. */
+/** The origin of a resource of the new base: a position in the old base, or in the states that the entry inserts. */
 type LayoutItem = { readonly base: number } | { readonly inserted: number };
 
-/** Whole resources by what they replace: a position in the base, or the operation that added the resource. */
+/** New texts of resources, keyed by the position in the base, or by the operation that added the resource. */
 type Patches = ReadonlyMap<number, ResourceText>;
 
 /**
- * Applies an entry that migrates the state, which a program's `stateMigrations` cause: its `layout` lists the resources of the new base, out
- * of the old base and the entry's `states`, and its patches replace resources whose references changed. Everything that earlier entries said about
- * positions in the old base then refers to the new one. Does not change `state`, but returns what changes. Throws JournalReplayError.
+ * Applies an entry that migrates the state, which a program's `stateMigrations` cause. Its `layout` lists the resources of the new base,
+ * taken from the old base and the entry's `states`. Its patches replace resources whose references changed. References of earlier entries
+ * to positions in the old base then refer to the new one. Does not change `state`, but returns the changes. Throws JournalReplayError.
  *
- * Same as applyStateMigration in Pulumi's pkg/backend/journal_state_migration.go, except that the integrity of the whole result
- * is not checked: it is not after other entries either, and a state that the engine has left unsound is still the newest one.
+ * Same as applyStateMigration in Pulumi's pkg/backend/journal_state_migration.go, except that the integrity of the whole result is not
+ * checked. It is not checked after other entries either, and a state that the engine has left unsound is still the newest one.
  */
 export function migrateState(state: ReplayState, fields: EntryFields): Migrated {
   const { base } = state;
@@ -62,7 +62,7 @@ export function migrateState(state: ReplayState, fields: EntryFields): Migrated 
     swapped: new Map(
       [...state.swapped].flatMap(([position, resource]): [number, ResourceText][] => {
         const to = positions.get(position);
-        // A patch includes what was swapped in before.
+        // A patch includes earlier swaps of the resource.
         return to === undefined || basePatches.has(position) ? [] : [[to, resource]];
       }),
     ),
@@ -74,7 +74,9 @@ interface Counts {
   readonly inserted: number;
 }
 
-/** The new positions of the resources that stay, by their old ones. Each resource may be placed once, and each inserted one has to be. */
+/**
+ * Returns the new positions of the kept resources, by their old ones. Each resource may be placed once; each inserted one must be placed.
+ */
 function placeItems(layout: readonly LayoutItem[], counts: Counts, fields: EntryFields): ReadonlyMap<number, number> {
   const positions = new Map<number, number>();
   const placed = new Set<number>();
@@ -96,7 +98,7 @@ function placeItems(layout: readonly LayoutItem[], counts: Counts, fields: Entry
 
 function readLayout(fields: EntryFields, { base, inserted }: Counts): LayoutItem[] {
   const text = fields.raw('layout') ?? Buffer.from('[]');
-  // Parsed at once, because it has an item for each resource of the state; so it must not have many more.
+  // Parsed in one piece, because it has an item for each resource of the state. Therefore it must not have many more.
   if (text.length > maxItemBytes * (base + inserted + 1)) throw invalid(fields, '"layout" is too long');
   const items: unknown = JSON.parse(text.toString('utf8'));
   if (!Array.isArray(items)) throw fields.malformed('"layout" is not a list');
@@ -110,7 +112,7 @@ function readLayout(fields: EntryFields, { base, inserted }: Counts): LayoutItem
   });
 }
 
-/** Reads the patches of a list, whose elements name by `key` what they replace. */
+/** Reads the patches of a list. Each element names, in `key`, the resource that it replaces. */
 function readPatches(fields: EntryFields, list: string, key: string, exists: (of: number) => boolean): Patches {
   const patches = new Map<number, ResourceText>();
   fields.elements(list, (text) => {
@@ -126,7 +128,7 @@ function readPatches(fields: EntryFields, list: string, key: string, exists: (of
   return patches;
 }
 
-/** Reads the resources that a migration inserts, each of which must be one that a program could have registered. */
+/** Reads the resources that a migration inserts. Rejects a resource that no program could have registered. */
 function readInserted(state: ReplayState, fields: EntryFields): ResourceText[] {
   const urns = new Set<string>();
   let extensions: ReadonlySet<string> | undefined;

@@ -5,7 +5,7 @@ import { pruneReferences } from './prune-references.ts';
 import type { ReplayState } from './replay-state.ts';
 import { resolveAliases } from './resolve-aliases.ts';
 
-/** `features` are sorted. */
+/** The `features` are sorted. */
 export type RebuiltDeployment = Pick<DocumentParts, 'deployment' | 'features'>;
 
 /** Builds the deployment that `state` describes, without changing `state`. Throws AliasConflictError. */
@@ -43,7 +43,7 @@ function listResources(state: ReplayState): ResourceText[] {
 
 function listPendingOperations(state: ReplayState): PendingOperation[] {
   const started = [...state.open.values()].filter((operation) => operation !== null);
-  // A user has to check whether an interrupted create left something behind. The engine handles the other operations.
+  // A user has to check whether an interrupted create left a resource behind. The engine handles the other operations.
   return [...started, ...state.base.pendingOperations.filter((operation) => operation.isCreating)];
 }
 
@@ -64,7 +64,7 @@ function listFeatures(
   return features.sort();
 }
 
-/** Merges the base's and the journal's extensions. For the same reference, the base's wins. */
+/** Merges the extensions of the base and the journal. For the same reference, the base's extension wins. */
 function joinExtensions(base: Buffer | undefined, added: ReadonlyMap<string, Buffer>): Buffer | undefined {
   if (added.size === 0) return base;
   if (base?.[0] !== 0x7b) {

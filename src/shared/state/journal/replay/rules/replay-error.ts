@@ -10,8 +10,8 @@ export type JournalReplayErrorCode =
   | 'unexpected';
 
 /**
- * The base and the journal do not yield a valid deployment. The failing call changed nothing.
- * `sequenceId` is the invalid entry's, or null if the base itself or the result is invalid.
+ * The base and the journal do not yield a valid deployment. The failing call changed nothing. `sequenceId` belongs to the invalid entry;
+ * it is null if the base itself or the result is invalid.
  */
 export class JournalReplayError extends Error {
   override readonly name = 'JournalReplayError';

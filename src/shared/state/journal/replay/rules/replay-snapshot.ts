@@ -9,8 +9,8 @@ export class ReplaySnapshotError extends Error {
 }
 
 /*
- * Format: signature, SHA-256 of all that follows, header length (uint32 BE), header (JSON), blobs end to end.
- * A resource is written as its position in the base document, or as -1 - n for the n-th row of `resources`.
+ * Format: signature, SHA-256 of the rest, header length (uint32 BE), header (JSON), blobs end to end. A resource is written as its
+ * position in the base document, or as -1 - n for the n-th row of `resources`.
  */
 const signature = Buffer.from('holdfast-replay-2\n');
 const digestBytes = 32;
@@ -41,7 +41,7 @@ interface Header {
   readonly gaps: [from: number, to: number][];
 }
 
-/** Encodes `state`. Resources that are unchanged in the base document are stored as references to it. */
+/** Encodes `state`. Resources unchanged from the base document are stored as references to it. */
 export function encodeReplayState(state: ReplayState, base: Buffer | null): Buffer {
   const blobs: Buffer[] = [];
   const resources: Header['resources'] = [];

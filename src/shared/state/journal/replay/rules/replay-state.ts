@@ -6,7 +6,7 @@ export interface ReplayState {
   base: DeploymentParts;
   /** Unknown members of the document around the deployment. */
   documentMembers: ReadonlyMap<string, Buffer>;
-  /** Resources that the journal added, in order; null = removed again (a tombstone, so that later indexes do not change). */
+  /** Resources that the journal added, in order. Null marks a removed one, so that later indexes do not change. */
   added: (ResourceText | null)[];
   /** Operation id -> index in `added`. */
   addedBy: Map<number, number>;
@@ -14,7 +14,7 @@ export interface ReplayState {
   markedDelete: Set<number>;
   markedPendingReplacement: Set<number>;
   swapped: Map<number, ResourceText>;
-  /** Started operations by id; null = started without an `operation`, so not listed as pending. */
+  /** Started operations by id; null if started without an `operation`, and therefore not listed as pending. */
   open: Map<number, PendingOperation | null>;
   extensions: Map<string, Buffer>;
   hasRefresh: boolean;
@@ -72,7 +72,7 @@ export function isApplied(state: ReplayState, sequenceId: number): boolean {
   return !state.gaps.some(([from, to]) => sequenceId >= from && sequenceId <= to);
 }
 
-/** Marks an entry as applied. Its sequence id must be higher than all before. */
+/** Marks an entry as applied. Its sequence id must be higher than all earlier ones. */
 export function markApplied(state: ReplayState, sequenceId: number): void {
   if (sequenceId > state.lastSequenceId + 1) state.gaps.push([state.lastSequenceId + 1, sequenceId - 1]);
   state.lastSequenceId = sequenceId;

@@ -60,7 +60,7 @@ function mapAliases(references: readonly ResourceReferences[]): Map<string, stri
   return newUrns;
 }
 
-/** The URN of a resource after its parent's URN became `parent`, or null if the parent does not affect it. */
+/** Returns the URN of a resource after its parent's URN became `parent`, or null if the parent does not affect it. */
 function moveUnder(urn: string, parent: string): string | null {
   const parts = parseUrn(urn);
   const parentType = parseUrn(parent)?.type;
@@ -82,7 +82,7 @@ function namesAny(references: ResourceReferences, urns: ReadonlyMap<string, stri
   );
 }
 
-/** Fields whose URNs are not rewritten: `aliases` are the ones being resolved, and Pulumi does not change `replaceWith`. */
+/** Fields whose URNs are not rewritten: `aliases` are being resolved, and Pulumi does not change `replaceWith`. */
 const unresolvedFields: ReadonlySet<ReferenceField> = new Set(['aliases', 'replaceWith']);
 
 type UrnKind = 'urn' | 'provider' | null;

@@ -14,7 +14,7 @@ export type ReplayStep =
   | { readonly name: 'write' | 'encode'; readonly manifest: ManifestSource }
   | { readonly name: 'progress' | 'snapshot' | 'close' };
 
-/** `invalid` is the message of a JournalReplayError, `damaged` represents a DamagedStartError and `fault` is any other error. */
+/** `invalid` is the message of a JournalReplayError, `damaged` represents a DamagedStartError, and `fault` is any other error. */
 export type ReplayReply = { readonly call: number } & (
   | { readonly result: unknown }
   | { readonly invalid: string }
@@ -23,8 +23,7 @@ export type ReplayReply = { readonly call: number } & (
 );
 
 /**
- * Returns the buffers of parts that fill their whole buffer. Other parts share theirs, for example with Buffer's pool, and
- * have to be copied.
+ * Returns the buffers of the parts that fill a whole buffer. Other parts share their buffer, e.g. Buffer's pool, and have to be copied.
  */
 export function transferable(...parts: readonly (Uint8Array | null | undefined)[]): ArrayBuffer[] {
   return parts.flatMap((part) => {
@@ -33,5 +32,5 @@ export function transferable(...parts: readonly (Uint8Array | null | undefined)[
   });
 }
 
-/** Above the size of Buffer's pool. Smaller parts are cheap to copy. */
+/** Larger than Buffer's pool. Smaller parts are cheap to copy. */
 const minTransferredBytes = 256 * 1024;

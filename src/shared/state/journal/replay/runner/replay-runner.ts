@@ -16,7 +16,7 @@ export class InvalidJournalError extends InvalidRequestError {
   override readonly code = 'invalid-journal';
 }
 
-/** The thread of a replay has ended. The replay can be repeated in another one. */
+/** The thread of a replay has ended. The replay can be repeated in another thread. */
 export class ReplayEndedError extends UnavailableError {
   override readonly name = 'ReplayEndedError';
 }
@@ -29,9 +29,9 @@ export interface ReplayRunner {
   open(start: ReplayStart): Promise<OpenReplay>;
 }
 
-/** One replay; see ReplayWork for what the steps do. Steps run in the order of the calls and fail as `open` does. */
+/** One replay; see ReplayWork for its steps. Steps run in the order of the calls and fail like `open`. */
 export interface OpenReplay {
-  /** The progress at the start: 0 entries, or those of the snapshot. */
+  /** The progress at the start: 0 entries, or the entries of the snapshot. */
   readonly initialProgress: ReplayProgress;
   apply(page: JournalPage): Promise<ReplayProgress>;
   /** The current progress. After a failed `apply`, it includes the entries before the invalid one. */
@@ -42,7 +42,7 @@ export interface OpenReplay {
   close(): void;
 }
 
-/** Runs replays in this thread. For replays that take a few ms at most. */
+/** Runs replays in this thread. Only for replays of a few ms. */
 export const replayHere: ReplayRunner = {
   open: async (start) => {
     const work = asInvalidJournal(() => new ReplayWork(start));
@@ -58,10 +58,7 @@ export const replayHere: ReplayRunner = {
   },
 };
 
-/**
- * Limits of a replay that runs in the calling thread, which it blocks for 6 to 9 ms. Larger replays use another thread or a
- * worker.
- */
+/** Limits of a replay in the calling thread, which it blocks for 6 to 9 ms. Larger replays use another thread or a worker. */
 const shortEntries = 500;
 const shortBytes = 512 * 1024;
 

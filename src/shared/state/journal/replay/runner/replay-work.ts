@@ -10,9 +10,9 @@ import { JournalReplay, type UnknownKinds } from '../rules/apply-entries.ts';
 import { JournalReplayError } from '../rules/replay-error.ts';
 import { ReplaySnapshotError } from '../rules/replay-snapshot.ts';
 
-/** The input that a replay starts from. */
+/** The input of a replay. */
 export interface ReplayStart {
-  /** The state from before the update; null = none. */
+  /** The state before the update; null for none. */
   readonly base: EncodedDocument | null;
   /** A journal snapshot and the number of entries in it. */
   readonly snapshot: { readonly document: EncodedDocument; readonly entries: number } | null;
@@ -35,7 +35,7 @@ export interface JournalPage {
   readonly text: Uint8Array;
 }
 
-/** How far a replay has got. */
+/** The progress of a replay. */
 export interface ReplayProgress {
   /** Entries applied since the base. */
   readonly entries: number;
@@ -61,9 +61,7 @@ export class ReplayWork {
   readonly #replay: JournalReplay;
   #entries: number;
 
-  /**
-   * Ignores a snapshot that does not match: the journal itself has all entries. Throws DamagedStartError and JournalReplayError.
-   */
+  /** Ignores a snapshot that does not match, since the journal has all entries. Throws DamagedStartError and JournalReplayError. */
   constructor({ base, snapshot }: ReplayStart) {
     const document = base && decode('base', base);
     const restored = snapshot && restore(document, decode('snapshot', snapshot.document));
@@ -95,7 +93,7 @@ export class ReplayWork {
     return { document, resourceCount };
   }
 
-  /** Like `write`, but encoded for storage. */
+  /** Like `write`, but encodes the document for storage. */
   encode(manifest: ManifestSource): ReplayedDocument {
     const { document, resourceCount } = asReplayError(null, () => this.#replay.generate(manifest));
     return { document: encodeDocument(document), resourceCount };
@@ -116,8 +114,8 @@ function decode(part: keyof ReplayStart, document: EncodedDocument): Buffer {
 }
 
 /**
- * Runs a computation that depends on the journal alone. An unexpected error would recur on every retry, so it is reported as an
- * error of the journal. Otherwise the stack would be unusable until the next release.
+ * Runs a computation that depends on the journal alone. An unexpected error would recur on every retry, so it is reported as an error of
+ * the journal. Otherwise the stack would be unusable until the next release.
  */
 function asReplayError<T>(sequenceId: number | null, work: () => T): T {
   try {

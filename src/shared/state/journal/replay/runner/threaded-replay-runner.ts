@@ -14,8 +14,8 @@ import {
 const threadFile = new URL(`./replay-thread${path.extname(import.meta.url)}`, import.meta.url);
 
 /**
- * Runs replays in a thread, which is started for the first replay and reused. If it dies, its pending calls are rejected with
- * ReplayEndedError and the next replay starts a new thread.
+ * Runs replays in a thread, which is started for the first replay and reused. If the thread dies, its pending calls are rejected with
+ * ReplayEndedError, and the next replay starts a new thread.
  */
 export class ThreadedReplayRunner implements ReplayRunner {
   readonly #file: URL;
