@@ -21,21 +21,22 @@ import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller, Dialect } from '../platform/http/request.ts';
 import { limitUpdate } from './approvals/set-change-limits.ts';
 import { breakGlassReason, isUrgent } from './break-glass.ts';
-import { type Candidate, checkCandidate, type Findings, isLimited, previewOf } from './creation-checks.ts';
+import { type Candidate, checkCandidate, type Findings, keysOfLimits, previewOf } from './creation-checks.ts';
 import { insertUpdate, type Stored } from './insert-update.ts';
 import { dropStored, type NewUpdateRequest } from './new-update-request.ts';
 import { lockWaitSeconds } from './queue/lock-wait.ts';
 import { waitingRun } from './queue/superseding.ts';
+import { createConcurrencyLimitRepository } from './rules/concurrency-limit-repository.ts';
 import { awaitConsumers } from './rules/consumers.ts';
 import type { PreviewCheck } from './rules/preview-check.ts';
-import { isStackTimeout, limitsBusy, lockLimits } from './rules/rule-checks.ts';
+import { isStackTimeout, limitsBusy } from './rules/rule-checks.ts';
 
 /** Maximum time from creating an update to starting it, in seconds; never longer than a lease. The CLI starts it immediately. */
 const startWaitSeconds = 300;
 /** Checks outside of the transaction are repeated for a caller that waits after this time, in ms. */
 const freshMs = 1_000;
 
-/** Maximum waits for the locks of the organization and of a stack while creations of the organization take turns, in ms. */
+/** Maximum waits for the locks of limits and of a stack while creations take turns, in ms. */
 const lockWaitMs = { first: 2_000, repeated: 300 };
 
 /** An update that was just created. */
@@ -145,27 +146,30 @@ export async function prepareCreation(
   const waitSeconds = isExclusive
     ? (keptTerms?.waitSeconds ?? lockWaitSeconds(tags, found.updateRules, dialect, config.updateQueue.waitSeconds))
     : 0;
-  let isCounting = !isPreview && isLimited(found.updateRules);
+  let counted: ReadonlySet<string> = new Set(isPreview ? [] : keysOfLimits(found, caller));
   const attempt = async (tx: Queryable, audit: AuditTrail, entryId: string | null): Promise<CreatedUpdate> => {
     const { limits, unindexed } = checked;
     const access = await lockAccess(tx, ref.organization, caller);
-    // Other creations of the organization wait for this one, which can wait for its stack in the queue instead, or try again, as they can.
-    if (isCounting || limits.updates !== null) {
+    // Creations with the same limits wait for this one, which can wait for its stack in the queue instead, or try again, as they can.
+    if (counted.size > 0 || limits.updates !== null) {
       const isRepeated = waitSeconds === 0 || entryId !== null;
       await limitLockWait(tx, isRepeated ? lockWaitMs.repeated : lockWaitMs.first);
       const organization = { id: found.organizationId, name: ref.organization };
       await quotas.assertMayAddUpdate(tx, organization, limits).catch(limitsBusy);
-      if (isCounting) await lockLimits(tx, found.organizationId).catch(limitsBusy);
+      if (counted.size > 0)
+        await createConcurrencyLimitRepository(tx)
+          .lock(found.organizationId, [...counted])
+          .catch(limitsBusy);
     }
     const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
     // Renamed while its caller waited, who would start the update under the former name.
     if (!stack || formatStackRef(stack) !== formatStackRef(found)) throw stackNotFound(ref);
     const candidate: Candidate = {
-      ...{ tx, request, caller, access, stack, isPreview, isExclusive, entryId, isCounting, unindexed },
+      ...{ tx, request, caller, access, stack, isPreview, isExclusive, entryId, counted, unindexed },
       mayWait: waitSeconds > 0,
     };
-    // If there are limits now, the next run counts.
-    isCounting ||= !isPreview && isLimited(stack.updateRules);
+    // If other limits apply now, the next run counts for these.
+    if (!isPreview) counted = new Set(keysOfLimits(stack, caller));
     const startSeconds = Math.min(startWaitSeconds, config.leaseSeconds);
     const stored = {
       ...{ ...texts, waitSeconds: startSeconds },

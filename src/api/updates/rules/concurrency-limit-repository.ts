@@ -4,9 +4,29 @@ import type { Limit } from './concurrency-limit.ts';
 
 const StandingRow = Type.Object({ running: Type.Integer(), ahead: Type.Integer() });
 
+/** Class of the advisory locks for counting updates. */
+const countingLock = 93;
+/**
+ * Limits of an organization share so many of these locks: a transaction takes one per limit, and Postgres has memory for 64 locks of each by
+ * default, for all organizations together.
+ */
+const places = 32;
+
 /** Running updates, and waiting calls. */
 export function createConcurrencyLimitRepository(db: Queryable) {
   return {
+    /**
+     * Lets one transaction at a time count what runs under each of these limits, by `Limit.key`, and add to it. Take them before the lock on a
+     * stack, all at once: every transaction takes them in the same order.
+     */
+    lock: (organizationId: string, keys: readonly string[]) =>
+      db.query(sql.nothing`
+        /* limits.lock */
+        select pg_advisory_xact_lock(l.place) from (
+          select distinct hashtextextended(
+            ${organizationId}::text || ' ' || (hashtextextended(k.key, 0) & ${places - 1}::bigint), ${countingLock}::bigint) as place
+          from unnest(${sql.array([...keys], 'text')}) k (key) order by 1 offset 0) l`),
+
     /**
      * How many updates that count for the limit run, previews excepted, and how many calls that it delays go before one for this
      * project. `entryId` is that of the call; null: it has come only now.

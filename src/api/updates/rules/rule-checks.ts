@@ -1,4 +1,3 @@
-import { createQuotaRepository } from '../../../shared/access/quotas/quota-repository.ts';
 import type { LockedAccess } from '../../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { isLockTimeout } from '../../../shared/platform/db/sqlstate.ts';
@@ -19,7 +18,7 @@ export interface BreakGlass {
   readonly rules: string[];
 }
 
-/** Another transaction has counted for the organization's limits for too long. Nothing was changed. The cause is the lock timeout. */
+/** Another transaction has counted for the same limits for too long. Nothing was changed. The cause is the lock timeout. */
 export class LimitsBusyError extends Error {
   override readonly name = 'LimitsBusyError';
 }
@@ -36,7 +35,7 @@ export function isStackTimeout(error: unknown): boolean {
   return isLockTimeout(error) && !(error instanceof LimitsBusyError);
 }
 
-/** Limits have been set since the creation was prepared: it has to count under a lock that is taken first. Nothing was changed. */
+/** Limits apply whose locks the creation has not taken, which come first. Nothing was changed. */
 export class LimitsChangedError extends Error {
   override readonly name = 'LimitsChangedError';
 }
@@ -56,11 +55,6 @@ export function assertNotFrozen(stack: StackWithRules, access: LockedAccess, mes
 }
 
 const emergencyHint = `Previews still run; ${cancelHint}. In an emergency, a user with the permission manage can start an update with --message "break-glass: <reason>", which is recorded`;
-
-/** Lets one transaction at a time count what runs in the organization. Take it before the lock on a stack. */
-export function lockLimits(tx: Queryable, organizationId: string): Promise<unknown> {
-  return createQuotaRepository(tx).lockOrganization(organizationId);
-}
 
 /**
  * Asserts that fewer updates run than limits allow, and that none of those that wait for them goes first. With `breakGlass`, notes the

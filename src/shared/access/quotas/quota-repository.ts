@@ -4,8 +4,8 @@ import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import type { QuotaOverrides } from './quotas.ts';
 import { countStacks, packVersionBytes } from './storage-repository.ts';
 
-/** Class of the advisory locks for counting stacks, by organization. */
-const countingLock = 91;
+/** Classes of the advisory locks for counting, by organization. */
+const countingLocks = { stacks: 91, updates: 92 };
 
 const Limit = Nullable(Type.Integer());
 const OverridesRow = Type.Object({
@@ -70,8 +70,8 @@ export function createQuotaRepository(db: Queryable) {
         /* quotas.deleteOverrides */ delete from organization_quotas where organization_id = ${organizationId}`),
 
     /**
-     * Allows one transaction at a time to count and add. Take it before any lock on a stack. Foreign key checks on the organization, which others
-     * may make while they hold a stack, do not wait for it.
+     * Allows one transaction at a time to count and add what belongs to the organization alone. Take it before any lock on a stack. Foreign key
+     * checks on the organization, which others may make while they hold a stack, do not wait for it.
      */
     lockOrganization: (organizationId: string) =>
       db.query(sql.nothing`
@@ -80,7 +80,12 @@ export function createQuotaRepository(db: Queryable) {
     /** Allows one transaction at a time to count stacks until it commits. Take it as the last lock: its holder waits for nothing. */
     lockStackCount: (organizationId: string) =>
       db.query(sql.nothing`
-        /* quotas.lockStackCount */ select pg_advisory_xact_lock(hashtextextended(${organizationId}, ${countingLock}::bigint))`),
+        /* quotas.lockStackCount */ select pg_advisory_xact_lock(hashtextextended(${organizationId}, ${countingLocks.stacks}::bigint))`),
+
+    /** The same for updates. Take it before the locks of limits and stacks. */
+    lockUpdateCount: (organizationId: string) =>
+      db.query(sql.nothing`
+        /* quotas.lockUpdateCount */ select pg_advisory_xact_lock(hashtextextended(${organizationId}, ${countingLocks.updates}::bigint))`),
 
     countStacks: async (organizationId: string): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`

@@ -94,13 +94,13 @@ export class Quotas {
   }
 
   /**
-   * Call in the transaction that adds an update, before its stack is locked, with `limits` read before the transaction. Concurrent calls run one
-   * after the other, across all processes. Throws QuotaReachedError.
+   * Call in the transaction that adds an update, before any limit or stack is locked, with `limits` read before the transaction. From here to
+   * their commits, all that add updates to the organization run one after the other, across all processes. Throws QuotaReachedError.
    */
   async assertMayAddUpdate(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
     if (limits.updates === null) return;
     const quotas = createQuotaRepository(tx);
-    await quotas.lockOrganization(organization.id);
+    await quotas.lockUpdateCount(organization.id);
     const used = await quotas.countUpdates(organization.id);
     if (used < limits.updates) return;
     this.refused('updates');
