@@ -5,7 +5,8 @@ import { FairSemaphore } from '../platform/admission/fair-semaphore.ts';
 
 /** One change runs at a time, on all processes together. Few calls wait for it with a connection, the others without. */
 const limits = { atOnce: 3, atOncePerCaller: 1, waiting: 1_000, waitingPerCaller: 100, waitMs: 10_000 };
-const lockMs = 2_000;
+/** Longer than the one before may wait for a lock. */
+const lockMs = 5_000;
 /** Of changes that nobody can repeat, or that must not fail because organizations are busy. */
 export const patientLockMs = 15_000;
 /** How much longer than for the lock such a change waits for its turn to ask for it, in ms. */

@@ -173,8 +173,9 @@ export function createBootstrapRepository(tx: Queryable) {
 
 /**
  * Allows one transaction at a time to change users, memberships and tokens, so that each sees the result of the
- * previous one. Held until the end of the transaction.
+ * previous one. Held until the end of the transaction, which waits for further locks without a limit: it is an operator's.
  */
 export async function lockPeople(tx: Queryable): Promise<void> {
-  await tx.query(sql.nothing`/* people.lock */ select pg_advisory_xact_lock(hashtextextended('holdfast people', 0))`);
+  await tx.query(sql.nothing`
+    /* people.lock */ select pg_advisory_xact_lock(hashtextextended('holdfast people', 0)), set_config('lock_timeout', '0', true)`);
 }

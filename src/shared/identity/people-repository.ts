@@ -59,6 +59,12 @@ const MemberRow = Type.Object({
   role: Nullable(Role),
 });
 
+/**
+ * How long a change of people waits for each lock of an organization or user, in ms: longer than those that share these locks wait for a lock
+ * (`lockWaitMs`), so that they end first.
+ */
+const heldWaitMs = 4_000;
+
 /** Whether the provider of an organization made the account of the user `u`, no other organization has the user, and the user is not a site admin. */
 export const isManagedBy = (organizationId: SqlFragment) => sql.fragment`
   coalesce(u.provisioned_by = ${organizationId}, false) and not u.site_admin
@@ -69,10 +75,14 @@ export const isManagedBy = (organizationId: SqlFragment) => sql.fragment`
 export function createPeopleRepository(db: Queryable) {
   const person = sql.fragment`id, login, site_admin as "siteAdmin", deactivated_at is null as "isActive"`;
   return {
-    /** Takes the lock of `lockPeople`. Throws UnavailableError after `waitMs`: the waiting transaction keeps a connection. */
+    /**
+     * Takes the lock of `lockPeople`. Throws UnavailableError after `waitMs`: the waiting transaction keeps a connection. It then waits
+     * `heldWaitMs` for each further lock, because changes of all organizations wait for it.
+     */
     lock: async (waitMs: number): Promise<void> => {
       try {
-        await db.query(sql.nothing`/* people.lockFor */ select lock_people(${waitMs})`);
+        await db.query(sql.nothing`
+          /* people.lockFor */ select lock_people(${waitMs}), set_config('lock_timeout', ${String(heldWaitMs)}, true)`);
       } catch (error) {
         if (!isLockTimeout(error)) throw error;
         const message = 'Another change of users, teams or grants is taking long; please retry';
