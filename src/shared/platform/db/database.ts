@@ -4,6 +4,7 @@ import { withTimeout } from '../timeout/with-timeout.ts';
 import { ConnectionChecks } from './connection-checks.ts';
 import { ConnectionGate } from './connection-gate.ts';
 import { ConnectionPool } from './connection-pool.ts';
+import { LockRepeats, lockWaitMs } from './lock-repeats.ts';
 import { NotificationChannel } from './notification-channel.ts';
 import { listenOn, type Notifications } from './notification-listener.ts';
 import { type PostgresConnection, PostgresConnector } from './postgres-connector.ts';
@@ -29,7 +30,7 @@ export type Connection = DatabasePoolConnection;
 
 /** The connection pool, with transactions that are retried on deadlock and serialization failure. */
 export interface Database extends Queryable {
-  /** Runs `work` in one transaction; retried up to 5 times when Postgres rolls it back for a conflict (class 40). */
+  /** Runs `work` in one transaction; repeated up to 5 times when Postgres rolls it back for a conflict (class 40), and as LockRepeats says. */
   inTransaction<T>(work: (tx: DatabaseTransactionConnection) => Promise<T>): Promise<T>;
   /** Runs `work` with a connection of the pool, which is closed if `work` throws. */
   onConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
@@ -70,7 +71,7 @@ const statementMethods = [
  */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { poolSize, statementTimeoutMs, connectTimeoutMs, acquireTimeoutMs } = options;
-  const limits = { connectMs: connectTimeoutMs, statementMs: statementTimeoutMs, idleInTransactionMs };
+  const limits = { connectMs: connectTimeoutMs, statementMs: statementTimeoutMs, idleInTransactionMs, lockWaitMs };
   const connector = new PostgresConnector(options.url, limits, options.setting);
   const sessions = new PostgresConnector(options.url, { connectMs: connectTimeoutMs }, options.setting);
   const listeners = new Set<(message: RaisedMessage) => void>();
@@ -95,21 +96,24 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   });
   const gate = new ConnectionGate(poolSize);
   const admit = <T>(work: () => Promise<T>): Promise<T> => gate.run(acquireTimeoutMs, work);
-  const methods: Record<string, unknown> = {
-    transaction: (work: (tx: DatabaseTransactionConnection) => Promise<unknown>) => admit(() => pool.transaction(work)),
-  };
+  const repeats = new LockRepeats(poolSize, statementTimeoutMs);
+  const inTransaction = <T>(work: (tx: DatabaseTransactionConnection) => Promise<T>): Promise<T> =>
+    repeats.transaction((once) => admit(() => pool.transaction(once)), work);
+  const methods: Record<string, unknown> = { transaction: inTransaction };
   for (const name of statementMethods)
     methods[name] = (query: QuerySqlToken) =>
-      admit(() =>
-        pool.run((connection) => {
-          const run = connection[name] as (this: Connection, query: QuerySqlToken) => Promise<unknown>;
-          return run.call(connection, query);
-        }),
+      repeats.run(() =>
+        admit(() =>
+          pool.run((connection) => {
+            const run = connection[name] as (this: Connection, query: QuerySqlToken) => Promise<unknown>;
+            return run.call(connection, query);
+          }),
+        ),
       );
   const onConnection = <T>(work: (connection: Connection) => Promise<T>) => admit(() => pool.connect(work));
   return Object.assign(methods as unknown as CommonQueryMethods, {
     [poolMark]: true,
-    inTransaction: <T>(work: (tx: DatabaseTransactionConnection) => Promise<T>) => admit(() => pool.transaction(work)),
+    inTransaction,
     onConnection,
     checkConnections: (check: (connection: Connection) => Promise<void>) => checks.add(check),
     openConnections: () => openConnections(onConnection, poolSize),

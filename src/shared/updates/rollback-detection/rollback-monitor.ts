@@ -2,6 +2,7 @@ import { type AuditSource, serverSource } from '../../audit/audit-event.ts';
 import { createAuditRepository } from '../../audit/audit-repository.ts';
 import { runFirst } from '../../platform/db/connection-gate.ts';
 import type { Connection, Database } from '../../platform/db/database.ts';
+import { limitLockWait } from '../../platform/db/limit-lock-wait.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
 import type { Lifecycle } from '../../platform/lifecycle/lifecycle.ts';
 import { repeat } from '../../platform/lifecycle/repeat.ts';
@@ -82,7 +83,11 @@ async function compare(
     return;
   }
   const order = { isOrdered: false, why: change, seen, source: serverSource };
-  const ended = await connection.transaction((tx) => endLeasesAfterLoss(tx, order));
+  const ended = await connection.transaction(async (tx) => {
+    // Every connection that is opened meanwhile would have to begin again.
+    await limitLockWait(tx, 0);
+    return endLeasesAfterLoss(tx, order);
+  });
   rollbackState.remember(await identity.read(null));
   if (ended === null) return;
   rollbackState.noteLoss();
