@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { query } from '../support/database.ts';
+import { person, team } from '../support/grants.ts';
 import { blockedBy, during } from '../support/held-transactions.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { type TestResponse, testApp } from '../support/test-app.ts';
@@ -50,6 +51,27 @@ test('while a change of people waits for an organization that is in use, one of 
     await end('rollback');
     await waiting;
   });
+});
+
+test('what is granted waits for nobody who uses the organization, and what is denied for all of them', async () => {
+  const { auth, organization } = await createStack(app);
+  const { login, organizationId, userId } = await person(app, organization, 'viewer');
+  await team(app, organizationId, 'builders', [userId]);
+  const change = (effect: 'allow' | 'deny', stacks: string): Promise<TestResponse> => {
+    const body = { effect, user: login, stacks, permissions: ['write'] };
+    return ok(app.call('POST', `/api/orgs/${organization}/grants`, { auth, body }));
+  };
+  await during(app, [`select lock_shared(id) from ${ofOrganization}`, organization], async (session, end) => {
+    await change('allow', 'proj/*');
+    const body = { stackName: 'shared', teams: ['builders'] };
+    await ok(app.call('POST', `/api/stacks/${organization}/proj`, { auth, body }));
+    const denied = change('deny', 'proj/dev');
+    await blockedBy(app, session);
+    await end('rollback');
+    await denied;
+  });
+  const grants = await query(app, 'select effect from grants where organization_id = $1 order by 1', [organizationId]);
+  expect(grants.map(({ effect }) => effect)).toEqual(['allow', 'allow', 'deny']);
 });
 
 test('updates with different limits do not wait for each other', async () => {
