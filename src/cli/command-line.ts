@@ -162,9 +162,11 @@ function createProgram(run: CommandRun): Command {
   program
     .command('import')
     .description(
-      'import stacks with their history from a service (`https://…`) or a DIY backend (`file://…`, `s3://…`)',
+      'import stacks with their history from a service (`https://…`), a DIY backend (`file://…`, `s3://…`) or an archive',
     );
-  program.command('export').description('export the stacks of an organization to a DIY backend (`file://…`, `s3://…`)');
+  program
+    .command('export')
+    .description('export the stacks of an organization to a DIY backend (`file://…`, `s3://…`) or an archive');
   program.command('plan').description('show what `holdfast apply` would change');
   program.command('apply').description('make an organization match its YAML documents, through the API');
   program.command('export-config').description('write an organization as YAML documents');

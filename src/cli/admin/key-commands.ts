@@ -43,7 +43,7 @@ export function addKeyCommands(admin: Command, open: OpenSession): void {
   admin
     .command('rewrap-keys')
     .description(
-      'rewrap all data keys with the first master key, so that the others can be retired, and rewrap master keys with their KMS',
+      'rewrap all data keys and webhook secrets with the first master key, so that the others can be retired, and master keys with their KMS',
     )
     .action(() => withKeys(open, 'first', rewrap));
   admin

@@ -21,7 +21,7 @@ import { operator } from './operator-name.ts';
 
 const subjects: Readonly<Record<QuotaName, string>> = {
   stacks: 'stacks',
-  keptBytes: 'bytes of states, journals and events',
+  keptBytes: 'bytes of states, journals, events and policy packs',
   inFlightBytes: 'body bytes in flight to workers',
   updates: 'concurrent updates',
   requestsPerSecond: 'requests per second',

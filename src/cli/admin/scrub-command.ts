@@ -13,9 +13,9 @@ export function addScrubCommand(admin: Command, open: OpenSession, run: CommandR
   admin
     .command('scrub')
     .description(
-      'read all stored checkpoints now and repair damaged ones where possible; exits with 1 if one stays damaged',
+      'read all stored states, events and policy packs now, and repair what is damaged; exits with 1 if something stays damaged',
     )
-    .option('--stack <organization/project/stack>', 'only the checkpoints of this stack', toStackRef)
+    .option('--stack <organization/project/stack>', 'only the states and events of this stack', toStackRef)
     .option(...jsonOption)
     .addHelpText('after', '\nIt also needs the settings of the blob store.')
     .action(async ({ json, stack }: { readonly json?: true; readonly stack?: StackRef }) => {

@@ -41,7 +41,7 @@ export const limitsSettings = {
     'Requests of an organization per second and API process. Requests of running updates are never rejected.',
   ),
   HOLDFAST_JOB_CONCURRENCY: positive(
-    'Jobs with bodies below 8 MiB that a worker process runs at once, beside half as many with larger bodies.',
+    'Jobs below 8 MiB (body, or base of a journal) that a worker process runs at once, beside half as many larger ones.',
     4,
     256,
   ),
