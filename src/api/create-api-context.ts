@@ -1,7 +1,6 @@
 import type { AppContext } from '../shared/context.ts';
 import type { JobDispatcher } from '../shared/jobs/dispatcher.ts';
-import type { JobServices } from '../shared/jobs/job-definition.ts';
-import type { Job } from '../shared/jobs/job-list.ts';
+import type { Job, JobServices } from '../shared/jobs/job-list.ts';
 import type { JobQueueView } from '../shared/jobs/job-queue-view.ts';
 import { createIncrementalRequest, createSnapshotRequest } from '../shared/jobs/journal-requests.ts';
 import { Replica } from '../shared/platform/db/replica/replica.ts';

@@ -129,7 +129,7 @@ export function describeDispatcher(
           name: 'apply-checkpoint',
           schema: 1,
           kind: 'full',
-          envelope: 'cli',
+          dialect: 'pulumi',
           fence,
           arrivalSequence: 7,
           payloadKey: 'key',

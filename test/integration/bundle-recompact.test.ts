@@ -7,7 +7,7 @@ import { fsck } from '../../src/cli/fsck/fsck.ts';
 import { commitStack } from '../../src/cli/moving/stack-commit.ts';
 import type { StackRow } from '../../src/shared/stacks/stack-repository.ts';
 import { createCheckpointRepository } from '../../src/shared/state/checkpoints/checkpoint-repository.ts';
-import { storeDeployment } from '../../src/shared/state/store-deployment.ts';
+import { storeDeployment } from '../../src/shared/state/checkpoints/save-document.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { bundlePassphrase, importState, readBundled, runBundle, textOf, updateInBundle } from '../support/bundle.ts';
 import { query } from '../support/database.ts';

@@ -1,6 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
-import type { JobServices } from '../../shared/jobs/job-definition.ts';
+import type { JobServices } from '../../shared/jobs/job-list.ts';
 import type { JobQueueView } from '../../shared/jobs/job-queue-view.ts';
 import type { Replica } from '../../shared/platform/db/replica/replica.ts';
 import type { ProcessHealth } from '../../shared/platform/telemetry/status-server.ts';

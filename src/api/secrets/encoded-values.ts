@@ -1,4 +1,4 @@
-import { joined } from '../../shared/platform/bytes/joined.ts';
+import { joined } from '../../shared/platform/bytes/buffers.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { type JsonKind, JsonScanner, type Span } from '../../shared/platform/json/json-scanner.ts';
 import { denseSliceBytes, nextSlice, scanInSlices, timeSliceBytes } from '../../shared/platform/slices/slices.ts';

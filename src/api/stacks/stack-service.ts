@@ -18,11 +18,11 @@ import {
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
 import { createCheckpointRepository } from '../../shared/state/checkpoints/checkpoint-repository.ts';
+import { storeDeployment } from '../../shared/state/checkpoints/save-document.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { reclaimStack } from '../../shared/state/reclaim-stack.ts';
 import { assertNothingPending, recordInitialState } from '../../shared/state/record-edit.ts';
-import { storeDeployment } from '../../shared/state/store-deployment.ts';
 import { assertThawed } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { StackBusyError } from '../../shared/updates/update-errors.ts';

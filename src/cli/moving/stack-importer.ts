@@ -2,7 +2,7 @@ import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { unrecordedInfo } from '../../shared/diy/history-info.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { NewCheckpoint } from '../../shared/state/checkpoints/checkpoint-repository.ts';
-import { storeDeployment } from '../../shared/state/store-deployment.ts';
+import { storeDeployment } from '../../shared/state/checkpoints/save-document.ts';
 import { counted } from '../output/text.ts';
 import { messageOf, type StackPlan } from './import-plan.ts';
 import type { SourceContent, SourceEntry, SourceState } from './moving-source.ts';

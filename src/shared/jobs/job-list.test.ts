@@ -14,8 +14,8 @@ const to = { ...from, stack: 'prod' };
 
 /** Jobs as releases that share a queue write them. */
 const queued = [
-  { name: 'apply-checkpoint', schema: 1, kind: 'full', envelope: 'cli', fence, arrivalSequence: 7, ...body },
-  { name: 'apply-checkpoint', schema: 1, kind: 'delta', envelope: 'contract', fence, arrivalSequence: null, ...body },
+  { name: 'apply-checkpoint', schema: 1, kind: 'full', dialect: 'pulumi', fence, arrivalSequence: 7, ...body },
+  { name: 'apply-checkpoint', schema: 1, kind: 'delta', dialect: 'contract', fence, arrivalSequence: null, ...body },
   { name: 'append-journal', schema: 1, fence, ...body },
   { name: 'append-events', schema: 1, fence, ...body },
   { name: 'import-deployment', schema: 1, ...change, ...body },

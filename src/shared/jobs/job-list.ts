@@ -1,10 +1,40 @@
-import { type Static, Type } from 'typebox';
-import { appendEvents } from '../events/event-writer.ts';
+import { type Static, type TObject, type TProperties, type TUnsafe, Type } from 'typebox';
+import { appendEvents, type EventWriter } from '../events/event-writer.ts';
+import { currentRequest } from '../platform/logger/request-lines.ts';
+import type { WriteBody } from '../platform/payloads/body-buffer.ts';
+import type { BudgetName } from '../platform/payloads/in-flight-rules.ts';
+import { BodyEncoding } from '../platform/payloads/inflate.ts';
+import { currentTraceparent } from '../platform/tracing/tracing.ts';
 import { StackRef } from '../stacks/names.ts';
-import { applyCheckpoint } from '../state/checkpoints/checkpoint-writer.ts';
-import { editTarget, importDeployment } from '../state/deployment-importer.ts';
-import { appendJournal } from '../state/journal/journal-writer.ts';
-import { defineJob, defineWrite, defineWriteOf } from './job-definition.ts';
+import { applyCheckpoint, type CheckpointWriter } from '../state/checkpoints/checkpoint-writer.ts';
+import { type DeploymentImporter, editTarget, importDeployment } from '../state/deployment-importer.ts';
+import type { StateEdits } from '../state/edits/state-edits.ts';
+import type { IncrementalCompaction } from '../state/journal/incremental/incremental-compaction.ts';
+import type { JournalCompactor } from '../state/journal/journal-compactor.ts';
+import { appendJournal, type JournalWriter } from '../state/journal/journal-writer.ts';
+import type { StackRenamer } from '../state/stack-renamer.ts';
+
+/** Services that jobs use, in every process that runs them. */
+export interface JobServices {
+  readonly stateEdits: StateEdits;
+  readonly eventWriter: EventWriter;
+  readonly compactor: JournalCompactor;
+  /** False: a job throws JournalClaimedError while another process compacts its journal. */
+  readonly waitsForClaims?: boolean;
+  readonly importer: DeploymentImporter;
+  readonly journalWriter: JournalWriter;
+  readonly renamer: StackRenamer;
+  readonly writer: CheckpointWriter;
+  /** Requests a snapshot of a journal. Never rejects: a snapshot only saves time later. */
+  readonly requestSnapshot: (updateId: string) => Promise<void>;
+  readonly incrementalCompaction: IncrementalCompaction;
+  /** Requests that a journal is compacted incrementally, here or on a worker. Never rejects. */
+  readonly requestIncremental: (updateId: string) => Promise<void>;
+}
+
+/** Refers to the body of a queued job. */
+export const QueuedBody = Type.Object({ payloadKey: Type.String(), encoding: BodyEncoding });
+export type QueuedBody = Static<typeof QueuedBody>;
 
 /** Renames a stack, including all references in its state. */
 export const renameStack = defineJob({
@@ -63,3 +93,122 @@ export const jobNames: readonly JobName[] = [
 
 /** Fields that jobs of all releases have. */
 export const JobHead = Type.Object({ name: Type.String(), schema: Type.Integer() });
+
+/** A job: its own fields, name and schema, and the request that asked for it. */
+type JobOf<N extends string, P extends TProperties> = Static<TObject<P>> & {
+  name: N;
+  schema: number;
+  /** Part of each log line of the job. Missing if no request asked for it. */
+  requestId?: string;
+  /** The trace that the job continues (W3C Trace Context). Missing if its request is not traced. */
+  traceparent?: string;
+};
+
+/** A job without a body. */
+export interface JobDefinition<N extends string, P extends TProperties> {
+  readonly name: N;
+  /** The schema of a queued job. Jobs of other releases that this one does not know do not match. */
+  readonly record: TUnsafe<JobOf<N, P>>;
+  /** Creates the job as of this release. */
+  create(fields: Static<TObject<P>>): JobOf<N, P>;
+  /** If `beforeCommit` throws, nothing is committed. */
+  run(services: JobServices, job: JobOf<N, P>, beforeCommit?: () => Promise<void>): Promise<void>;
+}
+
+interface Common<N extends string, P extends TProperties> {
+  readonly name: N;
+  /**
+   * The versions of the fields that this release reads; it writes the last. A job whose fields change their meaning gets a new number, so that
+   * processes of two releases can share a queue: each leaves jobs that it does not know to the other.
+   */
+  readonly schemas: readonly number[];
+  readonly fields: P;
+}
+
+/** Defines a job without a body. */
+function defineJob<const N extends string, P extends TProperties>(
+  definition: Common<N, P> & Pick<JobDefinition<N, P>, 'run'>,
+): JobDefinition<N, P> {
+  const { name, schemas, run } = definition;
+  const schema = schemas.at(-1) as number;
+  const create = (fields: Static<TObject<P>>): JobOf<N, P> => {
+    return { ...fields, name, schema, ...originOfJob() };
+  };
+  return { name, record: Type.Unsafe(recordOf(definition)), create, run };
+}
+
+/**
+ * A write: a job with a body, `Q` as it is queued and `J` without the fields of the body. `I` is what a route knows before the body has
+ * arrived.
+ */
+export interface WriteDefinition<J, I, Q = J & QueuedBody> extends WriteOptions<J, I> {
+  readonly name: string;
+  /** The schema of the queued job. */
+  readonly record: TUnsafe<Q>;
+  /** Creates the job as of this release. Called when the body is complete. */
+  create(services: JobServices, input: I): Promise<J>;
+  queued(job: J, body: QueuedBody): Q;
+}
+
+interface WriteOptions<J, I> {
+  /** Label in the metrics. */
+  label(input: I): string;
+  /** `imports`: for calls that the CLI does not repeat; they wait for capacity instead of being refused. */
+  readonly budget: BudgetName;
+  /**
+   * Skip the write if the client has disconnected by the time its body is complete: it may have repeated the call elsewhere,
+   * and this call has no number to detect that.
+   */
+  onlyWhileAwaited?(input: I): boolean;
+  run(services: JobServices, job: J, body: WriteBody): Promise<void>;
+  /**
+   * For writes that must not be committed after their client got an error. Receives the error of the attempt to commit.
+   * Resolves if the write is committed nevertheless; otherwise throws the error for the client and prevents the commit.
+   */
+  resolveFailure?(services: JobServices, job: J, error: unknown): Promise<void>;
+}
+
+type WriteSource<N extends string, P extends TProperties, I> = Common<N, P> & WriteOptions<JobOf<N, P>, I>;
+
+/** Defines a write whose fields routes know. */
+function defineWrite<const N extends string, P extends TProperties>(
+  definition: WriteSource<N, P, Static<TObject<P>>>,
+): WriteDefinition<JobOf<N, P>, Static<TObject<P>>> {
+  return defineWriteOf({ ...definition, fieldsOf: async (_services, fields) => fields });
+}
+
+/** Defines a write whose fields are known only when its body is complete. */
+function defineWriteOf<const N extends string, P extends TProperties, I>(
+  definition: WriteSource<N, P, I> & {
+    fieldsOf(services: JobServices, input: I): Promise<Static<TObject<P>>>;
+  },
+): WriteDefinition<JobOf<N, P>, I> {
+  const { name, fields: _, fieldsOf, schemas, ...options } = definition;
+  const schema = schemas.at(-1) as number;
+  return {
+    ...options,
+    name,
+    record: Type.Unsafe(recordOf(definition, QueuedBody.properties)),
+    create: async (services, input) => ({ ...(await fieldsOf(services, input)), name, schema }),
+    queued: (job, body) => ({ ...job, ...originOfJob(), ...body }),
+  };
+}
+
+/** The request and the trace that the current work belongs to, as a job has them. */
+function originOfJob(): { requestId?: string; traceparent?: string } {
+  const requestId = currentRequest();
+  const traceparent = currentTraceparent();
+  return {
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(traceparent === undefined ? {} : { traceparent }),
+  };
+}
+
+function recordOf<N extends string, P extends TProperties>(
+  { name, schemas, fields }: Common<N, P>,
+  body: TProperties = {},
+) {
+  const schema = Type.Union(schemas.map((version) => Type.Literal(version)));
+  const origin = { requestId: Type.Optional(Type.String()), traceparent: Type.Optional(Type.String()) };
+  return Type.Object({ name: Type.Literal(name), schema, ...origin, ...fields, ...body });
+}

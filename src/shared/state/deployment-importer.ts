@@ -8,9 +8,9 @@ import { PayloadMissingError } from '../platform/payloads/payload-store.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
+import { storeDeployment } from './checkpoints/save-document.ts';
 import { Admission, type StackHead, type StateEdit, type StateEdits } from './edits/state-edits.ts';
 import { recordEdit } from './record-edit.ts';
-import { storeDeployment } from './store-deployment.ts';
 
 /** The fields of a job that makes a new version. */
 export const editTarget = {

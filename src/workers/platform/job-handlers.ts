@@ -1,5 +1,4 @@
 import type { AppContext } from '../../shared/context.ts';
-import type { JobServices } from '../../shared/jobs/job-definition.ts';
 import {
   checkpointWrite,
   compactJournal,
@@ -7,6 +6,7 @@ import {
   importWrite,
   type Job,
   type JobName,
+  type JobServices,
   journalWrite,
   renameStack,
   snapshotJournal,

@@ -28,7 +28,7 @@ export class NextRelease implements Disposable {
       ],
     ]);
     this.#edit('src/api/state/writes/checkpoints.routes.ts', [
-      ['{ kind, envelope, fence, arrivalSequence }', '{ kind, envelope, fence, place: arrivalSequence }'],
+      ['{ kind, dialect, fence, arrivalSequence }', '{ kind, dialect, fence, place: arrivalSequence }'],
     ]);
     writeFileSync(
       path.join(this.directory, 'migrations', `${this.migration}.sql`),

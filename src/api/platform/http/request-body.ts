@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { joined } from '../../../shared/platform/bytes/buffers.ts';
 import { bytesOf } from '../../../shared/platform/bytes/byte-source.ts';
-import { joined } from '../../../shared/platform/bytes/joined.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import {
   InvalidRequestError,
@@ -10,8 +10,7 @@ import {
   UnsupportedMediaTypeError,
 } from '../../../shared/platform/errors/errors.ts';
 import { parseInSlices } from '../../../shared/platform/json/parse-in-slices.ts';
-import type { BufferedBody } from '../../../shared/platform/payloads/arrival-buffer.ts';
-import { type BodyBuffer, parsedWeight } from '../../../shared/platform/payloads/body-buffer.ts';
+import { type BodyBuffer, type BufferedBody, parsedWeight } from '../../../shared/platform/payloads/body-buffer.ts';
 import { type BodyEncoding, claimedBytes } from '../../../shared/platform/payloads/inflate.ts';
 import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
 import { sendContinue } from '../server/unread-bodies.ts';

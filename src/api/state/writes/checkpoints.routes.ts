@@ -38,13 +38,12 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: Services, kin
     `${updatePath}/${paths[kind]}`,
     fencedWrite(bodies[kind], { summary: `Save a ${kind} checkpoint`, tag: 'checkpoints', errorStatuses: [409] }),
     async (request, reply) => {
-      const { lease } = request;
+      const { dialect, lease } = request;
       assertWritesState(lease, kind);
       const fence = fenceOf(lease);
-      const envelope = request.dialect === 'contract' ? 'contract' : 'cli';
       // Assigned before reading the body, which may take long: checkpoints are ordered by arrival.
       const arrivalSequence = kind === 'full' ? await updates.assignArrivalSequence(lease.updateId) : null;
-      await submitWrite(request, checkpointWrite, { kind, envelope, fence, arrivalSequence });
+      await submitWrite(request, checkpointWrite, { kind, dialect, fence, arrivalSequence });
       return reply.code(204).send(null);
     },
   );

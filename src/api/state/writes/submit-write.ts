@@ -4,13 +4,12 @@ import { type TSchema, Type } from 'typebox';
 import type { Quotas } from '../../../shared/access/quotas/quota-service.ts';
 import { TooManyInFlightError } from '../../../shared/access/quotas/quotas.ts';
 import type { JobDispatcher } from '../../../shared/jobs/dispatcher.ts';
-import type { JobServices, WriteDefinition } from '../../../shared/jobs/job-definition.ts';
-import type { Job } from '../../../shared/jobs/job-list.ts';
+import type { Job, JobServices, WriteDefinition } from '../../../shared/jobs/job-list.ts';
+import { freeBuffer } from '../../../shared/platform/bytes/buffers.ts';
 import { bytesOf } from '../../../shared/platform/bytes/byte-source.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { PayloadTooLargeError } from '../../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../../shared/platform/errors/outcome.ts';
-import { freeBuffer } from '../../../shared/platform/memory/free-buffer.ts';
 import {
   type BodyBuffer,
   type OpenedBody,

@@ -1,4 +1,4 @@
-import { joined } from '../bytes/joined.ts';
+import { joined } from '../bytes/buffers.ts';
 import { timeSliceBytes } from '../slices/slices.ts';
 
 /** Characters per read of a large text; up to four times as many bytes. */

@@ -1,3 +1,5 @@
+import { nextSlice, timeSliceBytes } from '../slices/slices.ts';
+
 /**
  * Names that were read before, by a hash of their bytes: most names occur many times, and to compare one takes a third of the time of
  * decoding it. A name takes the slot of another one when it comes twice in a row, so the table never grows, and texts whose names all
@@ -44,4 +46,41 @@ export function decodeJsonString(text: Buffer, start: number, end: number): stri
 function decoded(text: Buffer, from: number, to: number): string {
   const raw = text.toString('utf8', from, to);
   return raw.includes('\\') ? (JSON.parse(`"${raw}"`) as string) : raw;
+}
+
+const backslash = 0x5c;
+const unicode = 0x75;
+const surrogatePair = /^\\ud[89ab]..\\ud[c-f]/i;
+
+/** Like `decodeJsonString`, but returns UTF-8 and decodes at most about 1 MiB per event loop tick. */
+export async function decodeStringInSlices(text: Buffer, start: number, end: number): Promise<Buffer> {
+  if (end - start <= timeSliceBytes) return Buffer.from(decodeJsonString(text, start, end));
+  const inner = text.subarray(start + 1, end - 1);
+  const parts: Buffer[] = [];
+  for (let from = 0; from < inner.length; ) {
+    const to = chunkEnd(inner, from, Math.min(from + timeSliceBytes, inner.length));
+    parts.push(Buffer.from(decodeJsonString(inner, from - 1, to + 1)));
+    from = to;
+    await nextSlice();
+  }
+  return Buffer.concat(parts);
+}
+
+/** Returns the last offset up to `to` that splits no escape, surrogate pair or character. */
+function chunkEnd(inner: Buffer, from: number, to: number): number {
+  if (to === inner.length) return to;
+  const chunk = inner.subarray(0, to);
+  for (let at = chunk.indexOf(backslash, from); at >= 0; ) {
+    const next = at + escapeBytes(inner, at);
+    if (next > to) return at;
+    at = chunk.indexOf(backslash, next);
+  }
+  let end = to;
+  while (((inner[end] as number) & 0xc0) === 0x80) end -= 1;
+  return end;
+}
+
+function escapeBytes(inner: Buffer, at: number): number {
+  if (inner[at + 1] !== unicode) return 2;
+  return surrogatePair.test(inner.toString('latin1', at, at + 12)) ? 12 : 6;
 }

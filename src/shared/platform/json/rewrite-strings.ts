@@ -1,4 +1,4 @@
-import { joined } from '../bytes/joined.ts';
+import { joined } from '../bytes/buffers.ts';
 import { decodeJsonString } from './json-strings.ts';
 
 /** Encodes a JSON string, quotes included, like Go's encoding/json: as JSON.stringify, plus escaped HTML characters. */

@@ -1,9 +1,10 @@
+import { joined } from '../bytes/buffers.ts';
 import { type ByteSource, bytesOf } from '../bytes/byte-source.ts';
-import { joined } from '../bytes/joined.ts';
 import { PayloadTooLargeError } from '../errors/errors.ts';
-import { ArrivalBuffer, type BufferedBody, freeBytes, once } from './arrival-buffer.ts';
 import type { ByteBudget } from './byte-budget.ts';
 import { type BodyEncoding, claimedBytes, inflate, inflateWhole } from './inflate.ts';
+import { MemoryInFlightBudget } from './memory-in-flight-budget.ts';
+import { arriving } from './reserved-arrival.ts';
 
 /** A body that can be read several times. */
 export interface OpenedBody {
@@ -24,6 +25,15 @@ export interface WriteBody {
   /** Calls `work` with the whole inflated body and returns its result. Throws PayloadTooLargeError, InvalidRequestError. */
   use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T>;
 }
+
+/** A body in memory. Holds its part of the budget until it is released. */
+export interface BufferedBody {
+  readonly body: Buffer;
+  release(): void;
+}
+
+/** Bodies up to this size, inflated, are not charged: a lease can be renewed whatever else is being processed. */
+const freeBytes = 64 * 1024;
 
 /** Step in which a body of unknown size acquires more of the budget. */
 const stepBytes = 1024 * 1024;
@@ -160,6 +170,86 @@ export class BodyBuffer {
   }
 }
 
+/** Receives bodies that are buffered in memory, within the process's budget for all of them. */
+class ArrivalBuffer {
+  readonly #inFlight: MemoryInFlightBudget;
+  readonly #budgetBytes: number;
+
+  constructor(budgetBytes: number) {
+    this.#inFlight = new MemoryInFlightBudget(budgetBytes);
+    this.#budgetBytes = budgetBytes;
+  }
+
+  /** Bytes of the bodies that `receive` has returned and that are not released yet. */
+  get bytes(): number {
+    return this.#inFlight.used;
+  }
+
+  /**
+   * Buffers a whole body, still encoded. Reads no further than the budget allows. Bodies declared as small are not charged.
+   * Throws PayloadTooLargeError, BudgetExhaustedError, ReservationLostError and the body's own error.
+   */
+  async receive(
+    body: AsyncIterable<Buffer>,
+    {
+      declaredBytes,
+      maxBytes,
+      fairnessKey = '',
+      gone,
+    }: { declaredBytes: number | null; maxBytes: number; fairnessKey?: string; gone?: AbortSignal },
+  ): Promise<BufferedBody> {
+    const claim = declaredBytes ?? maxBytes;
+    const reservation =
+      claim <= freeBytes ? null : this.#inFlight.enter({ claim: declaredBytes, waits: true, fairnessKey, gone });
+    const buffer = new GrowingBuffer(declaredBytes ?? 0);
+    try {
+      const options = { declaredBytes, maxBytes, budget: 'imports', fairnessKey } as const;
+      for await (const chunk of reservation ? arriving(body, reservation, options, this.#budgetBytes) : body)
+        buffer.push(chunk);
+      const bytes = buffer.bytes.length;
+      if (!reservation) return { body: buffer.bytes, release: () => {} };
+      this.#inFlight.keep(reservation, bytes);
+      return { body: buffer.bytes, release: once(() => this.#inFlight.release(bytes, fairnessKey)) };
+    } catch (error) {
+      if (reservation) this.#inFlight.leave(reservation);
+      throw error;
+    }
+  }
+}
+
+/** Collects chunks in one contiguous buffer. Allocated pages that are never written take no memory. */
+class GrowingBuffer {
+  #buffer: Buffer;
+  #length = 0;
+
+  constructor(expectedBytes: number) {
+    this.#buffer = Buffer.allocUnsafeSlow(expectedBytes);
+  }
+
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  push(chunk: Buffer): void {
+    if (this.#length + chunk.length > this.#buffer.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(this.#length + chunk.length, this.#buffer.length * 2));
+      this.#buffer.copy(larger, 0, 0, this.#length);
+      this.#buffer = larger;
+    }
+    this.#length += chunk.copy(this.#buffer, this.#length);
+  }
+}
+
 function costOf(bytes: number, weight: number): number {
   return bytes <= freeBytes ? 0 : bytes * weight;
+}
+
+/** `work`, which runs only the first time. */
+function once(work: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    work();
+  };
 }

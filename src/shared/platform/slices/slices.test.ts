@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { decodeStringInSlices } from '../../state/checkpoints/delta.ts';
-import { decodeJsonString } from '../json/json-strings.ts';
+import { decodeJsonString, decodeStringInSlices } from '../json/json-strings.ts';
 import { parseInSlices } from '../json/parse-in-slices.ts';
 import { inSlices, scanInSlices, timeSliceBytes } from './slices.ts';
 

@@ -1,7 +1,7 @@
 import { type Static, type TObject, Type } from 'typebox';
+import { freeBuffer } from '../../platform/bytes/buffers.ts';
 import { type ByteSource, bytesOf } from '../../platform/bytes/byte-source.ts';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
-import { freeBuffer } from '../../platform/memory/free-buffer.ts';
 import type { BodyBuffer, WriteBody } from '../../platform/payloads/body-buffer.ts';
 import { type BodyEncoding, inflate } from '../../platform/payloads/inflate.ts';
 import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
@@ -25,15 +25,14 @@ export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('ve
 export type CheckpointKind = Static<typeof CheckpointKind>;
 
 /**
- * The envelope of a body. For a verbatim checkpoint the CLI sends the whole document in `untypedDeployment`; the contract uses
+ * The dialect of a body. For a verbatim checkpoint the CLI sends the whole document in `untypedDeployment`; the contract uses
  * `version` and `deployment`, as for a full one.
  */
-export const CheckpointEnvelope = Type.Union([Type.Literal('cli'), Type.Literal('contract')]);
-export type CheckpointEnvelope = Static<typeof CheckpointEnvelope>;
+const CheckpointDialect = Type.Union([Type.Literal('pulumi'), Type.Literal('contract')]);
 
 const fields = {
   kind: CheckpointKind,
-  envelope: CheckpointEnvelope,
+  dialect: CheckpointDialect,
   fence: LeaseFence,
   /** Position in the order of arrival (`updates.assignArrivalSequence`); full checkpoints only. */
   arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),
@@ -62,7 +61,7 @@ export const applyCheckpoint = {
 /** One checkpoint call, with its body as received, readable more than once. */
 export interface CheckpointWrite {
   readonly kind: CheckpointKind;
-  readonly envelope: CheckpointEnvelope;
+  readonly dialect: Static<typeof CheckpointDialect>;
   /** For full checkpoints: the arrival sequence (`updates.assignArrivalSequence`). */
   readonly arrivalSequence: number | null;
   readonly fence: LeaseFence;
@@ -144,7 +143,7 @@ export class CheckpointWriter {
 
   async #writeWhole(write: CheckpointWrite): Promise<void> {
     const { fence, arrivalSequence } = write;
-    const shape = write.kind === 'verbatim' && write.envelope === 'cli' ? 'untypedDeployment' : 'members';
+    const shape = write.kind === 'verbatim' && write.dialect === 'pulumi' ? 'untypedDeployment' : 'members';
     let sequenceNumber: number | null = null;
     const state = await saveDocument(
       this.#documents,
@@ -274,9 +273,9 @@ export class CheckpointWriter {
 class DuplicateWrite extends Error {}
 
 /** The number that identifies a repeat. Full checkpoints in `application/vnd.service+8` have one too; it is checked but otherwise unused. */
-function sequenceNumberOf({ kind, envelope }: CheckpointWrite, member: ScannedMember | undefined): number | null {
+function sequenceNumberOf({ kind, dialect }: CheckpointWrite, member: ScannedMember | undefined): number | null {
   if (kind === 'verbatim') return readSequenceNumber(member);
-  if (envelope === 'contract' && member) readSequenceNumber(member);
+  if (dialect === 'contract' && member) readSequenceNumber(member);
   return null;
 }
 

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
-import { decodeJsonString } from '../../platform/json/json-strings.ts';
+import { decodeJsonString, decodeStringInSlices } from '../../platform/json/json-strings.ts';
 import type { JsonSpan } from '../../platform/json/json-text.ts';
-import { denseSliceBytes, nextSlice, Slices, scanInSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
+import { denseSliceBytes, Slices, scanInSlices } from '../../platform/slices/slices.ts';
 
 /** Limit of the column. There is one number per checkpoint, so no update comes near it. */
 const maxSequenceNumber = 2 ** 31 - 1;
@@ -220,43 +220,6 @@ function readNatural(
   const value = /^\d+$/.test(digits) ? Number(digits) : Number.NaN;
   if (!(value <= max)) throw new InvalidDeltaError(`${what} is not an integer from 0 to ${max}`);
   return value;
-}
-
-const backslash = 0x5c;
-const unicode = 0x75;
-const surrogatePair = /^\\ud[89ab]..\\ud[c-f]/i;
-
-/** Like `decodeJsonString`, but returns UTF-8 and decodes at most about 1 MiB per event loop tick. */
-export async function decodeStringInSlices(text: Buffer, start: number, end: number): Promise<Buffer> {
-  if (end - start <= timeSliceBytes) return Buffer.from(decodeJsonString(text, start, end));
-  const inner = text.subarray(start + 1, end - 1);
-  const parts: Buffer[] = [];
-  for (let from = 0; from < inner.length; ) {
-    const to = chunkEnd(inner, from, Math.min(from + timeSliceBytes, inner.length));
-    parts.push(Buffer.from(decodeJsonString(inner, from - 1, to + 1)));
-    from = to;
-    await nextSlice();
-  }
-  return Buffer.concat(parts);
-}
-
-/** Returns the last offset up to `to` that splits no escape, surrogate pair or character. */
-function chunkEnd(inner: Buffer, from: number, to: number): number {
-  if (to === inner.length) return to;
-  const chunk = inner.subarray(0, to);
-  for (let at = chunk.indexOf(backslash, from); at >= 0; ) {
-    const next = at + escapeBytes(inner, at);
-    if (next > to) return at;
-    at = chunk.indexOf(backslash, next);
-  }
-  let end = to;
-  while (((inner[end] as number) & 0xc0) === 0x80) end -= 1;
-  return end;
-}
-
-function escapeBytes(inner: Buffer, at: number): number {
-  if (inner[at + 1] !== unicode) return 2;
-  return surrogatePair.test(inner.toString('latin1', at, at + 12)) ? 12 : 6;
 }
 
 /** Memory of all texts in a process, in bytes. */

@@ -6,7 +6,6 @@ import type { BlobRepository } from './blob-repository.ts';
 import type { ChunkRepository } from './chunks/chunk-repository.ts';
 import { isDamage } from './document-damage.ts';
 import type { DocumentStore } from './document-store.ts';
-import { SeenDamage } from './seen-damage.ts';
 import { copyKeptBlob } from './settle-copy.ts';
 
 /** Reads a document, and throws if it does not have the hash in its row. */
@@ -25,6 +24,12 @@ export type Proof = 'right' | 'repaired' | 'damaged';
 /** Blobs that are read from the store with intact bytes, and for how long: then their replacement is tried again. */
 const maxRight = 10_000;
 const rightMs = 600_000;
+
+/** Damage that is remembered, and for how long. */
+const maxSeen = 10_000;
+const seenMs = 3_600_000;
+/** As long as a marked document is not checked again. */
+const trustedMs = 60_000;
 
 interface Parts {
   readonly blobs: BlobReader;
@@ -213,6 +218,32 @@ export class DocumentCopies {
     } catch (error) {
       this.#parts.logger.warn({ key, err: error }, 'a damaged blob could not be noted');
     }
+  }
+}
+
+/**
+ * The damage that a process has found at a site that another one has replaced, where no row is marked. For a minute, nothing is checked again
+ * or reported; for an hour, it is not reported as new.
+ */
+class SeenDamage {
+  readonly #seen = new LRUCache<string, number>({ max: maxSeen, ttl: seenMs });
+  readonly #isFenced: () => boolean;
+
+  constructor(isFenced: () => boolean) {
+    this.#isFenced = isFenced;
+  }
+
+  /** Whether these bytes were just found damaged in all stores. `id`: of the row that has or names them. */
+  isTrusted(id: string): boolean {
+    const at = this.#isFenced() ? this.#seen.get(id) : undefined;
+    return at !== undefined && performance.now() - at < trustedMs;
+  }
+
+  /** Notes damage that was proved. Returns whether it is new. */
+  note(id: string): boolean {
+    const isNew = !this.#seen.has(id);
+    this.#seen.set(id, performance.now());
+    return isNew;
   }
 }
 

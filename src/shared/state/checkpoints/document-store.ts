@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { BlobNotFoundError, type BlobStore } from '../../platform/blobs/blob-store.ts';
+import { joined } from '../../platform/bytes/buffers.ts';
 import { type ByteSource, bytesOf } from '../../platform/bytes/byte-source.ts';
-import { joined } from '../../platform/bytes/joined.ts';
 import { UnavailableError } from '../../platform/errors/errors.ts';
 import type { DataKeys } from '../../secrets/data-keys.ts';
 import type { BlobRepository } from './blob-repository.ts';

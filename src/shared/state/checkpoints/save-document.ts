@@ -1,15 +1,11 @@
+import { joined } from '../../platform/bytes/buffers.ts';
 import { type ByteSource, bytesOf, cutOut } from '../../platform/bytes/byte-source.ts';
-import { joined } from '../../platform/bytes/joined.ts';
 import { timeSliceBytes } from '../../platform/slices/slices.ts';
+import type { NewCheckpoint } from './checkpoint-repository.ts';
 import { assertDeploymentVersion, type DeploymentScan, DeploymentScanner } from './deployment-scanner.ts';
 import { compress, sha256Of } from './document-codec.ts';
 import { DocumentCut, type DocumentShape, documentParts, ScatteredDocumentError } from './document-cut.ts';
-import type { DocumentStore, StoredDocument } from './document-store.ts';
-
-export interface SavedDocument {
-  readonly document: StoredDocument;
-  readonly resourceCount: number;
-}
+import type { DocumentStore } from './document-store.ts';
 
 /** Called once the whole body has been scanned, before its document is stored; may throw to prevent that. */
 export type Check = (scan: DeploymentScan) => void | Promise<void>;
@@ -29,7 +25,7 @@ export async function saveDocument(
   source: ByteSource | Buffer,
   shape: DocumentShape,
   check: Check = () => {},
-): Promise<SavedDocument> {
+): Promise<NewCheckpoint> {
   const isSmall = Buffer.isBuffer(source);
   try {
     return await (isSmall
@@ -41,13 +37,21 @@ export async function saveDocument(
   }
 }
 
+/**
+ * Validates a deployment document `{version, features?, deployment}` and stores its bytes, without making it the state of a stack.
+ * Throws JsonSyntaxError, InvalidDeploymentError and the errors of `source`.
+ */
+export function storeDeployment(documents: DocumentStore, source: ByteSource): Promise<NewCheckpoint> {
+  return saveDocument(documents, source, 'root');
+}
+
 /** The steps of a stream would cost a small body as much as the work itself. */
 async function saveAtOnce(
   documents: DocumentStore,
   body: Buffer,
   shape: DocumentShape,
   check: Check,
-): Promise<SavedDocument> {
+): Promise<NewCheckpoint> {
   const cut = new DocumentCut(shape);
   const parts = cut.push(body);
   const text = joined(parts);
@@ -62,7 +66,7 @@ async function saveInOnePass(
   source: ByteSource,
   shape: DocumentShape,
   check: Check,
-): Promise<SavedDocument> {
+): Promise<NewCheckpoint> {
   const cut = new DocumentCut(shape);
   let resourceCount = 0;
   const text = async function* (): AsyncGenerator<Buffer> {
@@ -82,7 +86,7 @@ async function saveInTwoPasses(
   source: ByteSource,
   shape: DocumentShape,
   check: Check,
-): Promise<SavedDocument> {
+): Promise<NewCheckpoint> {
   const scanner = new DeploymentScanner({ nested: shape === 'untypedDeployment' ? shape : null });
   for await (const chunk of source()) scanner.write(chunk);
   const scan = scanner.end();

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, Type } from 'typebox';
 import { type LockedRights, lockRights } from '../../identity/locked-rights.ts';
-import { isPast, timeIn } from '../../platform/db/clock.ts';
 import type { Database } from '../../platform/db/database.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
 import { ConflictError, ForbiddenError, NotFoundError, UnavailableError } from '../../platform/errors/errors.ts';
@@ -13,6 +12,7 @@ import { assertThawed } from '../../updates/rules/freeze.ts';
 import { assertSameRules, otherGrants, type RuledStack } from '../../updates/rules/rule-selection.ts';
 import { createUpdateRuleRepository, type StackWithRules } from '../../updates/rules/update-rule-repository.ts';
 import { StackBusyError } from '../../updates/update-errors.ts';
+import { createDeadlineRepository } from './deadline-repository.ts';
 
 /** Maximum time that a caller waits for Postgres to report the outcome of its change, in ms. */
 const outcomeWaitMs = 5_000;
@@ -95,7 +95,7 @@ export class StateEdits {
 
   /** Admits a change of that head, for as long as its caller waits. */
   async admit({ stackVersion, checkpointId }: StackHead): Promise<Admission> {
-    const deadline = await timeIn(this.#db, this.#waitSeconds);
+    const deadline = await createDeadlineRepository(this.#db).after(this.#waitSeconds);
     return { stackVersion, checkpointId, deadline: deadline.toISOString() };
   }
 
@@ -202,7 +202,7 @@ async function wasCommitted(db: Queryable, { updateId, admission }: StateEdit): 
   const outcome = await createOutcomeRepository(db).find(updateId);
   if (outcome?.result === 'committed') return true;
   if (outcome) throw fromRejection(outcome.rejection);
-  if (await isPast(db, admission.deadline)) throw new EditTimedOutError();
+  if (await createDeadlineRepository(db).isPast(admission.deadline)) throw new EditTimedOutError();
   return false;
 }
 

@@ -1,4 +1,4 @@
-import { joined } from '../../../platform/bytes/joined.ts';
+import { joined } from '../../../platform/bytes/buffers.ts';
 import { JsonSyntaxError } from '../../../platform/json/json-scanner.ts';
 import { inSlices } from '../../../platform/slices/slices.ts';
 import { ResourceBoundaries, type ResourceBoundary } from '../../deployments/resource-boundaries.ts';

@@ -1,4 +1,4 @@
-import { freeBuffer } from '../../../platform/memory/free-buffer.ts';
+import { freeBuffer } from '../../../platform/bytes/buffers.ts';
 import { ByteBudget } from '../../../platform/payloads/byte-budget.ts';
 import { inSlices } from '../../../platform/slices/slices.ts';
 import { checkChunk, decodeChunk } from './chunk-codec.ts';

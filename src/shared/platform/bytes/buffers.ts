@@ -1,3 +1,9 @@
+/** The parts as one buffer; a single one is not copied. */
+export function joined(parts: readonly Buffer[], totalBytes?: number): Buffer {
+  const [first] = parts;
+  return first !== undefined && parts.length === 1 ? first : Buffer.concat(parts, totalBytes);
+}
+
 /** Smaller buffers are hardly worth it. Those out of `Buffer`'s pool share their memory with others. */
 const minBytes = Math.max(64 * 1024, Buffer.poolSize);
 

@@ -1,6 +1,6 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
-import { freeBuffer } from './free-buffer.ts';
+import { freeBuffer } from './buffers.ts';
 
 test('the memory of a large buffer is freed', () => {
   const body = gunzipSync(gzipSync(Buffer.alloc(200_000, 'a')), { chunkSize: 200_001 });

@@ -1,5 +1,0 @@
-/** The parts as one buffer; a single one is not copied. */
-export function joined(parts: readonly Buffer[], totalBytes?: number): Buffer {
-  const [first] = parts;
-  return first !== undefined && parts.length === 1 ? first : Buffer.concat(parts, totalBytes);
-}
