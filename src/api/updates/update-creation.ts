@@ -1,5 +1,6 @@
 import { limitLockWait } from '../../shared/platform/db/limit-lock-wait.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { isLockTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { denseSliceBytes, Slices } from '../../shared/platform/slices/slices.ts';
 import type { UnindexedStack } from '../../shared/search/due-index-repository.ts';
