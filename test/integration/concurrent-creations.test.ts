@@ -112,15 +112,16 @@ describe.each([
   );
 });
 
-const lockedOrganization = ({ organization }: TestStack): [string, ...unknown[]] => [
-  'select 1 from organizations where name = $1 for no key update',
+/** As while another update of the organization is counted. */
+const lockedCount = ({ organization }: TestStack): [string, ...unknown[]] => [
+  'select pg_advisory_xact_lock(hashtextextended(id::text, 92)) from organizations where name = $1',
   organization,
 ];
 
 test('an update that waits for the limits of its organization gives its connection back from time to time', async () => {
   await using app = await createTestApp({ settings: quotas });
   const stack = await createStack(app);
-  await during(app, lockedOrganization(stack), async (session, end) => {
+  await during(app, lockedCount(stack), async (session, end) => {
     const waiting = app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
     await blockedBy(app, session, 2);
     await end('rollback');
@@ -131,7 +132,7 @@ test('an update that waits for the limits of its organization gives its connecti
 test('an update is refused as before when the limits of its organization stay locked', async () => {
   await using app = await createTestApp({ settings: { ...quotas, statementTimeoutMs: 3_000 } });
   const stack = await createStack(app);
-  await during(app, lockedOrganization(stack), async () => {
+  await during(app, lockedCount(stack), async () => {
     const refused = await app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
     expect([refused.status, refused.json.message]).toEqual([503, expect.stringContaining('another call holds a lock')]);
   });

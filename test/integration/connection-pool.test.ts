@@ -3,9 +3,11 @@ import pg from 'pg';
 import { Type } from 'typebox';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { openDatabase } from '../../src/shared/platform/db/database.ts';
+import { limitLockWait } from '../../src/shared/platform/db/limit-lock-wait.ts';
 import { type Queryable, sql } from '../../src/shared/platform/db/sql.ts';
-import { isOutage } from '../../src/shared/platform/db/sqlstate.ts';
+import { isLockTimeout, isOutage } from '../../src/shared/platform/db/sqlstate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 
 const poolSize = 4;
 let database: TestDatabase;
@@ -14,8 +16,8 @@ beforeAll(async () => {
 });
 afterAll(() => database[Symbol.asyncDispose]());
 
-const open = async (url = database.ownerUrl) => {
-  const db = await openDatabase({ ...parseConfig({}).database, url, poolSize });
+const open = async (url = database.ownerUrl, options: object = {}) => {
+  const db = await openDatabase({ ...parseConfig({}).database, url, poolSize, ...options });
   return Object.assign(db, { [Symbol.asyncDispose]: () => db.close() });
 };
 const PidRow = Type.Object({ pid: Type.Integer() });
@@ -87,6 +89,58 @@ describe('a connection stays open', () => {
     const pid = await readPid(db);
     await expect(db.query(sql.nothing`select 1 / 0`)).rejects.toThrow(/division by zero/);
     expect(await readPid(db)).toBe(pid);
+  });
+});
+
+describe('while a lock is held', () => {
+  const lock = (on: Queryable) => on.query(sql.nothing`select pg_advisory_xact_lock(7)`);
+  const whileHeld = async (work: (release: () => Promise<unknown>) => Promise<void>): Promise<void> => {
+    const holder = new pg.Client({ connectionString: database.ownerUrl });
+    await holder.connect();
+    try {
+      await holder.query('select pg_advisory_lock(7)');
+      await work(() => holder.query('select pg_advisory_unlock(7)'));
+    } finally {
+      await holder.end();
+    }
+  };
+
+  test('more callers than connections wait for it and get it in the end, and others have connections meanwhile', async () => {
+    await using db = await open();
+    await whileHeld(async (release) => {
+      const waiting = Array.from({ length: 2 * poolSize }, (_, at) => (at % 2 ? lock(db) : db.inTransaction(lock)));
+      await until(async () => db.poolState().waiting > 0, 'the pool is in use');
+      expect(await readPid(db)).toBeGreaterThan(0);
+      await release();
+      expect(await Promise.all(waiting)).toHaveLength(2 * poolSize);
+    });
+  });
+
+  test('a transaction with a limit of its own runs once', async () => {
+    await using db = await open();
+    await whileHeld(async () => {
+      let runs = 0;
+      const limited = db.inTransaction(async (tx) => {
+        runs++;
+        await limitLockWait(tx, 50);
+        await lock(tx);
+      });
+      expect(isLockTimeout(await limited.catch((error: unknown) => error))).toBe(true);
+      expect(runs).toBe(1);
+    });
+  });
+
+  test('a wait ends when a statement would have failed', async () => {
+    await using db = await open(database.ownerUrl, { statementTimeoutMs: 3_000 });
+    await whileHeld(async () => {
+      let runs = 0;
+      const waiting = db.inTransaction(async (tx) => {
+        runs++;
+        await lock(tx);
+      });
+      expect(isLockTimeout(await waiting.catch((error: unknown) => error))).toBe(true);
+      expect(runs).toBe(2);
+    });
   });
 });
 

@@ -102,6 +102,7 @@ test('sessions have none of the limits of the database, and those of the pool ha
     expect(asObject(ofPool)).toEqual({
       ...none,
       statement_timeout: '60000',
+      lock_timeout: '2000',
       idle_in_transaction_session_timeout: '15000',
     });
   } finally {

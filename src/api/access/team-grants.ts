@@ -25,8 +25,8 @@ interface TeamStack {
 }
 
 /**
- * Lets teams update and decrypt a new stack, for `pulumi stack init --teams`, until it is deleted. Admins may name any team, other users
- * only their own teams. Call with the lock on people and before any lock on a project or stack: new grants lock the whole organization.
+ * Lets teams update and decrypt a new stack, for `pulumi stack init --teams`, until it is deleted. Admins may name any team, other
+ * users only their own teams. Call with the lock on people and before any lock on a project or stack.
  * `access` is null for the creator of the organization. Throws NotFoundError for unknown teams, ForbiddenError and ConflictError.
  */
 export async function grantToTeams(

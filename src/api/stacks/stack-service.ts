@@ -253,7 +253,9 @@ export class StackService {
       const stack = await createUpdateRuleRepository(tx)
         .lockStack(found.id)
         .catch((error: unknown) => {
-          throw isLockTimeout(error) ? new StackBusyError('It is being changed: please retry') : error;
+          throw teams.length > 0 && isLockTimeout(error)
+            ? new StackBusyError('It is being changed: please retry')
+            : error;
         });
       if (!stack || formatStackRef(stack) !== formatStackRef(found)) throw stackNotFound(ref);
       assertPermission(access, stack, readTags(stack.tags), 'admin');

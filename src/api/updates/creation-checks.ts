@@ -5,12 +5,12 @@ import { assertImported } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { commitOf, headOf } from '../../shared/updates/commit.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
-import type { UpdateRules } from '../../shared/updates/rules/update-rules.ts';
 import { StackBusyError } from '../../shared/updates/update-errors.ts';
 import { createUpdateQueueRepository } from '../../shared/updates/update-queue-repository.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
+import { concurrencyLimitsOf } from './rules/concurrency-limit.ts';
 import { assertNotConsumed, checkOutputLoss } from './rules/consumers.ts';
 import { describeBusy, type PreviewCheck, PreviewNeededError, previewRule } from './rules/preview-check.ts';
 import {
@@ -35,8 +35,8 @@ export interface Candidate {
   readonly mayWait: boolean;
   /** The entry of the caller in the queue of the stack; null: none. */
   readonly entryId: string | null;
-  /** Whether the transaction may count the running updates of the organization: see lockLimits. */
-  readonly isCounting: boolean;
+  /** Keys of the limits whose locks the transaction holds, so that it may count what runs under them. */
+  readonly counted: ReadonlySet<string>;
   /** Stacks whose references are not known: see awaitConsumers. */
   readonly unindexed: readonly UnindexedStack[];
 }
@@ -101,12 +101,13 @@ function checkImport({ stack }: Candidate): undefined {
 }
 
 /** Throws LimitsChangedError. */
-function checkCounting({ isCounting, stack }: Candidate): undefined {
-  if (!isCounting && isLimited(stack.updateRules)) throw new LimitsChangedError();
+function checkCounting({ caller, counted, stack }: Candidate): undefined {
+  if (!keysOfLimits(stack, caller).every((key) => counted.has(key))) throw new LimitsChangedError();
 }
 
-export function isLimited(rules: UpdateRules): boolean {
-  return rules.first('concurrency') !== null;
+/** The keys of the limits that an update of the stack counts for. */
+export function keysOfLimits(stack: StackWithRules, caller: Caller): readonly string[] {
+  return concurrencyLimitsOf(stack.updateRules, stack, caller).map(({ key }) => key);
 }
 
 /** Throws FrozenError. */

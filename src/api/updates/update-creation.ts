@@ -1,5 +1,6 @@
 import { limitLockWait } from '../../shared/platform/db/limit-lock-wait.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { isLockTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { denseSliceBytes, Slices } from '../../shared/platform/slices/slices.ts';
 import type { UnindexedStack } from '../../shared/search/due-index-repository.ts';
@@ -21,14 +22,15 @@ import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller, Dialect } from '../platform/http/request.ts';
 import { limitUpdate } from './approvals/set-change-limits.ts';
 import { breakGlassReason, isUrgent } from './break-glass.ts';
-import { type Candidate, checkCandidate, type Findings, isLimited, previewOf } from './creation-checks.ts';
+import { type Candidate, checkCandidate, type Findings, keysOfLimits, previewOf } from './creation-checks.ts';
 import { insertUpdate, type Stored } from './insert-update.ts';
 import { dropStored, type NewUpdateRequest } from './new-update-request.ts';
 import { lockWaitSeconds } from './queue/lock-wait.ts';
 import { waitingRun } from './queue/superseding.ts';
+import { createConcurrencyLimitRepository } from './rules/concurrency-limit-repository.ts';
 import { awaitConsumers } from './rules/consumers.ts';
 import type { PreviewCheck } from './rules/preview-check.ts';
-import { isStackTimeout, limitsBusy, lockLimits } from './rules/rule-checks.ts';
+import { limitsBusy } from './rules/rule-checks.ts';
 
 /**
  * Maximum time from the creation of an update to its start, in seconds; never longer than a lease. The CLI starts an update immediately.
@@ -37,7 +39,7 @@ const startWaitSeconds = 300;
 /** After this time, the checks outside the transaction are repeated for a waiting caller, in ms. */
 const freshMs = 1_000;
 
-/** Maximum waits for the locks of the organization and of a stack while the creations of an organization take turns, in ms. */
+/** Maximum waits for the locks of limits and of a stack while other creations may wait for this one, in ms. */
 const lockWaitMs = { first: 2_000, repeated: 300 };
 
 /** An update that was just created. */
@@ -148,28 +150,36 @@ export async function prepareCreation(
   const waitSeconds = isExclusive
     ? (keptTerms?.waitSeconds ?? lockWaitSeconds(tags, found.updateRules, dialect, config.updateQueue.waitSeconds))
     : 0;
-  let isCounting = !isPreview && isLimited(found.updateRules);
-  const attempt = async (tx: Queryable, audit: AuditTrail, entryId: string | null): Promise<CreatedUpdate> => {
+  let counted: ReadonlySet<string> = new Set(isPreview ? [] : keysOfLimits(found, caller));
+  const run = async (tx: Queryable, audit: AuditTrail, entryId: string | null = null): Promise<CreatedUpdate> => {
     const { limits, unindexed } = checked;
     const access = await lockAccess(tx, ref.organization, caller);
-    // Other creations of the organization wait meanwhile, so this one waits only briefly: it can wait in the queue of its stack instead, or
+    // Creations with the same limits wait meanwhile, so this one waits only briefly: it can wait in the queue of its stack instead, or
     // try again.
-    if (isCounting || limits.updates !== null) {
+    const isLimited = counted.size > 0 || limits.updates !== null;
+    if (isLimited) {
       const isRepeated = waitSeconds === 0 || entryId !== null;
       await limitLockWait(tx, isRepeated ? lockWaitMs.repeated : lockWaitMs.first);
       const organization = { id: found.organizationId, name: ref.organization };
       await quotas.assertMayAddUpdate(tx, organization, limits).catch(limitsBusy);
-      if (isCounting) await lockLimits(tx, found.organizationId).catch(limitsBusy);
+      if (counted.size > 0)
+        await createConcurrencyLimitRepository(tx)
+          .lock(found.organizationId, [...counted])
+          .catch(limitsBusy);
     }
-    const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
+    const stack = await createUpdateRuleRepository(tx)
+      .lockStack(found.id)
+      .catch((error: unknown) => {
+        throw isLimited && waitSeconds > 0 && isLockTimeout(error) ? new StackBusyError() : error;
+      });
     // The stack was renamed while the caller waited, and the caller would start the update under the former name.
     if (!stack || formatStackRef(stack) !== formatStackRef(found)) throw stackNotFound(ref);
     const candidate: Candidate = {
-      ...{ tx, request, caller, access, stack, isPreview, isExclusive, entryId, isCounting, unindexed },
+      ...{ tx, request, caller, access, stack, isPreview, isExclusive, entryId, counted, unindexed },
       mayWait: waitSeconds > 0,
     };
-    // If there are limits now, the next run counts.
-    isCounting ||= !isPreview && isLimited(stack.updateRules);
+    // If other limits apply now, the next attempt takes their locks.
+    if (!isPreview) counted = new Set(keysOfLimits(stack, caller));
     const startSeconds = Math.min(startWaitSeconds, config.leaseSeconds);
     const stored = {
       ...{ ...texts, waitSeconds: startSeconds },
@@ -177,10 +187,6 @@ export async function prepareCreation(
     };
     return createChecked(candidate, await checkCandidate(candidate), stored, audit);
   };
-  const run = (tx: Queryable, audit: AuditTrail, entryId: string | null = null) =>
-    attempt(tx, audit, entryId).catch((error: unknown) => {
-      throw waitSeconds > 0 && isStackTimeout(error) ? new StackBusyError() : error;
-    });
   return {
     stackId: found.id,
     organizationId: found.organizationId,

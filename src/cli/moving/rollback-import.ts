@@ -94,7 +94,7 @@ async function deleteStack({ context, from }: RollbackParts, found: StackRow, la
     }
     const stacks = createStackRepository(tx);
     const stack = await stacks.lockById(found.id).catch((error: unknown) => {
-      throw isLockTimeout(error) ? new TransferError('it is being changed: try again') : error;
+      throw teams.length > 0 && isLockTimeout(error) ? new TransferError('it is being changed: try again') : error;
     });
     const fault = stack === null ? 'it was deleted meanwhile' : await writtenSince(tx, stack, last);
     if (fault !== null) throw new TransferError(fault);

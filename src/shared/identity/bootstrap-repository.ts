@@ -169,10 +169,16 @@ export function createBootstrapRepository(tx: Queryable) {
   };
 }
 
+/** Longer than transactions that share the locks of an organization wait for a lock, in ms. */
+const heldWaitMs = 4_000;
+
 /**
  * Allows one transaction at a time to change users, memberships and tokens, so that each sees the result of the previous one. The lock is
- * held until the end of the transaction.
+ * held until the end of the transaction, which waits at most 4 s for each further lock and is then repeated (`LockRepeats`), because changes
+ * in all organizations wait meanwhile.
  */
 export async function lockPeople(tx: Queryable): Promise<void> {
-  await tx.query(sql.nothing`/* people.lock */ select pg_advisory_xact_lock(hashtextextended('holdfast people', 0))`);
+  await tx.query(sql.nothing`
+    /* people.lock */ select set_config('lock_timeout', '0', true), pg_advisory_xact_lock(hashtextextended('holdfast people', 0)),
+      set_config('lock_timeout', ${String(heldWaitMs)}, true)`);
 }

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { AllGrants, allGrants, type GrantedStack, holdsOn } from '../access/grant-repository.ts';
 import { Role } from '../access/roles.ts';
+import { limitLockWait } from '../platform/db/limit-lock-wait.ts';
 import { type Queryable, type Row, type SqlFragment, sql } from '../platform/db/sql.ts';
 import { isLockTimeout } from '../platform/db/sqlstate.ts';
 import { UnavailableError } from '../platform/errors/errors.ts';
@@ -69,7 +70,10 @@ export const isManagedBy = (organizationId: SqlFragment) => sql.fragment`
 export function createPeopleRepository(db: Queryable) {
   const person = sql.fragment`id, login, site_admin as "siteAdmin", deactivated_at is null as "isActive"`;
   return {
-    /** Takes the lock of `lockPeople`. Throws UnavailableError after `waitMs`, because a waiting transaction occupies a connection. */
+    /**
+     * Takes the lock of `lockPeople`. Throws UnavailableError after `waitMs`, because a waiting transaction occupies a connection. Limits the
+     * wait for each further lock to the same time, because changes in all organizations wait meanwhile.
+     */
     lock: async (waitMs: number): Promise<void> => {
       try {
         await db.query(sql.nothing`/* people.lockFor */ select lock_people(${waitMs})`);
@@ -78,6 +82,7 @@ export function createPeopleRepository(db: Queryable) {
         const message = 'Another change of users, teams or grants is taking long; please retry';
         throw new UnavailableError(message, { cause: error, retryAfterSeconds: 2 });
       }
+      await limitLockWait(db, waitMs);
     },
 
     find: (login: string) =>

@@ -1,4 +1,3 @@
-import { createQuotaRepository } from '../../../shared/access/quotas/quota-repository.ts';
 import type { LockedAccess } from '../../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { isLockTimeout } from '../../../shared/platform/db/sqlstate.ts';
@@ -19,10 +18,7 @@ export interface BreakGlass {
   readonly rules: string[];
 }
 
-/**
- * Another transaction has held the lock for counting the organization's limits for too long. Nothing was changed. The cause is the lock
- * timeout.
- */
+/** Another transaction has held the lock of the same limits for too long. Nothing was changed. The cause is the lock timeout. */
 export class LimitsBusyError extends Error {
   override readonly name = 'LimitsBusyError';
 }
@@ -34,12 +30,7 @@ export function limitsBusy(error: unknown): never {
     : error;
 }
 
-/** Whether the lock of a stack was not available in time. */
-export function isStackTimeout(error: unknown): boolean {
-  return isLockTimeout(error) && !(error instanceof LimitsBusyError);
-}
-
-/** Limits have been set since the creation was prepared: it must count under a lock that is taken first. Nothing was changed. */
+/** The stack has limits whose locks the creation did not take before the lock on the stack. Nothing was changed. */
 export class LimitsChangedError extends Error {
   override readonly name = 'LimitsChangedError';
 }
@@ -59,11 +50,6 @@ export function assertNotFrozen(stack: StackWithRules, access: LockedAccess, mes
 }
 
 const emergencyHint = `Previews still run; ${cancelHint}. In an emergency, a user with the permission manage can start an update with --message "break-glass: <reason>", which is recorded`;
-
-/** Lets one transaction at a time count the running updates of the organization. Take this lock before the lock on a stack. */
-export function lockLimits(tx: Queryable, organizationId: string): Promise<unknown> {
-  return createQuotaRepository(tx).lockOrganization(organizationId);
-}
 
 /**
  * Asserts that fewer updates run than the limits allow, and that no waiting update goes first. With `breakGlass`, notes the limits instead.

@@ -4,8 +4,8 @@ import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import type { QuotaOverrides } from './quotas.ts';
 import { countStacks, packVersionBytes } from './storage-repository.ts';
 
-/** Class of the advisory locks under which stacks are counted, by organization. */
-const countingLock = 91;
+/** Classes of the advisory locks under which stacks and updates are counted, by organization. */
+const countingLocks = { stacks: 91, updates: 92 };
 
 const Limit = Nullable(Type.Integer());
 const OverridesRow = Type.Object({
@@ -70,8 +70,8 @@ export function createQuotaRepository(db: Queryable) {
         /* quotas.deleteOverrides */ delete from organization_quotas where organization_id = ${organizationId}`),
 
     /**
-     * Allows one transaction at a time to count and add. Take it before any lock on a stack. It does not block foreign key checks on the
-     * organization, which other transactions may make while they hold a stack.
+     * Allows one transaction at a time to count and add objects of the organization, such as webhooks. Take it before any lock on a stack. It
+     * does not block foreign key checks on the organization, which other transactions may make while they hold a stack.
      */
     lockOrganization: (organizationId: string) =>
       db.query(sql.nothing`
@@ -83,7 +83,12 @@ export function createQuotaRepository(db: Queryable) {
      */
     lockStackCount: (organizationId: string) =>
       db.query(sql.nothing`
-        /* quotas.lockStackCount */ select pg_advisory_xact_lock(hashtextextended(${organizationId}, ${countingLock}::bigint))`),
+        /* quotas.lockStackCount */ select pg_advisory_xact_lock(hashtextextended(${organizationId}, ${countingLocks.stacks}::bigint))`),
+
+    /** Allows one transaction at a time to count updates, until its commit. Take it before the locks of limits and stacks. */
+    lockUpdateCount: (organizationId: string) =>
+      db.query(sql.nothing`
+        /* quotas.lockUpdateCount */ select pg_advisory_xact_lock(hashtextextended(${organizationId}, ${countingLocks.updates}::bigint))`),
 
     countStacks: async (organizationId: string): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`

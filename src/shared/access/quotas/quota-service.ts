@@ -94,13 +94,13 @@ export class Quotas {
   }
 
   /**
-   * Call this in the transaction that adds an update, before its stack is locked, with `limits` read before the transaction. Concurrent
-   * calls run one after another, across all processes. Throws QuotaReachedError.
+   * Call this in the transaction that adds an update, before any limit or stack is locked, with `limits` read before the transaction. Until
+   * its commit, no other transaction adds an update to the organization, in any process. Throws QuotaReachedError.
    */
   async assertMayAddUpdate(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
     if (limits.updates === null) return;
     const quotas = createQuotaRepository(tx);
-    await quotas.lockOrganization(organization.id);
+    await quotas.lockUpdateCount(organization.id);
     const used = await quotas.countUpdates(organization.id);
     if (used < limits.updates) return;
     this.refused('updates');

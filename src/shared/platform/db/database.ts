@@ -4,6 +4,7 @@ import { withTimeout } from '../timeout/with-timeout.ts';
 import { ConnectionChecks } from './connection-checks.ts';
 import { ConnectionGate } from './connection-gate.ts';
 import { ConnectionPool } from './connection-pool.ts';
+import { LockRepeats, lockWaitMs } from './lock-repeats.ts';
 import { NotificationChannel } from './notification-channel.ts';
 import { listenOn, type Notifications } from './notification-listener.ts';
 import { type PostgresConnection, PostgresConnector } from './postgres-connector.ts';
@@ -29,7 +30,10 @@ export type Connection = DatabasePoolConnection;
 
 /** The connection pool, with transactions that are retried after a deadlock or a serialization failure. */
 export interface Database extends Queryable {
-  /** Runs `work` in one transaction. Retries up to 5 times if Postgres rolls it back because of a conflict (class 40). */
+  /**
+   * Runs `work` in one transaction. Retries up to 5 times if Postgres rolls it back because of a conflict (class 40), and after lock timeouts
+   * (`LockRepeats`).
+   */
   inTransaction<T>(work: (tx: DatabaseTransactionConnection) => Promise<T>): Promise<T>;
   /** Runs `work` with a connection of the pool, which is closed if `work` throws. */
   onConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
@@ -69,7 +73,7 @@ const statementMethods = [
  */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { poolSize, statementTimeoutMs, connectTimeoutMs, acquireTimeoutMs } = options;
-  const limits = { connectMs: connectTimeoutMs, statementMs: statementTimeoutMs, idleInTransactionMs };
+  const limits = { connectMs: connectTimeoutMs, statementMs: statementTimeoutMs, idleInTransactionMs, lockWaitMs };
   const connector = new PostgresConnector(options.url, limits, options.setting);
   const sessions = new PostgresConnector(options.url, { connectMs: connectTimeoutMs }, options.setting);
   const listeners = new Set<(message: RaisedMessage) => void>();
@@ -94,21 +98,24 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   });
   const gate = new ConnectionGate(poolSize);
   const admit = <T>(work: () => Promise<T>): Promise<T> => gate.run(acquireTimeoutMs, work);
-  const methods: Record<string, unknown> = {
-    transaction: (work: (tx: DatabaseTransactionConnection) => Promise<unknown>) => admit(() => pool.transaction(work)),
-  };
+  const repeats = new LockRepeats(poolSize, statementTimeoutMs);
+  const inTransaction = <T>(work: (tx: DatabaseTransactionConnection) => Promise<T>): Promise<T> =>
+    repeats.transaction((repeated) => admit(() => pool.transaction(repeated)), work);
+  const methods: Record<string, unknown> = { transaction: inTransaction };
   for (const name of statementMethods)
     methods[name] = (query: QuerySqlToken) =>
-      admit(() =>
-        pool.run((connection) => {
-          const run = connection[name] as (this: Connection, query: QuerySqlToken) => Promise<unknown>;
-          return run.call(connection, query);
-        }),
+      repeats.run(() =>
+        admit(() =>
+          pool.run((connection) => {
+            const run = connection[name] as (this: Connection, query: QuerySqlToken) => Promise<unknown>;
+            return run.call(connection, query);
+          }),
+        ),
       );
   const onConnection = <T>(work: (connection: Connection) => Promise<T>) => admit(() => pool.connect(work));
   return Object.assign(methods as unknown as CommonQueryMethods, {
     [poolMark]: true,
-    inTransaction: <T>(work: (tx: DatabaseTransactionConnection) => Promise<T>) => admit(() => pool.transaction(work)),
+    inTransaction,
     onConnection,
     checkConnections: (check: (connection: Connection) => Promise<void>) => checks.add(check),
     openConnections: () => openConnections(onConnection, poolSize),
@@ -118,7 +125,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     openSession: () => sessions.connect(),
     ping: (timeoutMs: number) => ping(gate, pool, timeoutMs),
     servesFirst: () => gate.servesFirst,
-    poolState: () => ({ ...pool.state(), waiting: gate.waiting }),
+    poolState: () => ({ ...pool.state(), waiting: gate.waiting + repeats.waiting }),
     close: () => pool.end(),
   });
 }

@@ -6,8 +6,9 @@ import type { Logger } from '../logger/logger.ts';
 import { actAsOwner, assertGranted, grantToApp } from './app-role.ts';
 import { findHolders, type LockPatience, LockWaits, lockPatience, relogMs } from './lock-waits.ts';
 import { loadMigrationFiles, migrationsDir } from './migration-files.ts';
-import { allowLongStatements, isPooled } from './postgres-connector.ts';
+import { isPooled } from './postgres-connector.ts';
 import { type PostgresStart, withPostgresAtStart } from './postgres-start.ts';
+import { allowLongStatements } from './session-limits.ts';
 import { assertOneOwner } from './table-owners.ts';
 
 const migrationsTable = 'holdfast_migrations';

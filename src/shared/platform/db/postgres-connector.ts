@@ -3,6 +3,7 @@ import pg from 'pg';
 import { OperatorError } from '../errors/errors.ts';
 import { tlsFaultOf } from '../tls/certificates.ts';
 import { type PostgresHost, type PostgresSetting, type PostgresTarget, parsePostgresUrl } from './postgres-url.ts';
+import { allowLongStatements, liftLimits } from './session-limits.ts';
 
 /** Limits of one connection, in ms. */
 export interface ConnectionLimits {
@@ -12,6 +13,8 @@ export interface ConnectionLimits {
   readonly statementMs?: number;
   /** Maximum idle time in a transaction, enforced by the server; no limit if missing. */
   readonly idleInTransactionMs?: number;
+  /** Maximum wait for one lock; no limit if missing. Not behind a pooler, which would refuse it as a parameter. */
+  readonly lockWaitMs?: number;
 }
 
 /** An open connection to a server that accepts writes. */
@@ -106,7 +109,7 @@ export class PostgresConnector {
   }
 
   async #connectTo(host: PostgresHost): Promise<PostgresConnection> {
-    const { connectMs, statementMs, idleInTransactionMs } = this.#limits;
+    const { connectMs, statementMs, idleInTransactionMs, lockWaitMs } = this.#limits;
     const limits = {
       ...(statementMs === undefined ? {} : { statement_timeout: statementMs }),
       ...(idleInTransactionMs === undefined ? {} : { idle_in_transaction_session_timeout: idleInTransactionMs }),
@@ -138,7 +141,9 @@ export class PostgresConnector {
       isPooled = await look(client, this.#target.mustTakeWrites);
       // A pooler would pass the change on to other clients.
       if (!isPooled)
-        await (statementMs === undefined ? allowLongStatements(client) : liftLimits(client, { ours: limits }));
+        await (statementMs === undefined
+          ? allowLongStatements(client)
+          : liftLimits(client, { ours: limits, lockWaitMs }));
     } catch (error) {
       destroy();
       throw error;
@@ -227,47 +232,7 @@ async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean
   return pooled;
 }
 
-const limitNames = [
-  'statement_timeout',
-  'lock_timeout',
-  'idle_in_transaction_session_timeout',
-  'idle_session_timeout',
-  // Exists since Postgres 17.
-  'transaction_timeout',
-];
-
-/** Lifts the limits set by the role or the database, except `ours`, for the session or for this transaction. */
-export async function liftLimits(
-  client: pg.Client,
-  { isLocal = false, ours = {} }: { readonly isLocal?: boolean; readonly ours?: Readonly<Record<string, number>> } = {},
-): Promise<void> {
-  await client.query(
-    `/* connection.liftLimits */ select set_config(name, '0', $1) from pg_settings where name = any ($2)`,
-    [isLocal, limitNames.filter((name) => !(name in ours))],
-  );
-}
-
-/**
- * Lets statements of this session take as long as they need, whatever limits the role has, but no longer than their client lives.
- * Postgres would otherwise finish them first and keep their locks. Has no effect behind a transaction pooler.
- */
-export async function allowLongStatements(client: pg.Client): Promise<void> {
-  await liftLimits(client);
-  for (const setting of lostClientSettings)
-    await client.query(`/* connection.noticeLostClient */ set ${setting}`).catch((error: unknown) => {
-      // Not every platform supports this, and it only shortens a wait.
-      if (!(error instanceof pg.DatabaseError)) throw error;
-    });
-}
-
-const lostClientSettings = [
-  `client_connection_check_interval = '10s'`,
-  'tcp_keepalives_idle = 30',
-  'tcp_keepalives_interval = 10',
-  'tcp_keepalives_count = 3',
-];
-
-/** Whether the serving process differs from the one reported at login: a pooler gives its clients its own ids. */
+/** Whether the serving process is another than the login reported: a pooler gives its clients ids of its own. */
 export function isPooled(client: pg.Client, backendPid: number | undefined): boolean {
   return (client as unknown as { processID: number | null }).processID !== backendPid;
 }

@@ -2,6 +2,7 @@ import { type AuditSource, serverSource } from '../../audit/audit-event.ts';
 import { createAuditRepository } from '../../audit/audit-repository.ts';
 import { runFirst } from '../../platform/db/connection-gate.ts';
 import type { Connection, Database } from '../../platform/db/database.ts';
+import { limitLockWait } from '../../platform/db/limit-lock-wait.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
 import type { Lifecycle } from '../../platform/lifecycle/lifecycle.ts';
 import { repeat } from '../../platform/lifecycle/repeat.ts';
@@ -111,6 +112,8 @@ interface LossOrder {
  */
 export async function endLeasesAfterLoss(tx: Queryable, order: LossOrder): Promise<number | null> {
   const { isOrdered, seen = null, source, why } = order;
+  // Another attempt would take all locks again, and fail again if one of many updates is busy each time.
+  await limitLockWait(tx, 0);
   const ended = await createDatabaseIdentityRepository(tx).note(isOrdered, seen);
   if (ended !== null)
     await createAuditRepository(tx).insert(source, {

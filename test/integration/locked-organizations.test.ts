@@ -1,0 +1,113 @@
+import { expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
+import { person, team } from '../support/grants.ts';
+import { blockedBy, during } from '../support/held-transactions.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { type TestResponse, testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { cancel } from '../support/update-calls.ts';
+import { setRule } from '../support/update-rules.ts';
+
+const poolSize = 4;
+const app = testApp({
+  settings: { HOLDFAST_DATABASE_POOL_SIZE: String(poolSize), HOLDFAST_LOCK_WAIT_SECONDS: '600' },
+});
+
+const ofOrganization = `organizations where name = $1`;
+const lockedStack = ({ organization, project, stack }: TestStack): [string, ...unknown[]] => [
+  `select 1 from stacks where name = $3 and project_id = (
+     select id from projects where name = $2 and organization_id = (select id from ${ofOrganization})) for update`,
+  organization,
+  project,
+  stack,
+];
+
+test('while more calls than connections wait for a stack, an update of another organization starts', async () => {
+  const [stack, other] = await Promise.all([createStack(app), createStack(app)]);
+  await during(app, lockedStack(stack), async (session, end) => {
+    const setTags = (value: string) =>
+      app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { place: value } });
+    const waiting = Array.from({ length: 2 * poolSize }, (_, at) => setTags(String(at)));
+    await until(async () => {
+      const { acquired, waiting: others } = app.context.db.poolState();
+      return acquired === poolSize && others > 0;
+    }, 'the pool is in use');
+    await startUpdate(app, other);
+    await blockedBy(app, session);
+    await end('rollback');
+    expect(new Set((await Promise.all(waiting)).map(({ status }) => status))).toEqual(new Set([204]));
+  });
+});
+
+test('while a change of people waits for an organization that is in use, one of another organization is made', async () => {
+  const [stack, other] = await Promise.all([createStack(app), createStack(app)]);
+  const rule = { kind: 'lock-wait', settings: { seconds: 60 } };
+  await during(app, [`select lock_shared(id) from ${ofOrganization}`, stack.organization], async (session, end) => {
+    const waiting = setRule(app, stack, rule);
+    await blockedBy(app, session);
+    await setRule(app, other, rule);
+    // Again, while it is being repeated.
+    await blockedBy(app, session);
+    await end('rollback');
+    await waiting;
+  });
+});
+
+test('what is granted waits for nobody who uses the organization, and what is denied for all of them', async () => {
+  const { auth, organization } = await createStack(app);
+  const { login, organizationId, userId } = await person(app, organization, 'viewer');
+  await team(app, organizationId, 'builders', [userId]);
+  const change = (effect: 'allow' | 'deny', stacks: string): Promise<TestResponse> => {
+    const body = { effect, user: login, stacks, permissions: ['write'] };
+    return ok(app.call('POST', `/api/orgs/${organization}/grants`, { auth, body }));
+  };
+  await during(app, [`select lock_shared(id) from ${ofOrganization}`, organization], async (session, end) => {
+    await change('allow', 'proj/*');
+    const body = { stackName: 'shared', teams: ['builders'] };
+    await ok(app.call('POST', `/api/stacks/${organization}/proj`, { auth, body }));
+    const denied = change('deny', 'proj/dev');
+    await blockedBy(app, session);
+    await end('rollback');
+    await denied;
+  });
+  const grants = await query(app, 'select effect from grants where organization_id = $1 order by 1', [organizationId]);
+  expect(grants.map(({ effect }) => effect)).toEqual(['allow', 'allow', 'deny']);
+});
+
+test('updates with different limits do not wait for each other', async () => {
+  const stack = await createStack(app);
+  await setRule(app, stack, { kind: 'concurrency', settings: { most: 5, per: 'project' } });
+  const another = async (project: string): Promise<TestStack> => {
+    const path = `/api/stacks/${stack.organization}/${project}`;
+    await ok(app.call('POST', path, { auth: stack.auth, body: { stackName: 'dev' } }));
+    return { ...stack, project, stack: 'dev', path: `${path}/dev` };
+  };
+  // Two limits may share a lock, but hardly all of these.
+  const others = await Promise.all(['a', 'b', 'c', 'd'].map(another));
+  const create = ({ path }: TestStack): Promise<TestResponse> =>
+    app.call('POST', `${path}/update`, { auth: stack.auth, body: {} });
+  await during(app, lockedStack(stack), async (session, end) => {
+    const { rows } = await session.query('select pg_backend_pid() as pid');
+    const listBlocked = async () =>
+      (
+        await query<{ id: string }>(
+          app,
+          `select pid || ' ' || xact_start as id from pg_stat_activity
+           where $1 = any (pg_blocking_pids(pid)) and query like '%lockStack%'`,
+          [rows[0].pid],
+        )
+      ).map(({ id }) => id);
+    const waiting = create(stack);
+    let round = 0;
+    await until(async () => {
+      const other = others[round++ % others.length] as TestStack;
+      const before = await listBlocked();
+      const { json } = await ok(create(other));
+      const after = await listBlocked();
+      await ok(cancel(app, other, { path: `${other.path}/update/${json.updateID}` }));
+      return before.some((id) => after.includes(id));
+    }, 'an update is created while another one waits for its stack');
+    await end('rollback');
+    await ok(waiting);
+  });
+});
