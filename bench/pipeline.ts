@@ -89,6 +89,23 @@ async function measured(cluster: Cluster, work: () => Promise<void>): Promise<St
   };
 }
 
+/** A state is indexed 2 to 3 s after it is saved. */
+const restMs = 4_000;
+const maxRestCpuSeconds = 0.5;
+
+/** Waits until API and worker have nothing left to do for what was saved before. */
+async function untilAtRest({ apis, workers }: Cluster): Promise<void> {
+  const cpuSeconds = async (): Promise<number> =>
+    (await Promise.all([...apis, ...workers].map(({ pid }) => cpuSecondsOf(pid)))).reduce((sum, each) => sum + each);
+  let before = await cpuSeconds();
+  for (;;) {
+    await sleep(restMs);
+    const after = await cpuSeconds();
+    if (after - before <= maxRestCpuSeconds) return;
+    before = after;
+  }
+}
+
 const steps = values.steps.split(',');
 
 /** One round: each step once. */
@@ -102,7 +119,9 @@ async function round(
   const update = await client.startUpdate(stack);
   const counts = new Map<string, Statistics>();
   const step = async (label: string, work: () => Promise<void>): Promise<void> => {
-    if (steps.includes(label)) counts.set(label, await measured(cluster, work));
+    if (!steps.includes(label)) return;
+    await untilAtRest(cluster);
+    counts.set(label, await measured(cluster, work));
   };
   const save = async (): Promise<void> => {
     await client.verbatimGzipped(update, gzipped);
