@@ -133,7 +133,7 @@ await suite('rules of updates', {}, () => {
       await expectFailure(
         workspace,
         ['destroy', ...unattended],
-        'deletes or replaces such a resource without approval',
+        'deletes or replaces a resource of this type without approval',
       );
       expect(await thingsOf(scenario)).toEqual([...Object.keys(changed), 'another'].sort());
     },

@@ -364,7 +364,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     });
     await page.reload();
     await press(/^Edit/);
-    await dialog().getByText('It is not known whether apply manages this.').waitFor();
+    await dialog().getByText('Could not determine whether apply manages this.').waitFor();
     expect(await act('Save').isEnabled()).toBe(false);
     await dialog().getByLabel('Change it anyway').check();
     await until(() => act('Save').isEnabled(), 'it is changed after a confirmation');

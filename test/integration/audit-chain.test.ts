@@ -212,7 +212,7 @@ describe('chaining', () => {
     test('verification finds what was changed since', async () => {
       await addOfLastMonth();
       await chain();
-      const text = 'events before 2099-01-01 were dropped, which lies in the future';
+      const text = 'events before 2099-01-01 were dropped, but this month is in the future';
       expect(await problems()).toEqual([{ organizationId: serverId, kind: 'chain', text }]);
       const change = `update audit_events set login = login || 'x' where organization = $1`;
       await query(app, change, [organization]);
@@ -351,7 +351,7 @@ describe('verification finds', () => {
     expect(await problems()).toContainEqual({
       organizationId: serverId,
       kind: 'chain',
-      text: 'events before 2099-01-01 were dropped, which lies in the future',
+      text: 'events before 2099-01-01 were dropped, but this month is in the future',
     });
   });
 

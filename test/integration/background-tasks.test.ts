@@ -149,18 +149,18 @@ describe('a claim', () => {
     await claim(one);
     await killed();
     expect(await claim(two)).not.toBeNull();
-    expect(await shown()).toEqual([['It was cut off', false]]);
+    expect(await shown()).toEqual([['The run was interrupted', false]]);
     await killed();
     await claim(one);
     await killed();
-    expect(await shown()).toEqual([['It was cut off', true]]);
+    expect(await shown()).toEqual([['The run was interrupted', true]]);
     await claim(two);
     await runs().release('x', two);
     expect(await shown()).toEqual([[null, false]]);
     await claim(one);
     await killed();
     await claim(two);
-    expect(await shown()).toEqual([['It was cut off', false]]);
+    expect(await shown()).toEqual([['The run was interrupted', false]]);
   });
 
   test('of a run that records a position is handed on at once', async () => {

@@ -207,7 +207,7 @@ describe('protected types', () => {
     const update = await begin(stack);
     expect(await append(app, update, [entry])).toMatchObject(
       refusal(
-        `No update of project proj deletes or replaces such a resource without approval; this one ${verb} ${database} "db"`,
+        `No update of project proj deletes or replaces a resource of this type without approval; this one ${verb} ${database} "db"`,
       ),
     );
     expect(await stateOf(stack)).toEqual({ resources: ['b0', 'b1', 'db'], pending: [] });

@@ -24,7 +24,7 @@ async function unreadable(work: () => Promise<unknown>): Promise<void> {
   }
 }
 
-const unread = 'may be read by other stacks: reading which ones took too long';
+const unread = 'may be read by other stacks: looking them up took too long';
 const destroy = ({ auth, path }: TestStack) => app.call('POST', `${path}/destroy`, { auth, body: {} });
 const remove = ({ auth, path }: TestStack) => app.call('DELETE', `${path}?force=false`, { auth });
 const cancel = ({ auth, path }: TestStack, updateId: string) =>
@@ -65,7 +65,10 @@ test('an update that removes outputs ends and is notified, also if it is not kno
     [id],
   );
   expect(sent.map(({ details }) => JSON.parse(details))).toEqual([
-    expect.objectContaining({ consumers: null, text: expect.stringContaining('which stacks read them is not known') }),
+    expect.objectContaining({
+      consumers: null,
+      text: expect.stringContaining('it is not known which stacks read them'),
+    }),
   ]);
 });
 

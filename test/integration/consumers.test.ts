@@ -379,7 +379,7 @@ test('a preview from before the rule, or from before the stack had its tag, does
   await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' }, tag: { name: 'tier', value: 'base' } });
   await ok(cancelled(stack, await ok(create(app, stack, false))));
   await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { tier: 'base' } }));
-  expect((await create(app, stack, false)).json.message).toContain('it is from before the rule. Run a new preview');
+  expect((await create(app, stack, false)).json.message).toContain('it is older than the rule. Run a new preview');
   await run(app, stack, { url: 1, name: 'n' }, true);
   await ok(cancelled(stack, await ok(create(app, stack, false))));
   await run(app, stack, { url: 1 }, true);
@@ -416,7 +416,7 @@ test.each(Object.entries(unreadable))(
     const refused = await create(app, stack, false);
     expect(refused.status).toBe(409);
     expect(refused.json.message).toMatch(
-      /^Whether the preview .* removes outputs of stack .*proj\/dev, which is read by \S+apps\/shop, is not known.*Run a new preview: .*Ask first/,
+      /^It is not known whether the preview .* removes outputs of stack .*proj\/dev, which is read by \S+apps\/shop: .*Run a new preview: .*Ask first/,
     );
     const { data } = await ask(app, stack.auth.replace('token ', ''), 'updates.statistics', {
       ...{ organization: stack.organization, project: stack.project, stack: stack.stack },

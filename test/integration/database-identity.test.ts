@@ -69,7 +69,7 @@ test('after a restore, sessions and sign-in links that had ended are no way in',
   const { secret } = await createSignInLinkRepository(app.context.db).insert(userId, 3600);
   expect(await browser.isSignedIn()).toBe(true);
   const { stdout } = await runAdminCommand(app, 'after-restore');
-  expect(stdout).toContain('Revoke again what was revoked since');
+  expect(stdout).toContain('Repeat the revocations made since the backup');
   expect(await browser.isSignedIn()).toBe(false);
   expect(await createSignInLinkRepository(app.context.db).take(secret)).toBeNull();
 });

@@ -323,7 +323,7 @@ test('a page with null is not the last one, and a state that retention deletes i
   const from = { url: vendor.url, token: 'pul-test' };
   const run = (...options: string[]) => runImport(target, from, 'long', '--source-organization', 'acme', ...options);
   const first = await run('--apply');
-  expect(first.text).toContain('shop/long: without 99 updates, whose states the source lacks');
+  expect(first.text).toContain('shop/long: without 99 updates: the source lacks their states');
   expect(first.text).toContain('Imported 2 versions of 1 stack into long.');
   const [newest, oldest] = pages as [{ updates: unknown[] }, { updates: unknown[] }];
   newest.updates = [listed(102), ...between];

@@ -213,7 +213,7 @@ describe('an update that does more than its preview has said', () => {
       json: {
         message:
           `No update of organization ${stack.organization} deletes or replaces more than its preview announced; this one deletes ${bucketType} "b1". ` +
-          'No more operations begin; running ones are finished and saved. To go on, look at a new preview, and run it again',
+          'No more operations begin; running ones are finished and saved. To continue, run a new preview, check it, and run the update again',
       },
     });
     expect((await append(app, update, batch)).status).toBe(403);

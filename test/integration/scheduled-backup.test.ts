@@ -483,7 +483,7 @@ test('a first backup is overdue from when the task has first seen the location, 
       (name) => new RegExp(`^holdfast_backup_${name}_seconds (\\S+)$`, 'm').exec(text)?.[1],
     );
   };
-  const attempt = { count: 1, at: start, error: 'It was cut off' };
+  const attempt = { count: 1, at: start, error: 'The run was interrupted' };
   const save = (failure: typeof attempt) =>
     saveBackups(runs, { location: to, schedule: '0 3 * * *', keep: 3, backups: [], failure }, now());
   await save(attempt);

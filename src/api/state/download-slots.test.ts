@@ -79,7 +79,7 @@ test('many tokens of one organization leave connections to the blob store for ot
   expect(counts.open).toBe(atOnce + 1);
   // A client that leaves waits no longer.
   raw.emit('close');
-  await expect(opened).rejects.toThrow('The client is gone');
+  await expect(opened).rejects.toThrow('The client has disconnected');
 });
 
 test('states in rows and small ones do not wait', async () => {
@@ -108,7 +108,7 @@ test('large outputs wait until clients have earlier ones', async () => {
   slow[0]?.raw.emit('close');
   expect(await next).toBe('next');
   for (const { raw } of waiting) raw.emit('close');
-  await Promise.all(waiting.map(({ admitted }) => expect(admitted).rejects.toThrow('The client is gone')));
+  await Promise.all(waiting.map(({ admitted }) => expect(admitted).rejects.toThrow('The client has disconnected')));
 });
 
 test('a download that waits too long fails', async () => {

@@ -35,7 +35,7 @@ export async function findOutputLosses(
     names = await readOutputLoss(eventReader, updateId, watched);
   } catch (error) {
     metrics.outputChecksFailed.inc();
-    logger.warn({ updateId, err: error }, 'outputs: unknown whether this update removes any');
+    logger.warn({ updateId, err: error }, 'outputs: could not determine whether this update removes any');
     return { watched, names: [], isUnknown: true, consumers: null };
   }
   // Only watched previews record that they remove no outputs.
@@ -55,7 +55,7 @@ export async function recordOutputLosses(
   if (isUnknown || consumers === 0) return;
   const readBy =
     consumers === null
-      ? 'which stacks read them is not known'
+      ? 'it is not known which stacks read them'
       : `read by ${consumers} ${consumers === 1 ? 'stack' : 'stacks'}`;
   const text = `${watched.isPreview ? 'a preview would remove' : 'an update has removed'} ${listOutputs(names)}; ${readBy}`;
   const { organizationId } = watched;

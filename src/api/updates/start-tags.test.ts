@@ -31,7 +31,7 @@ test('a start after a wait exceeds no limit', () => {
   expect({ ...of({ a0: '2' }).tags }).toEqual({ ...before, a0: '2' });
   expect(of({ b: '1' })).toEqual({
     tags: before,
-    warnings: ['A stack can have at most 200 tags: it keeps those that it had'],
+    warnings: ['A stack can have at most 200 tags: its tags were not changed'],
   });
 });
 

@@ -18,7 +18,7 @@ export function tagsAfterStart(
   for (const [name, value] of Object.entries(given)) if (atArrival[name] !== value) tags[name] = value;
   for (const name of Object.keys(atArrival)) if (given[name] === undefined) delete tags[name];
   if (Object.keys(tags).length > maxTags)
-    return { tags: before, warnings: [`A stack can have at most ${maxTags} tags: it keeps those that it had`] };
+    return { tags: before, warnings: [`A stack can have at most ${maxTags} tags: its tags were not changed`] };
   const names = new Set([...Object.keys(given), ...Object.keys(tags)]);
   const kept = [...names].filter((name) => tags[name] !== given[name]);
   // The order of the client is kept, so that its next start finds the same text.

@@ -49,7 +49,7 @@ export async function endUpdates(db: Database): Promise<number> {
 
 /** Names the revocations that a restored database does not contain, for a person. */
 export const revokedText =
-  'Everybody must sign in again. Revoke again what was revoked since: tokens, passwords, passkeys, members, users, issuers and grants. Events that were exported (`audit/events/`) name them.';
+  'Everybody must sign in again. Repeat the revocations made since the backup: tokens, passwords, passkeys, members, users, issuers and grants. Events that were exported (`audit/events/`) name them.';
 
 /** Says how many updates were ended, for a person. */
 export function endedText(ended: number): string {

@@ -14,7 +14,7 @@ const maxReasonChars = 500;
 export function addReadOnlyCommands(admin: Command, open: OpenSession): void {
   const readOnly = admin
     .command('read-only')
-    .description('refuse new updates and other writes, except those of running updates');
+    .description('refuse new updates and other writes, except writes of running updates');
   readOnly
     .command('on')
     .description('make the installation read-only, or change the reason; servers follow within two seconds')

@@ -45,7 +45,7 @@ export async function renewWrapping(rows: MasterKeyRepository, wrapped: readonly
     if (!row?.wrappedKey) continue;
     const wrappedKey = await kms.wrap(bytes, kmsContext(id));
     if (!(await kms.unwrap(wrappedKey, kmsContext(id))).equals(bytes))
-      throw new KmsError(kms, 'refused', 'it does not unwrap what it has wrapped');
+      throw new KmsError(kms, 'refused', 'it does not unwrap what it has just wrapped');
     await rows.rewrap(id, row.wrappedKey, { wrappedKey, wrappedBy: kms.name });
   }
 }

@@ -73,7 +73,7 @@ A location is a folder or s3://bucket/prefix. Servers keep running: they write t
   blobs
     .command('finish')
     .description('forget the old location')
-    .option('--empty', 'compare its blobs with those of the new location, then delete them')
+    .option('--empty', 'compare its blobs with the blobs of the new location, then delete them')
     .action(({ empty }: { empty?: true }) => call((parts) => finish(parts, empty === true)));
   blobs
     .command('cancel')

@@ -58,7 +58,7 @@ export function addBundleCommands(command: Command, run: CommandRun): void {
     .action((options: { json?: true }) => status(run, options));
   command
     .command('return')
-    .description('import what was done in the bundle; without --apply, only print it')
+    .description('import the changes made in the bundle; without --apply, only print them')
     .option('--apply', 'import')
     .option('--create', 'also create stacks that are only in the bundle')
     .option('--stack <pattern>', 'only these stacks: PROJECT/STACK, with * for any characters; repeatable', collect)

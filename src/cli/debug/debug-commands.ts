@@ -191,7 +191,7 @@ function toSeconds(given: string): number {
   const [, count = '', unit = 's'] = /^(\d{1,6})([smh]?)$/.exec(given) ?? [];
   const seconds = Number(count) * (unitSeconds[unit || 's'] as number);
   if (count === '' || seconds < 1 || seconds > maxLevelSeconds)
-    throw new InvalidArgumentError('It must be a time up to 24 hours, such as 90s, 10m or 2h.');
+    throw new InvalidArgumentError('Expected a duration of up to 24 hours, for example 90s, 10m or 2h.');
   return seconds;
 }
 

@@ -105,11 +105,11 @@ async function tryStore(
       doing = 'listing';
       const { blobs } = await store.list(folder);
       if (!blobs.some((blob) => blob.key === key))
-        return fail(`${where} does not list what was just written.`, 'Use a store that lists consistently.');
+        return fail(`${where} does not list an object that was just written.`, 'Use a store that lists consistently.');
       doing = 'deleting';
       await store.delete(key);
       if ((await store.stat(key)) !== null)
-        return fail(`${where} still has what was deleted.`, 'Use a store that deletes consistently.');
+        return fail(`${where} still has a deleted object.`, 'Use a store that deletes consistently.');
       const old = blobs.filter(({ modifiedAt }) => modifiedAt.getTime() < Date.now() - leftoverMs);
       for (const leftover of old) await store.delete(leftover.key);
     }

@@ -85,7 +85,7 @@ export const mainKinds = {
     repair: null,
   },
   'document-damaged': {
-    means: 'The bytes of a state are missing, or are not those that were written.',
+    means: 'The bytes of a state are missing, or differ from the written bytes.',
     remedy: 'See HoldfastDocumentsDamaged in docs/runbook.md; other versions can be exported.',
     repair: 'replaces it from an equal state or from its journal, if there is one',
   },

@@ -170,7 +170,7 @@ export const rowKinds = {
     repair: 'keeps the object',
   },
   'blob-hold': {
-    means: 'A backup holds objects for longer than any may: nothing is deleted meanwhile.',
+    means: 'A backup holds objects for longer than allowed: nothing is deleted until it ends.',
     remedy: fixIt,
     repair: 'removes the hold',
   },

@@ -54,7 +54,7 @@ export async function openFolderStack(folder: Folder, stack: FolderStack): Promi
       ...{ id, stackVersion: null, updateId: null, state: stateOf(left), events: null },
       info: async () => readHistoryInfo(update.name, (await readText(folder, update.name)) ?? ''),
     })),
-    notes: withoutState > 0 ? [`without ${withoutState} updates, whose states the source lacks`] : [],
+    notes: withoutState > 0 ? [`without ${withoutState} updates: the source lacks their states`] : [],
     fault: locks.length > 0 ? await describeLock(folder, locks[0] as string) : null,
     isBusy: locks.length > 0,
     tags: async () => {

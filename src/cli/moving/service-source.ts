@@ -63,8 +63,8 @@ export class ServiceSource implements MovingSource {
     const { gaps, isBusy, order, previews, updates } = await this.#readHistory(path);
     const withoutState = order.length - updates.length;
     const newest = updates.at(-1);
-    const notes = isBusy ? ['an update of it runs in the source, and comes with the next pass'] : [];
-    if (withoutState > 0) notes.push(`without ${withoutState} updates, whose states the source lacks`);
+    const notes = isBusy ? ['an update is running in the source; the next pass imports it'] : [];
+    if (withoutState > 0) notes.push(`without ${withoutState} updates: the source lacks their states`);
     return {
       state: {
         ...this.#stateAt(path, newest === undefined ? 'export' : `export/${newest.stackVersion}`),

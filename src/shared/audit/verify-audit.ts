@@ -88,7 +88,7 @@ class AuditVerifier {
     const { droppedBefore, chainedThrough, isDroppedAhead } = await this.#auditChains.readState();
     const since = await this.#auditChains.findKeptFrom();
     if (isDroppedAhead)
-      this.#report(serverId, 'chain', `events before ${droppedBefore} were dropped, which lies in the future`);
+      this.#report(serverId, 'chain', `events before ${droppedBefore} were dropped, but this month is in the future`);
     if (droppedBefore === nothingDropped)
       for (const [id, { batch }] of this.chains)
         if (batch > 0)

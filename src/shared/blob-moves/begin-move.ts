@@ -85,8 +85,8 @@ export async function beginMove(parts: MoveParts, to: string): Promise<void> {
   if (row && row.phase !== 'settled')
     throw new BlobMoveError(
       row.phase === 'copying'
-        ? `The blobs are being moved to ${row.otherUrl}: end that, or give it up with \`holdfast blobs cancel\``
-        : `The blobs were moved from ${row.otherUrl}: end that with \`holdfast blobs finish\``,
+        ? `The blobs are being moved to ${row.otherUrl}: finish this move, or give it up with \`holdfast blobs cancel\``
+        : `The blobs were moved from ${row.otherUrl}: finish this move with \`holdfast blobs finish\``,
     );
   const main = await blobs.storeOf(row && { id: row.mainId, url: row.mainUrl });
   await assertIsUsed(parts, main);
@@ -115,8 +115,7 @@ export async function beginMove(parts: MoveParts, to: string): Promise<void> {
 async function markLocation(store: BlobStore, url: string): Promise<string> {
   const { blobs } = await store.list(locationKey(''));
   const [first, ...others] = blobs.map(({ key }) => key.slice(locationKey('').length));
-  if (others.length > 0)
-    throw new BlobMoveError(`${url} has several objects places/…: only one can say which location it is`);
+  if (others.length > 0) throw new BlobMoveError(`${url} has several objects places/…: a location may have only one`);
   if (first !== undefined) return first;
   const id = randomUUID();
   await store.put(locationKey(id), once(Buffer.from(`${url}\n`)));

@@ -108,7 +108,7 @@ export async function verifyBlobs(parts: MoveParts, move: Move, options: PassOpt
   });
   if (faults.length === 0 && !(await locations.noteVerified(row)))
     throw new BlobMoveError(
-      'A blob written meanwhile did not reach the other location: run `holdfast blobs copy` again',
+      'A blob written during the verification is missing from the other location: run `holdfast blobs copy` again',
     );
   return { compared, faults: faults.sort((one, two) => (one.key < two.key ? -1 : 1)), lost: lost.sort() };
 }
@@ -163,7 +163,7 @@ async function copyBlob(from: BlobStore, to: BlobStore, key: string): Promise<nu
   const copy = await digest(to, key);
   if (copy !== null && copy !== meter.sha256)
     throw new BlobMoveError(
-      `The copy of ${key} reads back with another SHA-256: that location does not keep what it stores`,
+      `The copy of ${key} has another SHA-256 when read back: the location does not store bytes correctly`,
     );
   return meter.bytes;
 }

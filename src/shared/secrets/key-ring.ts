@@ -42,7 +42,7 @@ export class MasterKeyError extends OperatorError {
 /** No server of the installation could decrypt. */
 export const unusedKey = (id: string): MasterKeyError =>
   new MasterKeyError(
-    `No server of this installation has used master key ${JSON.stringify(id)}, the first in HOLDFAST_MASTER_KEYS: set the value of the servers; a new key comes to them first`,
+    `No server of this installation has used master key ${JSON.stringify(id)}, the first in HOLDFAST_MASTER_KEYS: use the value of the servers; configure a new key on the servers first`,
   );
 
 /** A data key as it is stored. */

@@ -68,7 +68,7 @@ export async function openMasterKeys(text: string, given: MasterKeyParts): Promi
     keys.set(id, opened.bytes);
     wrapped.push(opened);
   }
-  if (keys.size === 0) throw new MasterKeyError('No server has made the master keys of HOLDFAST_MASTER_KEYS yet');
+  if (keys.size === 0) throw new MasterKeyError('No server has used the master keys of HOLDFAST_MASTER_KEYS yet');
   const ring = new KeyRing(keys, new Map(wrapped.map(({ canary, id }) => [id, canary])));
   for (const id of keys.keys()) await repeatAtStart(() => checkCanary(ring, id, parts), parts.wait);
   if (!registers && !(await repeatAtStart(() => isUsed(ring.currentId, parts.rows), parts.wait))) ring.wrapNothing();
@@ -125,7 +125,7 @@ async function makeWrapped(
     const wrappedKey = await kms.wrap(bytes, kmsContext(id));
     // Nothing may depend on a key before the KMS has unwrapped it once.
     if (!(await kms.unwrap(wrappedKey, kmsContext(id))).equals(bytes))
-      throw new KmsError(kms, 'refused', 'it does not unwrap what it has wrapped');
+      throw new KmsError(kms, 'refused', 'it does not unwrap what it has just wrapped');
     return wrappedKey;
   };
   const wrappedKey = await atStart(id, kms, attempt, { judge: judgeOf(kms, null), wait });

@@ -31,6 +31,6 @@ export class NameTakenError extends ConflictError {
 
 export function deletedStackNotFound(): NotFoundError {
   return new NotFoundError(
-    'There is no such deleted stack: it was restored, its data is deleted, or it never was in this organization',
+    'There is no deleted stack with this id: it was restored or purged, or was never in this organization',
   );
 }

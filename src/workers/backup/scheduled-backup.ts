@@ -27,7 +27,7 @@ import { assertPauseOver } from './attempt-pause.ts';
 /** Also the maximum age of facts on pages, e.g. that a command has verified a backup. */
 const checkEverySeconds = 60;
 const checkMs = 5_000;
-const cutOff = 'It was cut off';
+const cutOff = 'The run was interrupted';
 
 type Failures = Pick<Backups, 'failure' | 'pruneFailure'>;
 
@@ -67,7 +67,7 @@ export function backUpOnSchedule(
   );
   gauge(
     'holdfast_backup_overdue_seconds',
-    'How long HOLDFAST_BACKUP_SCHEDULE has wanted a newer backup than the newest in HOLDFAST_BACKUP_TO, in seconds; +Inf if the first has failed.',
+    'How long a newer backup has been due by HOLDFAST_BACKUP_SCHEDULE, in seconds; +Inf if the first has failed.',
     (backups) => {
       const newest = takenAt(backups?.backups[0], observedNow());
       // The first backup may take a day.
@@ -101,7 +101,7 @@ export function backUpOnSchedule(
       const { backups, blobs, unfinished } = await pruneBackups(target, keep, await readOwner());
       logger.info({ deleted: backups, blobs }, 'old backups deleted');
       if (unfinished !== null)
-        logger.warn({ backup: unfinished }, 'blobs that no backup needs stay: this backup may still be made');
+        logger.warn({ backup: unfinished }, 'unneeded blobs are kept, because this backup may still be running');
     } catch (error) {
       await save(present, { pruneFailure: { ...begun, error: (error as Error).message } }).catch(() => {});
       throw error;
@@ -145,7 +145,7 @@ export function backUpOnSchedule(
     if (wrongBlobs.length > 0)
       logger.error(
         { backup: id, keys: wrongBlobs.slice(0, 20), count: wrongBlobs.length },
-        'no copy of these blobs has its hash: the backup lacks them',
+        'the backup lacks these blobs: none of their copies has the right hash',
       );
     if (missing > 0) logger.error({ backup: id, missing }, 'the blob store lacks blobs that states need');
     await prune(target, made, pruneFailure);

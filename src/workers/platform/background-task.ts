@@ -48,7 +48,7 @@ export function startBackgroundTask(
     try {
       // The task runs even if `observe` fails.
       await observe?.().catch((error: unknown) => {
-        logger.warn({ task: name, err: error }, 'what a task observes could not be read');
+        logger.warn({ task: name, err: error }, 'the observed values of a task could not be read');
       });
       if (deletesByAge && !(await mayDeleteByAge(runs))) return;
       const claim = await runs.claim(name, holder, { claimSeconds, everySeconds: everySeconds * intervalTolerance });

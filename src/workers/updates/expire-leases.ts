@@ -30,7 +30,7 @@ export async function endExpiredUpdates(context: AppContext, signal?: AbortSigna
       } catch (error) {
         metrics.tasksPostponed.labels('expire-leases').inc();
         if (isLockTimeout(error))
-          logger.info({ updateId }, 'task: update left to the next run, as others have locked it');
+          logger.info({ updateId }, 'task: update left to the next run, because another transaction has locked it');
         else logger.error({ updateId, err: error }, 'task: update skipped');
       }
     }

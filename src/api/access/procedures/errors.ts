@@ -110,7 +110,7 @@ class OtherReleaseError extends AppError {
   override readonly code = 'other-release';
 
   constructor() {
-    super('The server is of another release than this page: reload it if this stays');
+    super('The server runs a different release than this page: reload the page if the error persists');
   }
 }
 

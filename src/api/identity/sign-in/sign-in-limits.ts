@@ -93,7 +93,7 @@ export class SignInLimits {
         const inMs = waitMs + delayMs(tried);
         if (performance.now() + inMs > until) throw tooMany(waitMs);
         await setTimeout(inMs, undefined, { signal: gone }).catch(() => {
-          throw new UnavailableError('The client is gone');
+          throw new UnavailableError('The client has disconnected');
         });
         waitMs = await this.#paces.take(name);
         if (waitMs === 0) return;

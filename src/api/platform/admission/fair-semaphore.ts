@@ -129,7 +129,7 @@ export class FairSemaphore {
     if (askers.own.waiting >= limits.waitingPerCaller) {
       this.#forget(askers);
       throw new OwnQueueError(
-        `You have ${askers.own.waiting} such calls waiting; please retry when some of them are answered`,
+        `You have ${askers.own.waiting} calls of this kind waiting; please retry when some have been answered`,
         { retryAfterSeconds },
       );
     }
@@ -214,9 +214,9 @@ function compare(a: readonly number[], b: readonly number[]): number {
 }
 
 function tooLong(): UnavailableError {
-  return new UnavailableError('Too many such calls are waiting; please retry', { retryAfterSeconds });
+  return new UnavailableError('Too many calls of this kind are waiting; please retry', { retryAfterSeconds });
 }
 
 function gone(): UnavailableError {
-  return new UnavailableError('The client is gone');
+  return new UnavailableError('The client has disconnected');
 }

@@ -113,7 +113,7 @@ export class StateScan {
 
   /** Throws UnavailableError when nobody waits for the response any more. */
   assertWanted(): void {
-    if (this.#request.signal.aborted) throw new UnavailableError('The client is gone');
+    if (this.#request.signal.aborted) throw new UnavailableError('The client has disconnected');
   }
 
   /** Call when all calls of the request are answered. */

@@ -53,7 +53,7 @@ export class RequestMemory {
     this.#held.push({ bytes, fairnessKey });
     if (!this.#hasEnded) return;
     this.#release();
-    throw new UnavailableError('The client is gone');
+    throw new UnavailableError('The client has disconnected');
   }
 
   /** Call when the response is sent, or its client is gone. */

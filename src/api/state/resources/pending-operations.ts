@@ -225,7 +225,7 @@ function lacks(urn: string, missing: string): string {
 async function asResource({ isCustom, operation, text, urn }: PendingStep, id: string): Promise<Buffer> {
   const resource = (await viewResource(text)).raw('resource');
   if (operation !== 'creating' || !isCustom || resource === null)
-    throw new InvalidRequestError(`Only a resource that was being created can be imported, which ${urn} was not`);
+    throw new InvalidRequestError(`${urn} cannot be imported: only a resource whose creation was interrupted can`);
   const known = (await scanMembersInSlices(resource))?.get('id');
   const idText = Buffer.from(JSON.stringify(id));
   // A comma is right, because the resource has other members: at least `custom`.

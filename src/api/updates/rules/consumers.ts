@@ -141,7 +141,7 @@ export async function checkOutputLoss(
   const ofStack = (by: string): string => `of stack ${formatStackRef(stack)}, which ${by}`;
   const said = (by: string): string =>
     isUnknown
-      ? `Whether the preview of this update removes outputs ${ofStack(by)}, is not known, because its events could not be read, or it is from before the rule`
+      ? `It is not known whether the preview of this update removes outputs ${ofStack(by)}: its events could not be read, or it is older than the rule`
       : `The preview of this update removes ${names.length === 1 ? 'the output' : 'the outputs'} ${listOutputs(names)} ${ofStack(by)}`;
   if (refusing === null) return `${said(isReadBy(consumers, consumers.named))}.`;
   const advice = isUnknown
@@ -178,14 +178,14 @@ async function describeAll(db: Queryable, stack: StackRef, access: LockedAccess)
   const found = await findAllConsumers(db, stack);
   if (found !== null) return describe(access, found);
   const others = 'other stacks';
-  return { named: others, counted: others, doubt: ': reading which ones took too long' };
+  return { named: others, counted: others, doubt: ': looking them up took too long' };
 }
 
 /** Stacks that may be consumers, because they are not indexed. Null if there are none. */
 function describeUnindexed(access: LockedAccess, unindexed: readonly UnindexedStack[]): Consumers | null {
   const described = describe(access, { own: unindexed, count: unindexed.length });
   const reason = unindexed.some(({ isFailing }) => isFailing)
-    ? 'cannot be indexed (the log of the workers says why)'
+    ? 'cannot be indexed (see the log of the workers)'
     : 'is not indexed yet (try again in a minute)';
   return described && { ...described, doubt: `, of which the newest state ${reason}` };
 }

@@ -24,7 +24,7 @@ const RunRow = Type.Object({
   seenAt: Nullable(Timestamp),
 });
 const maxError = 500;
-const cutOff = 'It was cut off';
+const cutOff = 'The run was interrupted';
 /** A failed task is repeated long before this time. */
 const failureHours = 24;
 /** After a failed run, the next one begins this many seconds after its start, if the task runs less often. */

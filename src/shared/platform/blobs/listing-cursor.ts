@@ -5,7 +5,7 @@ export class ListingEndedError extends BlobStoreUnavailableError {
   override readonly name: string = 'ListingEndedError';
 
   constructor() {
-    super('unreachable', 'The blobs are listed in another store by now: the listing begins again');
+    super('unreachable', 'The blobs have moved to another store; the listing starts again');
   }
 }
 

@@ -114,7 +114,7 @@ export class S3BlobStore implements BlobStore {
     );
     // S3's response always contains it. A page of a proxy, or an empty body, must not look like an empty bucket.
     if (page.IsTruncated === undefined) {
-      throw new BlobStoreUnavailableError('faulty', 'blob store sent no listing');
+      throw new BlobStoreUnavailableError('faulty', 'the blob store returned no listing');
     }
     const found = (page.Contents ?? []).map(({ Key = '', Size, LastModified }) => ({
       key: Key.slice(this.#prefix.length),
@@ -123,7 +123,7 @@ export class S3BlobStore implements BlobStore {
     const last = found.at(-1);
     // Without this check, the walk would never end.
     if (page.IsTruncated === true && (last === undefined || last.key === after)) {
-      throw new BlobStoreUnavailableError('faulty', 'blob store says that there are more, but its page has none');
+      throw new BlobStoreUnavailableError('faulty', 'the blob store reports more objects, but returned an empty page');
     }
     return {
       blobs: found.filter(({ key }) => isBlobKey(key)),
@@ -177,7 +177,7 @@ export class S3BlobStore implements BlobStore {
       }
       const isSame = page.NextKeyMarker === KeyMarker && page.NextUploadIdMarker === UploadIdMarker;
       if (page.IsTruncated !== false && (!page.IsTruncated || !page.NextKeyMarker || isSame))
-        throw new BlobStoreUnavailableError('faulty', 'blob store sent no whole listing of uploads');
+        throw new BlobStoreUnavailableError('faulty', 'the blob store returned an incomplete listing of uploads');
     } while (page.IsTruncated);
     if (faults.length > 0) throw faults[0];
     return swept;

@@ -37,7 +37,7 @@ export class S3Folder implements Folder {
       const { IsTruncated, NextContinuationToken } = page;
       const isOver = IsTruncated === false;
       if (!isOver && (IsTruncated !== true || !NextContinuationToken || NextContinuationToken === token))
-        throw new BlobStoreUnavailableError('faulty', 'blob store sent no whole listing');
+        throw new BlobStoreUnavailableError('faulty', 'the blob store returned an incomplete listing');
       for (const { Key = '', LastModified, Size } of page.Contents ?? []) {
         if (Key.endsWith('/')) continue;
         yield { name: Key.slice(this.#prefix.length), bytes: Size ?? 0, modifiedAt: LastModified ?? new Date(0) };

@@ -27,7 +27,7 @@ export function urlProblems(settings: Given): string[] {
 export function pathWarnings({ publicUrl }: { readonly publicUrl: string }): string[] {
   if (new URL(publicUrl).pathname === '/') return [];
   return [
-    'HOLDFAST_PUBLIC_URL: pages and signing in do not work under a path, only the CLI does; use a host name or port without one',
+    'HOLDFAST_PUBLIC_URL: pages and sign-in do not work under a path (only the CLI does); use a host name or port without a path',
   ];
 }
 

@@ -17,7 +17,7 @@ export interface PostRequest {
 const maxResponseBytes = 4_096;
 
 const reasons: Readonly<Record<OutgoingError['reason'], string>> = {
-  refused: 'this server may not be called: not HTTPS, or not at a public address',
+  refused: 'this server may not be called: it is not HTTPS, or its address is not public',
   failed: 'the server could not be reached',
   'too-large': 'the response is too large',
   'too-slow': 'no response in time',

@@ -82,7 +82,7 @@ export async function claimSite(
   const next = { term: Math.max(own.term, ...marks.map(({ mark }) => mark?.term ?? 0)) + 1, id: randomUUID() };
   const lacking = await writeMark(stores, own.installation, next);
   if (lacking.length === stores.length)
-    throw new SiteError('No blob store can be written: the other site would not notice. Try again', {
+    throw new SiteError('No blob store can be written, so the other site would not learn of the promotion. Try again', {
       cause: marks.find(({ error }) => error !== null)?.error,
     });
   if (!(await sites.claim(next))) throw new SiteError('Another command has just promoted this site');

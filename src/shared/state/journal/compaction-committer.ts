@@ -77,7 +77,7 @@ export class CompactionCommitter {
     if (error !== null) {
       this.#logger.error(
         { ...details, reason: error },
-        'journal not replayed completely; the stack waits for an operator',
+        'journal replayed only in part; the stack is blocked until an operator decides',
       );
     }
     if (warning !== null)

@@ -17,7 +17,7 @@ export class JournalGapError extends ConflictError {
   constructor(missingEntries: string) {
     super(
       `The journal of this update is not complete: entries ${missingEntries} are missing. They never arrived, or were lost after they had ` +
-        'been acknowledged, as by a restore or a fail-over of the database. End the update by `pulumi cancel`, then run ' +
+        'been acknowledged, for example by a restore or a failover of the database. End the update by `pulumi cancel`, then run ' +
         '`pulumi state repair` and `pulumi refresh`',
     );
   }

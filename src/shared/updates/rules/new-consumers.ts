@@ -19,6 +19,6 @@ export async function assertNotConsumedSince(tx: Queryable, stack: StackWithRule
   const consumers = await createConsumerRepository(tx).listOwn(stack, 1);
   if (consumers.length > 0)
     throw new NewConsumerError(
-      `Stack ${formatStackRef(stack)} is read by another stack now, which a rule protects, so nothing was done: please retry to see which`,
+      `Stack ${formatStackRef(stack)} is now read by another stack, and a rule protects it, so nothing was done: please retry to see which stack`,
     );
 }

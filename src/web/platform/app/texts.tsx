@@ -63,7 +63,7 @@ export const managedTexts = {
   managed: 'Managed by apply',
   mayRevert: (apply: ReactNode) => <>The next {apply} may revert this change.</>,
   possiblyManaged: 'Possibly managed by apply',
-  unknown: 'It is not known whether apply manages this.',
+  unknown: 'Could not determine whether apply manages this.',
 } as const;
 
 export const editTexts = {

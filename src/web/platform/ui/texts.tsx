@@ -38,7 +38,7 @@ export const jsonViewTexts = {
 
 export const managedBadgeTexts = {
   managed: 'Managed by apply',
-  why: 'Declared by a configuration: the next holdfast apply undoes changes by hand',
+  why: 'Declared by a configuration: the next holdfast apply undoes manual changes',
 } as const;
 
 export const printNoteTexts = {

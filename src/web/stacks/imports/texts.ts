@@ -53,7 +53,7 @@ export const importsTexts = {
   by: 'By',
   content: 'Content',
   imports: 'Imports',
-  lead: 'Runs of holdfast import: stacks and history from another backend, and what was skipped.',
+  lead: 'Runs of holdfast import: imported stacks and history, and skipped items.',
   none: 'No imports yet',
   noneHint: 'An operator imports stacks with their history:',
   result: 'Result',

@@ -137,7 +137,7 @@ export const pendingTexts = {
   runningHint: 'Interrupted operations can be repaired after it ends.',
   save: 'Save repair',
   saveAs: (version: number) => `Save as version ${version}`,
-  saveLead: (head: number) => `The state becomes version ${head + 1}. Version ${head} stays as it is.`,
+  saveLead: (head: number) => `The state becomes version ${head + 1}. Version ${head} is kept unchanged.`,
   wasCreated: 'was being created',
   wasDeleted: 'was being deleted',
   wasImported: 'was being imported',

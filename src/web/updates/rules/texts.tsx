@@ -46,7 +46,7 @@ export const ruleDialogTexts = {
   project: 'Project',
   stack: 'Stack',
   lookingForStacks: 'Looking for its stacks…',
-  counting: 'Counting what it would delete…',
+  counting: 'Estimating what the rule would delete…',
   noStackMatches: 'No stack matches now.',
   forStacks: (count: number, hasMore: boolean) =>
     `For ${hasMore ? 'more than ' : ''}${count.toLocaleString(numberLocale)} ${count === 1 ? 'stack' : 'stacks'}:`,

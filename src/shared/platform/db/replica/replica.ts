@@ -189,7 +189,7 @@ export class Replica {
   #registerGauges(): void {
     this.#metrics.gaugeBy(
       'holdfast_replica_state',
-      'What the replica is good for: 1 for its state, 0 for the others. Only `serving` serves reads.',
+      'The state of the replica: 1 for the current state, 0 for the others. It serves reads only in state `serving`.',
       'state',
       () => Object.fromEntries(states.map((state) => [state, state === this.#state ? 1 : 0])),
     );

@@ -103,7 +103,7 @@ describe('judge', () => {
       reason: 'change-limit',
       message:
         'An update of project web deletes or replaces at most 3; this one has begun 3 and is about to begin 2 more. ' +
-        'No more operations begin; running ones are finished and saved. To go on, have the commit approved ' +
+        'No more operations begin; running ones are finished and saved. To continue, have the commit approved ' +
         `(holdfast admin approve acme/web/prod ${'a'.repeat(40)} --kind destroy --reason …, or over HTTP) and run it again`,
     });
   });

@@ -172,14 +172,14 @@ export function judge(
   for (const change of changes) {
     const rule = protection.get(change.resourceType);
     if (rule) {
-      const refusal = `No update of ${rule.scope} deletes or replaces such a resource without approval${quoted(rule)}; this one ${describe(change)}`;
+      const refusal = `No update of ${rule.scope} deletes or replaces a resource of this type without approval${quoted(rule)}; this one ${describe(change)}`;
       return { reason: 'protected-types', message: `${refusal}. ${howToGoOn(limits)}` };
     }
     if (preview && !previewed.has(urnKey(change.urn))) {
       const refusal = `No update of ${preview.scope} deletes or replaces more than its preview announced${quoted(preview)}; this one ${describe(change)}`;
       return {
         reason: 'require-preview',
-        message: `${refusal}. ${nothingElse}. To go on, look at a new preview, and run it again`,
+        message: `${refusal}. ${nothingElse}. To continue, run a new preview, check it, and run the update again`,
       };
     }
   }
@@ -224,8 +224,8 @@ const nothingElse = 'No more operations begin; running ones are finished and sav
 
 function howToGoOn({ commit, kind, stack }: ChangeLimits): string {
   if (commit === null) {
-    return `${nothingElse}. To go on, run it from a Git commit without local changes, so that another user can approve that commit`;
+    return `${nothingElse}. To continue, run it from a Git commit without local changes, so that another user can approve that commit`;
   }
   const ofKind = kind === 'update' ? '' : ` --kind ${kind}`;
-  return `${nothingElse}. To go on, have the commit approved (holdfast admin approve ${stack} ${commit}${ofKind} --reason …, or over HTTP) and run it again`;
+  return `${nothingElse}. To continue, have the commit approved (holdfast admin approve ${stack} ${commit}${ofKind} --reason …, or over HTTP) and run it again`;
 }

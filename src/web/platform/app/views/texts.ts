@@ -20,7 +20,7 @@ export const viewTexts = {
   allLose: 'All members lose this view.',
   allSee: 'All members then see the filters of this page.',
   askDelete: 'Delete this view?',
-  askReplace: 'Replace its filters with those of this page?',
+  askReplace: 'Replace its filters with the filters of this page?',
   cancel: 'Cancel',
   chooseOne: 'Choose one',
   delete: 'Delete',

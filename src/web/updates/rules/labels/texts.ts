@@ -14,7 +14,7 @@ export const ruleLabelTexts = {
     },
     'protected-types': {
       name: 'Protected types',
-      about: 'No update deletes or replaces such resources without an approval.',
+      about: 'No update deletes or replaces resources of these types without an approval.',
     },
     'require-preview': {
       name: 'Preview first',
@@ -27,7 +27,7 @@ export const ruleLabelTexts = {
     'keep-versions': {
       name: 'Versions',
       about:
-        'States of other versions are deleted, except the newest one, pinned ones, and those of stacks under a legal hold.',
+        'States of other versions are deleted, except the newest version, pinned versions, and versions of stacks under a legal hold.',
     },
     'keep-events': { name: 'Events', about: 'The logs of older updates and previews are deleted.' },
     'keep-previews': { name: 'Previews', about: 'Older previews are deleted.' },
