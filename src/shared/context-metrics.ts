@@ -95,7 +95,11 @@ function registerProcessGauges(
   // Registered before the metrics that query the database, so that the pool's values do not count those queries.
   metrics.gauge('holdfast_database_connections_acquired', 'Pool connections in use.', () => db.poolState().acquired);
   metrics.gauge('holdfast_database_connections_idle', 'Pool connections idle.', () => db.poolState().idle);
-  metrics.gauge('holdfast_database_waiting', 'Callers waiting for a pool connection.', () => db.poolState().waiting);
+  metrics.gauge(
+    'holdfast_database_waiting',
+    'Callers waiting for a pool connection, or for another attempt after a lock timeout.',
+    () => db.poolState().waiting,
+  );
 }
 
 function registerDatabaseGauges(metrics: Metrics, { compactions, config, db, hasSecondStore }: MeasuredParts): void {

@@ -5,7 +5,6 @@ import { FairSemaphore } from '../platform/admission/fair-semaphore.ts';
 
 /** One change runs at a time, in all processes together. Only a few waiting calls hold a connection. */
 const limits = { atOnce: 3, atOncePerCaller: 1, waiting: 1_000, waitingPerCaller: 100, waitMs: 10_000 };
-/** Longer than transactions that share the locks of an organization wait for a lock, in ms. */
 const lockMs = 5_000;
 /** The wait for changes that nobody can repeat, or that must not fail because organizations are busy, in ms. */
 export const patientLockMs = 15_000;

@@ -169,8 +169,11 @@ export function createBootstrapRepository(tx: Queryable) {
   };
 }
 
-/** Longer than transactions that share the locks of an organization wait for a lock, in ms. */
-const heldWaitMs = 4_000;
+/**
+ * How long a holder of the lock on people waits for each further lock, in ms: longer than transactions that share the locks of an
+ * organization, and shorter than changes wait for the lock on people.
+ */
+export const heldWaitMs = 4_000;
 
 /**
  * Allows one transaction at a time to change users, memberships and tokens, so that each sees the result of the previous one. The lock is

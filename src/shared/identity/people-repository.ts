@@ -6,6 +6,7 @@ import { type Queryable, type Row, type SqlFragment, sql } from '../platform/db/
 import { isLockTimeout } from '../platform/db/sqlstate.ts';
 import { UnavailableError } from '../platform/errors/errors.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { heldWaitMs } from './bootstrap-repository.ts';
 
 const PersonRow = Type.Object({
   id: Type.String(),
@@ -72,7 +73,7 @@ export function createPeopleRepository(db: Queryable) {
   return {
     /**
      * Takes the lock of `lockPeople`. Throws UnavailableError after `waitMs`, because a waiting transaction occupies a connection. Limits the
-     * wait for each further lock to the same time, because changes in all organizations wait meanwhile.
+     * wait for each further lock to `heldWaitMs`, because changes in all organizations wait meanwhile.
      */
     lock: async (waitMs: number): Promise<void> => {
       try {
@@ -82,7 +83,7 @@ export function createPeopleRepository(db: Queryable) {
         const message = 'Another change of users, teams or grants is taking long; please retry';
         throw new UnavailableError(message, { cause: error, retryAfterSeconds: 2 });
       }
-      await limitLockWait(db, waitMs);
+      await limitLockWait(db, Math.min(waitMs, heldWaitMs));
     },
 
     find: (login: string) =>

@@ -58,8 +58,8 @@ const observed = t.procedure
     if (meta?.whileReadOnly === undefined) readOnly.assertOff();
     else readOnly.assertNotFenced();
     const result = await next();
-    // What was on its way when this process learned of another site is not acknowledged.
-    readOnly.assertNotFenced();
+    // A change that was made while this process learned of another site is not acknowledged.
+    if (result.ok) readOnly.assertNotFenced();
     return result;
   });
 

@@ -1,4 +1,4 @@
-import { isOutage } from '../../../shared/platform/db/sqlstate.ts';
+import { isLockTimeout, isOutage } from '../../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { DeferredError } from '../../../shared/updates/deferred.ts';
@@ -231,7 +231,8 @@ export class WaitingCreations {
 
   /**
    * Returns the update, or the rule that defers it, or null if another update holds the lock or the checks last longer than `until`.
-   * Returns `outage` if the database is not available: nothing is acknowledged yet, so the call continues to wait.
+   * Returns `outage` if the database is not available, or a lock was held for too long: nothing is acknowledged yet, so the call continues
+   * to wait.
    */
   async #attempt(
     creation: PreparedCreation,
@@ -245,7 +246,7 @@ export class WaitingCreations {
       if (!(await creation.renew(until))) return null;
       return await this.#updates.create(creation, audit, { entryId: entry.id, gone });
     } catch (error) {
-      if (isOutage(error)) return this.#noteOutage(entry, error);
+      if (isOutage(error) || isLockTimeout(error)) return this.#noteOutage(entry, error);
       if (!isReasonToWait(error)) throw error;
       return error instanceof DeferredError ? error : null;
     }

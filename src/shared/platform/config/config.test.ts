@@ -49,7 +49,7 @@ test('reports all invalid variables at once, each with its description', () => {
 });
 
 test.each([
-  ['HOLDFAST_JOB_CONCURRENCY', 'many', 'must be a whole number from 1 to 256. Jobs with'],
+  ['HOLDFAST_JOB_CONCURRENCY', 'many', 'must be a whole number from 1 to 256. Jobs below'],
   ['HOLDFAST_DRAIN_SECONDS', '301', 'must be a whole number from 0 to 300. '],
   ['HOLDFAST_INLINE_BYTES', '1.5', 'must be a whole number from 1 to '],
   ['HOLDFAST_ENCRYPT_DOCUMENTS', 'yes', 'must be true or false. '],
