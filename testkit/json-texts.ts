@@ -12,7 +12,6 @@ const plain = fc
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that JSON must escape.
   .map((text) => text.toWellFormed().replace(/["\\\u0000-\u001f]/g, ''));
 
-/** A JSON string. */
 export const jsonString = fc
   .array(fc.oneof(plain, escapeSequence), { maxLength: 4 })
   .map((parts) => `"${parts.join('')}"`);
@@ -88,7 +87,6 @@ export const anyText = fc.oneof(
   { weight: 1, arbitrary: fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)) },
 );
 
-/** Lengths of chunks. */
 export const chunkSizes = fc.array(fc.integer({ min: 1, max: 5 }), { maxLength: 60 });
 
 /** The text in chunks of these lengths, and the rest. */

@@ -24,7 +24,6 @@ interface OtlpRequest {
 export interface OtlpReceiver {
   readonly url: string;
   readonly spans: readonly ReceivedSpan[];
-  /** Spans of one trace. */
   ofTrace(traceId: string): ReceivedSpan[];
   close(): Promise<void>;
 }

@@ -10,7 +10,6 @@ import { TestCloud } from './test-cloud.ts';
 import type { PulumiVersion } from './toolchain/recipes.ts';
 import { ensureToolchain } from './toolchain/toolchain.ts';
 
-/** Options of a workspace. */
 export interface WorkspaceOptions {
   /** Default version of the CLI. */
   cli?: PulumiVersion;
@@ -23,7 +22,6 @@ export interface WorkspaceOptions {
   env?: Record<string, string>;
 }
 
-/** Options of one run. */
 export interface RunOptions {
   cli?: PulumiVersion;
   /** Added to the environment; undefined removes a variable. */

@@ -71,7 +71,6 @@ export class Scenario implements AsyncDisposable {
   }
 }
 
-/** Options of a scenario. */
 export type ScenarioOptions = Pick<WorkspaceOptions, 'cli' | 'env'> & { project?: string };
 
 /**

@@ -15,7 +15,6 @@ export interface ServerHandle extends AsyncDisposable {
   stop(): Promise<void>;
   /** Suspends it: the kernel accepts connections, but nothing responds. */
   pause(): void;
-  /** Resumes it. */
   resume(): void;
   /** Kills it and keeps its data, so that it can be restarted. */
   kill(): Promise<void>;

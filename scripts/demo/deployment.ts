@@ -1,7 +1,6 @@
 import type { DemoStack } from './programs/program.ts';
 import { Choices, type DemoResource } from './resources.ts';
 
-/** A resource in a state. */
 export interface StateResource {
   readonly urn: string;
   readonly custom: boolean;

@@ -5,7 +5,6 @@ import path from 'node:path';
 import { until } from '../../testkit/until.ts';
 import type { DemoOrganization } from './plan.ts';
 
-/** The server of the demo. */
 export interface DemoServer {
   readonly url: string;
   readonly dataDir: string;

@@ -10,7 +10,6 @@ import { assertManages } from './locked-access.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
 import { assertPermission } from './stack-access.ts';
 
-/** The target of a call. */
 export type CallTarget = RequestedTarget;
 
 export type CallerAccess = Extract<Access, { kind: 'user' | 'operator' | 'organization' | 'stack' }>;

@@ -40,7 +40,6 @@ export interface IssuerRequest {
   readonly thumbprints?: readonly string[] | null;
 }
 
-/** All policies of an issuer. */
 export interface IssuerPolicies {
   readonly issuer: IssuerRow;
   readonly policies: readonly PolicyRow[];

@@ -68,7 +68,6 @@ const AuthorRow = Type.Object({
 /** A resource has up to 2,000 dependencies: a page of rows alone could have millions. */
 const maxPageDependencies = 20_000;
 
-/** The author of a version. */
 export type VersionAuthorRow = Row<typeof AuthorRow>;
 
 const HistoryRow = Type.Object({

@@ -8,7 +8,6 @@ import { missingPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 
-/** A stack to create. */
 export interface NewStack {
   readonly ref: StackRef;
   readonly tags: Tags;

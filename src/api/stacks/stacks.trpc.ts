@@ -54,7 +54,6 @@ const Repair = Type.Object({
   ]),
 });
 
-/** Stacks. */
 export const stacksRouter = router({
   /** Stacks that the caller may read, the newest change first. */
   list: userProcedure.input(input(ListInput)).query(async ({ ctx: { caller, services }, input: query }) => {

@@ -16,7 +16,6 @@ import { findRemovedOutputs } from '../updates/rules/consumers.ts';
 import { updateNotFound } from '../updates/update-not-found.ts';
 import { createTrendRepository } from './trend-repository.ts';
 
-/** Statistics of an update. */
 export interface UpdateStatistics {
   readonly update: UpdateSummary;
   readonly changes: Counts;

@@ -10,7 +10,6 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { updateNotFound } from './update-not-found.ts';
 
-/** Drains updates. */
 export class DrainService {
   readonly #context: ApiContext;
 

@@ -1,6 +1,5 @@
 import type { UpdateKind } from '../../shared/updates/update-state.ts';
 
-/** The request to create an update. */
 export interface NewUpdateRequest {
   readonly kind: Extract<UpdateKind, 'update' | 'preview' | 'refresh' | 'destroy'>;
   readonly dryRun: boolean;

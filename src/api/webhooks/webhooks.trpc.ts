@@ -16,7 +16,6 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-/** Webhooks of a stack. */
 const ofStack = router({
   list: stackProcedure('admin')
     .input(input(inputs.page))
@@ -70,7 +69,6 @@ const ofStack = router({
 export const webhooksRouter = router({
   ofStack,
 
-  /** The events of webhooks. */
   events: organizationProcedure('read').query(() => ({ items: listEvents() })),
 
   list: organizationProcedure('manage')

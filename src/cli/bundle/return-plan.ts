@@ -157,7 +157,7 @@ async function toPlan(
   };
 }
 
-/** The tags of the bundle if only the tags have changed since a worker wrote `written`. */
+/** The tags of the bundle if they have changed since a worker wrote `written`, and the tags here have not; otherwise null. */
 async function newTags(content: SourceContent, here: StackRow, written: string | null): Promise<Tags | null> {
   if (written === null || !isDeepStrictEqual(readTags(here.tags), readTags(written))) return null;
   const found = parseTags(await content.tags());

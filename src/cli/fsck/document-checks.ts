@@ -26,8 +26,8 @@ export async function checkStoredDocuments(run: FsckRun): Promise<void> {
 }
 
 /**
- * Reads the newest states of stacks, and compares the index of their resources with them: a sample, or all. If all documents are checked,
- * no state is read back twice.
+ * Reads the newest states of stacks, and compares the index of their resources with them: a sample, or all. If all are read, reports no
+ * damaged state, because the check of all documents reports it.
  */
 export async function checkHeads(run: FsckRun): Promise<void> {
   const { context, fixes, sample } = run;
@@ -39,7 +39,6 @@ export async function checkHeads(run: FsckRun): Promise<void> {
       if (head === null) return;
       run.step('heads', 1, (count) => sample ?? estimateTotal(count, stackId));
       const outcome = await (fixes ? documentReader.check(head) : documentReader.inspect(head));
-      // Without a sample, the check of all documents reports it.
       if (sample !== null) await noteOutcome(run, 'checkpoint', head, outcome);
       if (outcome === 'damaged' || outcome === 'gone') return;
       if ((await indexer.isRight(stackId)) !== false) return;

@@ -66,7 +66,7 @@ async function checkPages(run: FsckRun, table: string, list: RowPage, repairs: R
     run.step(table, page.length, (count) => (page.length < rowsPerPage ? count : estimateTotal(count, last)));
     const wrong = page.filter(({ problems }) => problems !== '');
     const failures = run.fixes ? await repairRows(run, wrong, repairs) : new Map<string, string>();
-    // A row that is still wrong was not repaired, whatever the repair reports. New rows may push it off its page.
+    // A row that is still wrong was not repaired, even if the repair succeeded. New rows may push it off its page.
     const rest = run.fixes && wrong.length > 0 ? await list(after, 2 * rowsPerPage) : page;
     const left = new Map(rest.map(({ id, problems }) => [id, problems.split(' ')]));
     for (const { id, object, problems } of wrong)

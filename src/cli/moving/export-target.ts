@@ -56,7 +56,7 @@ export class TargetGuard {
     this.#noteFile = `holdfast-export/${this.#name}.json`;
   }
 
-  /** Notes the owner of the files, before the first of them is written. Throws TransferError. */
+  /** Notes to which stack the files belong, before the first of them is written. Throws TransferError. */
   async claim(): Promise<void> {
     await this.#note(await this.#assertUntouched());
   }

@@ -49,7 +49,7 @@ export interface StackPlan {
   readonly previews: readonly SourcePreview[];
   /** How the newest state of the source is imported if it is in no entry of its history; null if it is in one, or already here. */
   readonly unrecordedState: 'version' | 'initial' | null;
-  /** Null: the local tags are kept, because the tags of the source could not be read or have not changed. */
+  /** Null: the local tags are kept, because the tags of the source could not be read or are not newer. */
   readonly tags: Tags | null;
   /** The local head, to be replaced; null: the stack does not exist. */
   readonly head: (Pick<StackRow, 'stackVersion' | 'checkpointId'> & { readonly stackId: string }) | null;
@@ -76,7 +76,7 @@ export function assertAllMatch(
     throw new TransferError(`--stack: there is no stack ${JSON.stringify(unmatched)} in ${location}`);
 }
 
-/** Reads the newest state of a stack and decides on the action of an import: none, if the database is not available. Changes nothing. */
+/** Reads the newest state of a stack and decides on the action of an import: `leave out` if the database fails. Changes nothing. */
 export async function planStack(parts: PlanParts, source: SourceStack): Promise<StackPlan> {
   try {
     return await planFrom(parts, source);

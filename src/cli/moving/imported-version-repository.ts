@@ -44,7 +44,7 @@ export interface ImportedUpdate {
   readonly hasEvents: boolean;
 }
 
-/** Imported versions. */
+/** Updates that imports have inserted, and the entries of their sources: table `imported_versions`. */
 export function createImportedVersionRepository(db: Queryable) {
   return {
     /** The imported versions of a stack, oldest first. */
@@ -63,8 +63,8 @@ export function createImportedVersionRepository(db: Queryable) {
         where u.stack_id = ${stackId} and u.stack_version > ${afterVersion} order by u.stack_version limit ${limit}`),
 
     /**
-     * A stack of the organization that has one of these entries and has, or had before a rename, one of these names, or that has one of
-     * these updates of the source; null if there is none.
+     * A stack of the organization that has one of these entries and, besides, one of these names, now or before a rename, or one of these
+     * updates of the source; null if there is none.
      */
     findImported: (
       organization: string,
@@ -107,7 +107,7 @@ export function createImportedVersionRepository(db: Queryable) {
           where u.stack_id = s.id and i.entry <> '' and i.entry = any (${sql.array([...entries], 'text')}))
         order by p.name, s.name limit 1`),
 
-    /** The given ids that existing updates have. */
+    /** The ids, among these, that updates already have. */
     listTaken: async (ids: readonly string[]): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* importedVersions.listTaken */ select id from updates where id = any (${sql.array([...ids], 'uuid')})`);

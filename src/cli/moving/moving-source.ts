@@ -71,7 +71,6 @@ export interface SourceContent {
   readonly decrypt: Decrypt | null;
 }
 
-/** A stack in the source. */
 export interface SourceStack {
   /** `project/stack`, or only the stack in a folder without projects. */
   readonly name: string;

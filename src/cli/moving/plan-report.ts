@@ -62,7 +62,7 @@ export function describePlan(
   ].join('\n');
 }
 
-/** A count like `2 versions and 1 preview`. */
+/** Returns a text like `2 versions and 1 preview`. */
 export function countedAll({ previews, versions }: { readonly versions: number; readonly previews: number }): string {
   return counted(versions, 'version') + (previews > 0 ? ` and ${counted(previews, 'preview')}` : '');
 }
@@ -72,7 +72,7 @@ export function inQuarantine(reason: string): string {
   return `in quarantine, because the CLI refuses its newest state: ${reason}`;
 }
 
-/** Where the secrets of the stacks are encrypted. `url` is the URL of this server, if the source decrypts secrets with its own keys. */
+/** Says which providers encrypt the secrets of the stacks. `url`: this server, if the source decrypts secrets with its own keys. */
 function describeSecrets(stacks: readonly PlannedStack[], url: string | null): string[] {
   const keepers = Map.groupBy(
     stacks.filter(({ action, secretsProvider }) => action !== 'leave out' && secretsProvider !== null),

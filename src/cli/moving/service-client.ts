@@ -29,7 +29,7 @@ export const orNewerVersion = 'this version, or a newer one, which `pulumi stack
 const firstAttempts = 2;
 const attempts = 8;
 const maxWaitMs = 30_000;
-/** For a longer wait, the command ends: the operator decides when to repeat it. */
+/** If the service requests a longer wait, this one is used: the operator may end the command. */
 const maxRetryAfterMs = 5 * 60_000;
 /** Maximum time without a byte of the response, in ms. */
 const stallMs = 60_000;

@@ -7,7 +7,7 @@ import { type Call, isRefusal, ServiceClient, SourceRefusedError, SourceUnavaila
 import { incompleteList, PageTokens, pageSize, readPages } from './service-pages.ts';
 import { PackedPage, readPreviews } from './service-previews.ts';
 
-/** The size of the CLI's requests (pkg/resource/stack/secrets.go). */
+/** Maximum number in one request, as in the CLI (pkg/resource/stack/secrets.go). */
 const maxCiphertexts = 1000;
 
 /** An organization of a service with the CLI's protocol: Pulumi Cloud, or another Holdfast. */

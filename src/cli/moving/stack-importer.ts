@@ -28,7 +28,7 @@ interface ImportParts extends CommitParts {
 /** The handling of a source's secrets. */
 export interface Arrival {
   document(document: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
-  /** The configuration of an update in the form that the service has here. */
+  /** Re-encrypts the secrets in the configuration of an update. */
   config(stored: string): Promise<string>;
   /** Number of secrets that were kept unchanged since the last call, although the source was asked to decrypt them. */
   takeKept(): number;

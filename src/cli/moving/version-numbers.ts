@@ -30,8 +30,8 @@ export function isState(facts: StateFacts | null): facts is StateFacts {
 
 /**
  * Whether a state that no update has left is the initial state of its stack, which has no version. If it had one, the next update would not
- * get its number in the source. A folder numbers nothing; a state with resources gets a version from it, to be restorable, unless an export
- * says that it had none.
+ * get its number in the source. A folder numbers nothing; its state with resources gets a version here, so that it can be restored, unless
+ * an export says that it had none.
  */
 export function isInitialState(
   { decrypt, history, isInitial = false }: Pick<SourceContent, 'decrypt' | 'history' | 'isInitial'>,

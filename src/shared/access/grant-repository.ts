@@ -36,7 +36,6 @@ const IdRow = Type.Object({ id: Type.String() });
 const DistinguishedRow = Type.Object({ distinguishes: Type.Boolean() });
 const DefaultsRow = Type.Object({ defaultPermissions: Nullable(Type.Integer()) });
 
-/** The subject of a grant. */
 export type GrantSubject = { readonly userId: string } | { readonly teamId: string } | { readonly tokenId: string };
 
 /** The names and tags by which grants apply to a stack. */

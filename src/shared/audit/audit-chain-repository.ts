@@ -16,7 +16,7 @@ const StateRow = Type.Object({
    * that.
    */
   chainedFrom: Type.String(),
-  /** Whether this month is in the future: retention drops only months that have ended. */
+  /** Whether `droppedBefore` is in the future, which is a fault: retention drops only months that have ended. */
   isDroppedAhead: Type.Boolean(),
 });
 
@@ -92,8 +92,8 @@ export function createAuditChainRepository(db: Queryable) {
     },
 
     /**
-     * Permits the chaining of events up to `through`, read before, once all transactions older than this one have ended. Replaces an
-     * unused horizon only if another database server set it, so that its id is in the future.
+     * Permits the chaining of events up to `through`, read before, once all transactions older than this one have ended. Replaces a
+     * horizon up to which not all events are chained only if another database server set it: its transaction id is then in the future.
      */
     setHorizon: (through: number) =>
       db.query(sql.nothing`
@@ -106,7 +106,7 @@ export function createAuditChainRepository(db: Queryable) {
 
     /**
      * Returns the month before which events need not exist: `droppedBefore`, or the earlier month of a batch at which a chain begins.
-     * This batch was chained after a clock that was ahead had set `droppedBefore`.
+     * Such a batch was chained after a clock that was ahead had set `droppedBefore`.
      */
     findKeptFrom: async (): Promise<string> => {
       const row = await db.one(sql.rows(Type.Object({ keptFrom: Type.String() }))`

@@ -60,7 +60,7 @@ export function batchText(format: AuditFormat, events: readonly ListedEventRow[]
   return [headerLine(format), ...events.map((event) => eventLine(format, event, version))].join('');
 }
 
-/** Returns one event as a line. */
+/** Returns one event in the format, with the end of the line. */
 export function eventLine(format: AuditFormat, event: ListedEventRow, version: string): string {
   if (format === 'csv') return csvLine(columns.map(([, read]) => read(event)));
   if (format === 'cef') return `${cefOf(event, version)}\n`;

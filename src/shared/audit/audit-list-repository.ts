@@ -71,7 +71,10 @@ export function isInSelection({ action, actor, after, from, login, until }: Audi
 /** Lists events of an organization. */
 export function createAuditListRepository(db: Queryable) {
   return {
-    /** Lists a page, newest first. Reads a range of one index, unless the selection has both an action and a login, or another actor. */
+    /**
+     * Lists a page, newest first. Reads a range of one index, unless the selection has both an action and a login, or an actor other than
+     * a user.
+     */
     list: (organizationId: string, selection: AuditSelection, limit: number) =>
       db.any(sql.rows(ListedRow)`
         /* audit.list */

@@ -112,10 +112,10 @@ export interface PrunedBackups {
 }
 
 /**
- * Deletes complete backups of `owner` (null for each owner) except the newest `keep`; incomplete ones of the owner that are older than
- * its newest complete one; and abandoned ones of any owner. Deletes blobs that no remaining backup needs, unless a backup may be running.
- * Keeps everything protected by an object lock. Safe to repeat after an interruption. Throws BackupError if a remaining backup cannot be
- * read.
+ * Deletes all but the newest `keep` complete backups of `owner` (null: of each owner); incomplete ones, of the owner or without an owner,
+ * that are older than a complete one; and abandoned ones of any owner. Then deletes blobs that no remaining backup needs, unless a backup
+ * may be running. Keeps complete backups and blobs that an object lock protects. Safe to repeat after an interruption. Throws BackupError
+ * if a remaining backup cannot be read.
  */
 export async function pruneBackups(
   target: BlobStore,
@@ -190,7 +190,7 @@ async function deleteBackups(target: BlobStore, backups: readonly FoundBackup[])
   return backups.map(({ id }) => id);
 }
 
-/** Stops when a new backup has begun, even if it is complete by now: it relies on all blobs that it finds. */
+/** Stops if a backup may be running, or has begun since the prune, even if it is complete by now: it relies on all blobs that it finds. */
 async function deleteBlobs(
   target: BlobStore,
   needed: KeySet,

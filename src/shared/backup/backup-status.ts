@@ -45,7 +45,7 @@ const Backups = Type.Object({
   /** Failed or interrupted attempts to delete old backups since the last complete deletion; absent if there are none. */
   pruneFailure: Type.Optional(FailedAttempts),
 });
-/** The backups that the task has found in their location. */
+/** The backups that the task has found in its location. */
 export type Backups = Static<typeof Backups>;
 
 const LastVerification = Type.Object({
@@ -82,7 +82,7 @@ export function hasPassed(at: number, now: number): boolean {
   return at <= now + clockToleranceMs;
 }
 
-/** When a backup in the location was last verified or, if none was, when the first was made; null if there was none. */
+/** When a backup in the location was last verified without faults or, if none was, when the first was made; null if there was none. */
 export function unverifiedSince({ firstTakenAt, lastVerifiedAt }: Backups, now: number): number | null {
   return [lastVerifiedAt, firstTakenAt].find((at) => at !== undefined && hasPassed(at, now)) ?? null;
 }

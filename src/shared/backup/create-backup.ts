@@ -25,7 +25,6 @@ import {
 import { type BodyPace, Meter, type StoredObject, store } from './stored-bytes.ts';
 import type { TableCopyRepository } from './table-copy-repository.ts';
 
-/** The progress of a backup. */
 export interface BackupProgress {
   readonly step: 'tables' | 'blobs';
   readonly done: number;

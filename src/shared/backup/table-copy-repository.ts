@@ -233,7 +233,7 @@ export function createTableCopyRepository(client: pg.Client) {
 
     setSequence: ({ name, value }: SequenceValue) => run('select setval($1::regclass, $2)', [name, value]),
 
-    /** Reverses `prepareLoad`. Fails if a row refers to a missing one. */
+    /** Enables the triggers and adds the foreign keys again that `prepareLoad` has removed. Fails if a row refers to a missing one. */
     finishLoad: async (keys: readonly ForeignKey[]) => {
       for (const { name } of await run<{ name: string }>(`select quote_ident(c.relname) as name ${tables}`))
         await run(`alter table ${name} enable trigger user`);

@@ -22,7 +22,7 @@ export async function switchMove({ blobs, db, record }: MoveParts): Promise<void
     return;
   }
   const main = await blobs.storeOf(row && { id: row.mainId, url: row.mainUrl });
-  // A failing location can be left. It is then not marked, and so not emptied unseen.
+  // A failing location can be left, too. It is then not marked, so `finishMove` refuses to empty it.
   const owner = row?.phase === 'copying' ? await unlessAway(() => findStoreOwner({ blobs: main, db })) : null;
   await db.inTransaction(async (tx) => {
     const locations = createBlobLocationRepository(tx);
@@ -129,10 +129,10 @@ async function assertLeft({ blobRows, db }: MoveParts, { other, row }: Move): Pr
 }
 
 const shownKeys = 100;
-/** Number of concurrent deletions, before the owner of the location is checked again. */
+/** Number of blobs that are deleted between two checks of the location's owner. */
 const deletesAtOnce = 16;
 
-/** Compares all blobs of the left location in both locations. Throws BlobMoveError. */
+/** Reads the blobs of the left location in both locations, and compares them. Throws BlobMoveError if they differ. */
 async function assertSame(
   { blobRows }: MoveParts,
   { main, other }: Move,
@@ -175,7 +175,7 @@ async function emptyLocation(
     left += absent.size;
     const keys = page.filter((key) => !absent.has(key));
     for (let at = 0; at < keys.length; at += deletesAtOnce) {
-      // If this process was frozen, a copy of the database may have been started or have taken over.
+      // While this process was frozen, a copy of the database may have been started or have taken over.
       await assertLeft(parts, move);
       await inParallel(keys.slice(at, at + deletesAtOnce), options.signal, async (key) => {
         await other.delete(key);

@@ -58,7 +58,6 @@ export interface HistoryEntry {
   readonly state: FolderFile;
 }
 
-/** A stack in the folder. */
 export interface FolderStack {
   /** `project/stack`, or only the stack in the layout without projects. */
   readonly name: string;

@@ -29,7 +29,6 @@ export interface Frame {
   readonly heads: readonly EventHead[];
 }
 
-/** An event in a frame. */
 export interface FramedEvent extends EventHead {
   /** Start of the event's text in the frame's text, which may contain only the beginning of the event. */
   readonly start: number;

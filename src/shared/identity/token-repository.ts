@@ -45,7 +45,6 @@ export interface TokenListCursor {
   readonly id: string;
 }
 
-/** The owner of a token. */
 export type TokenOwner =
   | { readonly kind: 'personal'; readonly userId: string }
   | { readonly kind: 'team'; readonly organizationId: string; readonly teamId: string }

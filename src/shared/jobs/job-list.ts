@@ -85,7 +85,6 @@ export const Job = Type.Union([
 export type Job = Static<typeof Job>;
 export type JobName = Job['name'];
 
-/** The names of all jobs. */
 export const jobNames: readonly JobName[] = [
   ...[applyCheckpoint, appendJournal, appendEvents, importDeployment],
   ...[renameStack, compactJournal, snapshotJournal],

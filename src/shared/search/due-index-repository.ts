@@ -34,7 +34,6 @@ const LagRow = Type.Object({
   /** Seconds since the first of these stacks changed. */
   oldestSeconds: Type.Integer(),
 });
-/** The lag of the index. */
 export type IndexLag = Row<typeof LagRow>;
 
 /** The number of stacks that became due, and the last of them. */

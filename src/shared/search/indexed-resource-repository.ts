@@ -18,7 +18,6 @@ export interface Batches<T> {
   batches(): Iterable<readonly T[]>;
 }
 
-/** The changes of a version. */
 export interface VersionChanges extends Batches<ResourceChange> {
   readonly counts: Readonly<Record<ChangeKind, number>>;
 }

@@ -169,7 +169,6 @@ interface Declared {
 
 /** A mutation. Every success, and every refusal of a member, is recorded in the audit log. */
 class Change {
-  /** The context of the procedure. */
   readonly context: { readonly caller: Caller; readonly audit: AuditTrail };
   readonly #request: RequestCalls;
   readonly #declared: Declared;

@@ -10,7 +10,6 @@ const refusalMs = 10_000;
 const remembered = 10_000;
 const maxChars = 300;
 
-/** A refused sign-in. */
 export interface RefusedSignIn {
   readonly method: 'link' | 'passkey' | 'provider';
   /** The user whom the attempt was for; null: unknown. */

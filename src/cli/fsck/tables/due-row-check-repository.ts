@@ -5,7 +5,7 @@ import { idTypes, type TableCheck } from './table-check-repository.ts';
 /** No process claims or postpones a row for this long. */
 const tooFar = sql.fragment`clock_timestamp() + interval '1 day'`;
 
-/** Deliveries without a webhook: a task deletes waiting ones; the deletion of their event deletes the others. */
+/** A waiting delivery without its webhook, which a task should have deleted. Other deliveries are deleted with their event. */
 const webhookIsGone = sql.fragment`(d.next_at < clock_timestamp() - interval '1 hour'
   and not exists (select 1 from webhooks w where w.id = d.webhook_id))`;
 

@@ -77,7 +77,7 @@ export function createSchemaCheckRepository(client: pg.Client) {
         select 'audit_event_numbers', 'audit_events', 'number' order by 1`);
       const gaps: SequenceGap[] = [];
       for (const { column, sequence, table } of owned) {
-        // The rows are read first: by then, the sequence is past all of them.
+        // The rows are read first: a sequence that is read later must be past all of them.
         const [highest] = await run<{ value: string | null }>(`
           /* schemaChecks.readHighest */ select max(${column}) as value from ${table}`);
         const [last] = await run<{ value: string }>(`

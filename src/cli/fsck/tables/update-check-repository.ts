@@ -117,7 +117,7 @@ export const updateChecks: readonly TableCheck[] = [
           select 1 from update_limits l where l.update_id = u.id
             and l.changes <> (select count(*) from update_limit_changes c where c.update_id = l.update_id))`,
         repair: (id) => [
-          // The count must see the rows that the other transaction, for which it waits, has added.
+          // Locked by a separate statement: the count must see the rows of a transaction for which the lock has waited.
           sql.fragment`select 1 from update_limits where update_id = ${id}::uuid for update`,
           sql.fragment`update update_limits l
             set changes = (select count(*) from update_limit_changes c where c.update_id = l.update_id) where l.update_id = ${id}::uuid`,

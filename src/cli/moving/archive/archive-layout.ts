@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { Nullable } from '../../../shared/platform/schema/standard-schema.ts';
 
-/** The table of contents of an archive. Written last. */
+/** The table of contents of an archive. Written first, because it has the keys, and again, as complete, after all other files. */
 export const manifestFile = 'holdfast-archive.json';
 
 /** Exists while an export writes to the archive. */

@@ -36,7 +36,7 @@ interface ArchiverParts {
   /** Ids of all keys of the archive. */
   readonly keyIds: ReadonlySet<string>;
   readonly claim: ArchiveClaim;
-  /** The exporting user, for the audit log. */
+  /** The operator who exports, for the audit log. */
   readonly source: AuditSource;
   /** The location, for the audit log. */
   readonly to: string;

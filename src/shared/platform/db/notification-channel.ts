@@ -8,7 +8,6 @@ const listenMs = 5_000;
 const sendMs = 5_000;
 const closeMs = 1_000;
 
-/** A listener on a channel. */
 export interface ChannelListener {
   onMessage(payload: string): void;
   /** From now on, nothing is missed. `isAgain`: notifications may have been missed in between. */

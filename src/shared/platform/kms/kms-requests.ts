@@ -1,6 +1,5 @@
 import { type Kms, KmsError, type KmsFault } from './kms.ts';
 
-/** The response of a KMS. */
 export interface KmsResponse {
   readonly status: number;
   /** Null if the body is not JSON. */

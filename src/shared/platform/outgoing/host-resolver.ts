@@ -23,7 +23,7 @@ export interface Resolvers {
   readonly lookup: (hostname: string) => Promise<readonly ResolvedAddress[]>;
 }
 
-/** Errors for a name that the name servers do not know, or without any name servers. */
+/** The codes of errors for a name that the name servers do not know, or if there are no name servers. */
 const unknownCodes: readonly unknown[] = [dns.NOTFOUND, dns.NODATA, dns.CONNREFUSED];
 
 /**

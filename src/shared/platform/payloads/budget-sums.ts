@@ -94,7 +94,8 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
   }
 
   /**
-   * The newest body of the key that uses the most, if it uses more than its fair share. Excludes the oldest body if it declared its size.
+   * The newest body of the key that uses the most, if it uses more than its fair share. Excludes the oldest body if it declared its size,
+   * because that body completes.
    */
   get newestAboveShare(): B | null {
     if (this.#newestAboveShare === undefined) {

@@ -52,13 +52,12 @@ export interface CheckpointOrder {
   readonly baseCheckpointId: string | null;
 }
 
-/** The outcome of a compaction. */
 export interface CompactionOutcome {
   /** The reason why entries could not be replayed; null if all were replayed. */
   readonly error: string | null;
   /** A warning about entries that were skipped without an error. */
   readonly warning: string | null;
-  /** For an ended update: this compaction may replace one of as many or more entries while no other update runs. */
+  /** For an ended update: this compaction may replace one of as many or more entries, provided that no other update is running. */
   readonly isNew: boolean;
 }
 
@@ -214,9 +213,9 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /**
-     * Replaces a damaged document by another document of the same state. Redirects every reference of the stack's updates, its head and
-     * the bundle to the checkpoint `foundCheckpointId` of `updateId`, even if the stack is deleted. Returns null if the update now has
-     * another checkpoint, or does not own this one.
+     * Replaces a damaged document, the checkpoint `foundCheckpointId` of `updateId`, by another document of the same state, wherever an
+     * update of the stack, its head or the bundle refers to it, even if the stack is deleted. Returns null if the update now has another
+     * checkpoint, or does not own this one.
      */
     replace: async (
       damaged: { updateId: string; stackId: string; foundCheckpointId: string },

@@ -23,7 +23,6 @@ const ClaimedRow = Type.Object({
 /** An update whose journal was just claimed, with the rows that its compaction reads first. */
 export interface ClaimedUpdate extends UpdateRow {
   readonly environment: string | null;
-  /** Whether the journal has a snapshot. */
   readonly hasSnapshot: boolean;
   /** The base of a running update, or the checkpoint of an ended one. Also null if the compaction does not need it. */
   readonly document: CheckpointRow | null;

@@ -15,7 +15,6 @@ export interface JournalEntryText {
   readonly text: Buffer;
 }
 
-/** An entry of a batch. */
 export interface BatchEntry extends JournalEntryText {
   /** Whether it announces the beginning of a step. The engine waits for the response before it calls the provider. */
   readonly isBegin: boolean;

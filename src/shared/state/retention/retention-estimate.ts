@@ -55,7 +55,6 @@ function isMoreSpecific(
   return `${other.tag.name}\0${other.tag.value}` < `${rule.tag.name}\0${rule.tag.value}`;
 }
 
-/** Options of an estimate. */
 interface EstimateOptions {
   /** Selects the stacks that the caller may read; null for all. */
   readonly facts?: object | null;

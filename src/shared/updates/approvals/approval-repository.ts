@@ -60,7 +60,6 @@ const maxRequestChars = 1_000;
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** The subject of an approval. */
 export interface ApprovalSubject {
   readonly stackId: string;
   readonly kind: string;

@@ -29,7 +29,6 @@ interface DialogProps {
   readonly onClose: () => void;
 }
 
-/** The request that creates a token. */
 interface Request {
   readonly name: string;
   readonly description?: string;

@@ -1,4 +1,3 @@
-/** The owner of tokens. */
 export type TokenOwner =
   | { readonly of: 'me' }
   | { readonly of: 'organization'; readonly organization: string }

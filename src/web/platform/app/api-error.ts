@@ -69,7 +69,7 @@ export function errorSpan(error: unknown): { readonly start: number; readonly en
   return dataOf(error)?.span ?? null;
 }
 
-/** Whether a failed read is retried. Retries do not help against refusals, unless they are temporary. */
+/** Whether a failed read is retried. Retries do not help against a refusal, unless it is temporary. */
 export function mayRetry(failures: number, error: unknown): boolean {
   if (failures >= maxAttempts) return false;
   const code = errorCode(error);

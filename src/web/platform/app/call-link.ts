@@ -9,7 +9,7 @@ const maxUrlLength = 4_000;
 const maxInputLength = 3_500;
 
 /**
- * Queries that read a whole state share a request with each other. Not with other queries, whose answers would wait for them; and the
+ * Groups of queries that read a whole state: a group shares a request. Not with other queries, whose answers would wait for them; and the
  * server could not stop when nobody waits for the state any more. Not one request each: the server reads only a few states at a time for a
  * user, and one for a request.
  */
@@ -26,7 +26,7 @@ const loneReads = [
 ] as const;
 export const stateReads: ReadonlySet<string> = new Set([...sharedReads.flat(), ...loneReads]);
 
-/** Sends simultaneous calls as one request, except slow calls and calls whose input is too long for a URL. */
+/** Sends simultaneous calls as one request, except reads of states and calls whose input is too long for a URL. */
 export function callLink(fetch: NonNullable<BatchOptions['fetch']>): TRPCLink<AppRouter> {
   const options = { url: '/trpc', fetch, maxURLLength: maxUrlLength };
   return (runtime) => {

@@ -64,14 +64,14 @@ export class LiveFollowers {
     };
   }
 
-  /** Whether a user sees the tab, or is notified by it. A new stream covers missed changes: `ready` makes pages reload. */
+  /** Whether a user sees the tab, or is notified by it. A new stream covers missed changes: `ready` makes pages read anew. */
   setNeeded(isNeeded: boolean): void {
     if (isNeeded === this.#isNeeded) return;
     this.#isNeeded = isNeeded;
     this.#restart(isNeeded || this.#stream === null ? 0 : hiddenMs);
   }
 
-  /** Calls `act` once the stream that is about to begin has made pages reload; immediately if there is none. */
+  /** Calls `act` once the stream that is about to begin has made pages reload their data; immediately if there is none. */
   afterStart(act: () => void): void {
     if (this.#stream?.hasBegun === true || this.#followers.size === 0) {
       act();

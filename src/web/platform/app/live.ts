@@ -33,7 +33,7 @@ function checkNeeded(): void {
 document.addEventListener('visibilitychange', checkNeeded);
 checkNeeded();
 
-// When the tab is shown, the new stream makes pages reload. All other data is read after that, so that nothing is read twice.
+// When the tab is shown, the new stream makes pages reload their data. All other data is read after that, so that nothing is read twice.
 focusManager.setEventListener((onFocus) => {
   const onChange = (): void => followers.afterStart(onFocus);
   addEventListener('visibilitychange', onChange);

@@ -11,8 +11,8 @@ const msPerPage = 500;
 
 /**
  * Reloads shown data. A running read continues, and is followed by one more: during many changes, each answer reaches the page, and the
- * server never works for an answer that nobody takes. A long list is reloaded only once for the changes of a while: it needs hundreds of
- * requests, mostly for rows that are out of view.
+ * server never works for an answer that nobody takes. A long list is reloaded later, once for all changes until then: it needs hundreds
+ * of requests, mostly for rows that are out of view.
  */
 export async function reread(client: QueryClient, queryKey: QueryKey): Promise<void> {
   for (const { queryHash, queryKey: key, state } of client.getQueryCache().findAll({ queryKey, predicate: isLong })) {

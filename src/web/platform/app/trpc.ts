@@ -20,7 +20,7 @@ import { isJson, noteAway, rereadBy } from './watch-server.ts';
 
 export const queryClient = new QueryClient({
   defaultOptions: {
-    // Even without a network: a failed call shows an error, but a paused call shows nothing.
+    // `networkMode`: calls are sent even without a network, because a failed call shows an error, but a paused call shows nothing.
     queries: {
       retry: mayRetry,
       retryDelay,

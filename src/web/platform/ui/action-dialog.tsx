@@ -16,7 +16,7 @@ export interface ActionDialogProps {
   readonly isDanger?: boolean;
   /** The call has been sent: the dialog cannot be closed until the result is known, because it may be a value that is shown only once. */
   readonly isPending?: boolean;
-  /** Whether the fields are complete. */
+  /** Whether the fields can be submitted. */
   readonly isReady?: boolean;
   readonly typed?: string;
   readonly error: { readonly message: string } | null;

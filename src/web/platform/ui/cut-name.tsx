@@ -5,7 +5,7 @@ import styles from './cut-name.module.css';
 const endChars = 8;
 /** Shorter names are cut only at their end. */
 const minChars = 20;
-/** Other scripts are not cut, because their letters may be joined or run from right to left. */
+/** Names in other scripts are not split, because their letters may be joined or run from right to left. */
 const mayBeCut = /^[\x20-\x7e]+$/;
 
 /**

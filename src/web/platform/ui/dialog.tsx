@@ -27,10 +27,10 @@ function focusContent(): void {
   if (document.activeElement === document.body) document.getElementById('content')?.focus({ preventScroll: true });
 }
 
-/** Lists are reloaded around the end of a dialog. */
+/** Time for which a row is watched after a dialog: lists are reloaded around the end of the dialog. */
 const patienceMs = 30_000;
 
-/** A deleted row also removes its focused button. */
+/** Moves the focus to the content if the opener disappears: a deleted row also removes its focused button. */
 function watch(opener: HTMLElement): void {
   const observer = new MutationObserver(() => {
     if (opener.isConnected) return;

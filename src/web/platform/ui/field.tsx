@@ -5,7 +5,7 @@ interface About {
   readonly label: ReactNode;
   /** A hint about the value of the field, or about its effect. */
   readonly hint?: ReactNode;
-  /** Describes the fault of the value. */
+  /** Says what is wrong with the value. */
   readonly error?: string | undefined;
   /** The label is for screen readers only. */
   readonly isLabelUnseen?: boolean;

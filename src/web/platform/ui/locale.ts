@@ -2,8 +2,8 @@
 const plain = 'en';
 
 /**
- * The locale of numbers, such as `1.234,5` for `de-DE`: the language that the reader prefers, with Latin digits, because numbers contain no
- * words. The argument: the languages of the reader, the preferred one first.
+ * The locale of numbers, such as `1.234,5` for `de-DE`. Numbers contain no words, so it is the language that the reader prefers, with Latin
+ * digits. The argument: the languages of the reader, the preferred one first.
  */
 export function numberLocaleOf([language]: readonly string[]): string {
   return tagOf(language, (reader) => new Intl.Locale(reader, { numberingSystem: 'latn' }).toString());

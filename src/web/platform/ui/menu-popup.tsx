@@ -40,7 +40,7 @@ export function MenuItem({
   readonly children: ReactNode;
   readonly onSelect: () => void;
   readonly icon?: ReactNode;
-  /** Shows a mark, if one of several actions is chosen. */
+  /** Whether this item is the chosen one of several, which has a mark. */
   readonly isChosen?: boolean;
 }) {
   return (

@@ -285,7 +285,7 @@ export class LocatedBlobStore implements BlobStore {
   }
 }
 
-/** Copies a blob that was just written to `from` again: a move may have copied an older one from there, and then deleted the blob. */
+/** Copies a blob that was just written to `from`. If it is gone there, a move has copied it to `to` before it deleted it. */
 async function copyAgain(from: BlobStore, to: BlobStore, key: string): Promise<void> {
   try {
     await to.put(key, readBlob(from, key));

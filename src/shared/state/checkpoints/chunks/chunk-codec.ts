@@ -9,7 +9,7 @@ const decompress = promisify(zstdDecompress);
 
 /**
  * The window covers a chunk and its dictionary, up to 2 MiB each. With the default tables of this level, most of the dictionary would not
- * be found. With the tables below, higher levels and larger tables take two to four times the CPU for the same bytes.
+ * be found. Compared with the tables below, higher levels and larger tables take two to four times the CPU for the same bytes.
  */
 const params = {
   [constants.ZSTD_c_compressionLevel]: 3,

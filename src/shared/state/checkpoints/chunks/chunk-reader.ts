@@ -80,7 +80,7 @@ export class ChunkReader {
   }
 }
 
-/** Starts a promise that is awaited later, or never if an earlier one fails. */
+/** Handles the rejection of a promise that is awaited later, or never if an earlier one fails. */
 function startEarly<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

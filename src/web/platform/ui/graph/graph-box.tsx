@@ -5,7 +5,6 @@ import styles from './flow-graph.module.css';
 import type { GraphBox } from './graph-data.ts';
 import { graphBoxTexts } from './texts.ts';
 
-/** The actions on a box. */
 export interface BoxActions {
   readonly chosen: number | null;
   /** Opens a thing, expands a group, or shows more of a list. */

@@ -35,7 +35,6 @@ export interface JournalPage {
   readonly text: Uint8Array;
 }
 
-/** The progress of a replay. */
 export interface ReplayProgress {
   /** Entries applied since the base. */
   readonly entries: number;
