@@ -3,9 +3,9 @@ import { query } from '../support/database.ts';
 import { person, team } from '../support/grants.ts';
 import { blockedBy, during } from '../support/held-transactions.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { type TestResponse, testApp } from '../support/test-app.ts';
+import { createTestApp, type TestResponse, testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-import { cancel } from '../support/update-calls.ts';
+import { cancel, complete } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 
 const poolSize = 4;
@@ -107,6 +107,27 @@ test('updates with different limits do not wait for each other', async () => {
       await ok(cancel(app, other, { path: `${other.path}/update/${json.updateID}` }));
       return before.some((id) => after.includes(id));
     }, 'an update is created while another one waits for its stack');
+    await end('rollback');
+    await ok(waiting);
+  });
+});
+
+test('an update whose turn comes while its organization is locked keeps its position for longer than a statement may take', async () => {
+  await using impatient = await createTestApp({
+    settings: { HOLDFAST_LOCK_WAIT_SECONDS: '600', statementTimeoutMs: 3_000 },
+  });
+  const stack = await createStack(impatient);
+  const running = await startUpdate(impatient, stack);
+  const waiting = impatient.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
+  await until(
+    async () => (await query(impatient, 'select 1 from update_queue_waiters')).length > 0,
+    'the update waits for its stack',
+  );
+  const lock = [`select lock_exclusive(id) from ${ofOrganization}`, stack.organization] as const;
+  await during(impatient, [...lock], async (session, end) => {
+    await ok(complete(impatient, running));
+    // The transactions of two turns: each repeats its first one, and then ends.
+    await blockedBy(impatient, session, 3);
     await end('rollback');
     await ok(waiting);
   });
