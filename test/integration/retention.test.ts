@@ -186,7 +186,9 @@ test('rows of organization_storage are deleted after 400 days', async () => {
      select $1, (now() at time zone 'UTC')::date - days, 0, 0, 0 from unnest(array[399, 402]) days`,
     [organizationId],
   );
-  await createStorageRepository(db()).measure(organizationId);
+  const storage = createStorageRepository(db());
+  await storage.measure(organizationId);
+  await storage.deleteOld(organizationId);
   expect(
     await query(app, 'select 1 from organization_storage where organization_id = $1', [organizationId]),
   ).toHaveLength(2);
