@@ -78,7 +78,7 @@ test('a rule refuses a rename that another session held up while a consumer appe
     await consumerOf(stack, 'shop');
     await other.query('rollback');
     const { json, status } = await renaming;
-    expect([status, json.message]).toEqual([409, expect.stringContaining('is read by another stack now')]);
+    expect([status, json.message]).toEqual([409, expect.stringContaining('is now read by another stack')]);
   } finally {
     await other.end();
   }
@@ -143,7 +143,7 @@ test('a rule says that a state cannot be indexed', async () => {
   );
   const refused = await remove(stack);
   expect(refused.status).toBe(409);
-  expect(refused.json.message).toContain('apps/shop, of which the newest state cannot be indexed (the log of');
+  expect(refused.json.message).toContain('apps/shop, of which the newest state cannot be indexed (see the log of');
   await query(app, 'delete from state_index_due', []);
 });
 

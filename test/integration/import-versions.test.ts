@@ -76,7 +76,7 @@ test.each(['service', 'archive'] as const)(
 test('an update that runs while a stack has no version yet leaves the next one its number', async () => {
   const { dev, ends, pass, update } = await endsOf('running', 'service');
   const running = await startUpdate(source, dev);
-  expect((await pass('--apply')).text).toContain('an update of it runs in the source');
+  expect((await pass('--apply')).text).toContain('an update is running in the source');
   await ok(complete(source, running));
   await update(2);
   expect((await pass('--apply')).text).toBe('Imported 2 versions of 1 stack into running.\n');

@@ -90,7 +90,7 @@ test('a repair changes only the chosen operations, for any chunks and layout of 
       const model = modelOf(before, repairs);
       const repaired = repairPendingSteps(source, (_step, index) => repairs[index] ?? null);
       if (model === null) {
-        await expect(repaired).rejects.toThrow(/already in the state|can be imported/);
+        await expect(repaired).rejects.toThrow(/already in the state|cannot be imported/);
         return;
       }
       const { parts } = await repaired;
