@@ -83,7 +83,7 @@ export function createPeopleRepository(db: Queryable) {
         const message = 'Another change of users, teams or grants is taking long; please retry';
         throw new UnavailableError(message, { cause: error, retryAfterSeconds: 2 });
       }
-      await limitLockWait(db, Math.min(waitMs, heldWaitMs));
+      await limitLockWait(db, heldWaitMs);
     },
 
     find: (login: string) =>
