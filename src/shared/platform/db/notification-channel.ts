@@ -51,12 +51,15 @@ export class NotificationChannel {
     if (!this.#connection && !this.#isClosed) this.#connect().catch(() => this.#openLater());
   }
 
-  /** Sends the payloads, each below 8,000 bytes, in one transaction that waits for no disk. Throws if they may not have been sent. */
-  async send(payloads: readonly string[]): Promise<void> {
+  /**
+   * Sends the payloads, each below 8,000 bytes, in one transaction that waits for no disk. `name`: the channel, if it is another one. Throws if
+   * they may not have been sent.
+   */
+  async send(payloads: readonly string[], name = this.#name): Promise<void> {
     const { client, destroy } = await this.#connect();
     const sending = client.query(
       `/* notifications.send */ select set_config('synchronous_commit', 'off', true), pg_notify($1, payload) from unnest($2::text[]) as payload`,
-      [this.#name, payloads],
+      [name, payloads],
     );
     sending.catch(() => {});
     await withTimeout(sending, sendMs, () => {
