@@ -229,8 +229,8 @@ test('the end of an update notifies the first call that waits for its stack, and
   await until(() => notified.length >= 2, 'the end is notified');
   expect(new Set(notified.slice(0, 2))).toEqual(new Set([entry?.id, `held:${entry?.organization}`]));
   await Promise.all([
-    first.then(ok).then((created) => end(busy, created)),
-    deferred.then(ok).then((created) => end(other, created)),
+    ok(first).then((created) => end(busy, created)),
+    ok(deferred).then((created) => end(other, created)),
   ]);
 });
 

@@ -106,7 +106,7 @@ test('updates with different limits do not wait for each other', async () => {
   });
   try {
     await isHeld.promise;
-    await Promise.any(others.map((other) => create(other).then(ok)));
+    await Promise.any(others.map((other) => ok(create(other))));
   } finally {
     counting.resolve();
     await holding;
