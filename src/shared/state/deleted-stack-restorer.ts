@@ -55,7 +55,7 @@ export class DeletedStackRestorer {
   }
 
   /**
-   * One transaction. If the name changes, the state gets the new name in a new version, as in a rename. Throws NotFoundError,
+   * Takes one transaction. If the name changes, the state gets the new name in a new version, as in a rename. Throws NotFoundError,
    * StackPurgedError, NameTakenError, ConflictError, InvalidRequestError, and the errors of `hold`, without a change.
    */
   async restore(restoration: Restoration, { hold, record }: RestorationSteps): Promise<StackRef> {

@@ -109,7 +109,7 @@ export function createVersionRepository(db: Queryable) {
         where stack_id = ${stackId} and encoded_number between ${first}::integer and ${number}::integer and damaged_at is null
         order by encoded_number desc limit 1`),
 
-    /** From the number `first` on. */
+    /** Searches from the number `first` on. */
     findSame: (version: VersionRow, first: number) =>
       db.maybeOne(sql.rows(IdRow)`
         /* versions.findSame */

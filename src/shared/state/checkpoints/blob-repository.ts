@@ -25,7 +25,7 @@ const IdRow = Type.Object({ id: Type.String() });
 
 export type BlobRepository = ReturnType<typeof createBlobRepository>;
 
-/** For blobs `b`. Has no parameters. */
+/** Refers to blobs `b`. Has no parameters. */
 export const isReferenced = sql.fragment`
   (exists (select 1 from checkpoints c where c.blob_key = b.key)
     or exists (select 1 from journal_snapshots f where f.blob_key = b.key)
@@ -33,7 +33,7 @@ export const isReferenced = sql.fragment`
     or exists (select 1 from version_chunks p where p.blob_key = b.key)
     or exists (select 1 from policy_pack_versions v where v.blob_key = b.key))`;
 
-/** Unreferenced blobs `b` that the sweep would never find. */
+/** Selects unreferenced blobs `b` that the sweep would never find. */
 const isMissed = sql.fragment`
   (not ${isReferenced} and (case when b.pending_deletion_since is null then b.unreferenced_since else b.delete_at end) is null)`;
 
@@ -99,14 +99,14 @@ export function createBlobRepository(db: Queryable) {
         update blobs set deleted_at = clock_timestamp(), delete_at = clock_timestamp() + make_interval(secs => ${graceSeconds})
         where key = ${key} and pending_deletion_since is not null`),
 
-    /** After a failed deletion, so that others go first. */
+    /** Lets other deletions go first after a failed one. */
     postponeDeletion: (key: string, seconds: number) =>
       db.query(sql.nothing`
         /* blobs.postponeDeletion */
         update blobs set delete_at = clock_timestamp() + make_interval(secs => ${seconds})
         where key = ${key} and pending_deletion_since is not null`),
 
-    /** Only after the object has been deleted for good. */
+    /** Call this only after the object has been deleted for good. */
     delete: (key: string) =>
       db.query(sql.nothing`
         /* blobs.delete */ delete from blobs where key = ${key} and pending_deletion_since is not null and deleted_at is not null`),

@@ -20,7 +20,7 @@ export const CheckStatisticsRow = Type.Object({ damaged: Type.Integer(), oldestS
 /** Rows of `table` without bytes are skipped. */
 export function createByteCheckRepository(db: Queryable, table: SqlFragment) {
   return {
-    /** Damaged rows first, then the least recently read. */
+    /** Claims damaged rows first, then the least recently read. */
     claimChecks: ({ periodSeconds, claimSeconds, limit }: CheckClaim) =>
       db.any(sql.rows(ClaimedRow)`
         /* byteChecks.claimChecks */

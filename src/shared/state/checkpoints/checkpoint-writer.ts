@@ -39,7 +39,7 @@ const fields = {
 };
 type CheckpointJob = Static<TObject<typeof fields>>;
 
-/** From a CLI without journaling. The API runs the job for a small body, a worker for a large one. */
+/** For a CLI without journaling. The API runs the job for a small body, a worker for a large one. */
 export const applyCheckpoint = {
   name: 'apply-checkpoint',
   schemas: [1],
@@ -83,7 +83,7 @@ export class LargeBaseError extends Error {
 
 interface AppliedDelta {
   readonly state: NewCheckpoint;
-  /** Only if it is small. */
+  /** Null unless it is small. */
   readonly text: Buffer | null;
 }
 
@@ -217,7 +217,7 @@ export class CheckpointWriter {
     return written;
   }
 
-  /** One pass over the base. */
+  /** Takes one pass over the base. */
   async #applyDelta(
     base: ByteSource,
     baseBytes: number,
@@ -265,7 +265,7 @@ export class CheckpointWriter {
 
 class DuplicateWrite extends Error {}
 
-/** Identifies a repeated call. The one of full checkpoints in `application/vnd.service+8` is checked but otherwise unused. */
+/** Identifies a repeated call. That of full checkpoints in `application/vnd.service+8` is checked but otherwise unused. */
 function sequenceNumberOf({ kind, dialect }: CheckpointWrite, member: ScannedMember | undefined): number | null {
   if (kind === 'verbatim') return readSequenceNumber(member);
   if (dialect === 'contract' && member) readSequenceNumber(member);

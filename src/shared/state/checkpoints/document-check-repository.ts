@@ -33,8 +33,8 @@ export function createDocumentCheckRepository(db: Queryable) {
 
   return {
     /**
-     * Damaged documents first, then the least recently verified. No other process can claim them until the claim expires. No locks are
-     * kept.
+     * Claims damaged documents first, then the least recently verified. No other process can claim them until the claim expires. No locks
+     * are kept.
      */
     claim: async ({ periodSeconds, bytes, limit, claimSeconds }: DocumentClaim) =>
       db.any(sql.rows(ClaimedRow)`

@@ -103,7 +103,7 @@ export function sha256Of(text: Buffer): Buffer {
   return hash('sha256', text, 'buffer');
 }
 
-/** Blocks: for worker threads and small documents. */
+/** Blocks its thread: only for worker threads and small documents. */
 export function encodeDocument(text: Buffer): EncodedDocument {
   return {
     sha256: sha256Of(text),
@@ -139,12 +139,11 @@ export function asDamage(error: unknown): unknown {
   return new DamagedBytesError('The stored bytes cannot be decompressed', { cause: error });
 }
 
-/** An upper limit. */
 export function maxEncodedBytes(sizeBytes: number): number {
   return sizeBytes + Math.ceil(sizeBytes / 128) + 1024;
 }
 
-/** For at most `wholeLimitBytes`. */
+/** Takes at most `wholeLimitBytes`. */
 export async function compress(text: Buffer): Promise<Buffer> {
   const options = wholeZstdOptions(text.length);
   return text.length <= syncLimitBytes ? zstdCompressSync(text, options) : compressWhole(text, options);

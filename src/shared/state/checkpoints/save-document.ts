@@ -10,7 +10,7 @@ import type { DocumentStore } from './document-store.ts';
 /** Called once the whole body is scanned. May throw to prevent the storing of its document. */
 export type Check = (scan: DeploymentScan) => void | Promise<void>;
 
-/** Null if the body is not in memory, too large to be saved at once, or larger than `maxBytes`. */
+/** Null if the body is not in memory, is too large to be saved at once, or is larger than `maxBytes`. */
 export function smallBody(body: Buffer | null | undefined, maxBytes: number): Buffer | null {
   return body && body.length <= Math.min(timeSliceBytes, maxBytes) ? body : null;
 }

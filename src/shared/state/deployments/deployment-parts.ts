@@ -40,7 +40,7 @@ class DeploymentReader {
   #currentResources: ResourceText[] = [];
   #currentOperations: PendingOperation[] = [];
   #resources: ResourceText[] = [];
-  /** By the member that lists them. */
+  /** Keyed by the member that lists them. */
   readonly #operations = new Map<string, PendingOperation[]>();
   #members = new Map<string, Buffer>();
 
@@ -109,7 +109,7 @@ export function readDeployment(text: Buffer): DeploymentParts {
   return deployment;
 }
 
-/** One pass; null stands for an empty document. Throws MalformedDeploymentError. */
+/** Takes one pass. Null stands for an empty document. Throws MalformedDeploymentError. */
 export function readDocument(text: Buffer | null): DocumentParts {
   const members = new Map<string, Buffer>();
   let deployment = emptyDeployment;

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 /** Each key takes about 70 bytes. */
 const maxKept = 300_000;
 
-/** Caches immutable sets by their source, most recently requested first. Concurrent calls share one read. */
+/** Caches the most recently requested immutable sets by their source. Concurrent calls share one read. */
 export class KeptUrns {
   readonly #kept = new LRUCache<string, ReadonlySet<string>>({
     maxSize: maxKept,

@@ -12,7 +12,7 @@ const signatureKey = '4dabf18193072939515e22adb298388d';
 const resourceReference = '5cf8f73096256a8f31e491e813e4eb8e';
 const outputValue = 'd0e6a833031e9bbcd3f4e8bde6ca49a4';
 
-/** Of the service secrets provider's state. */
+/** Member names in the state of the service secrets provider. */
 const stackRefMembers: ReadonlyMap<string, keyof StackRef> = new Map([
   ['owner', 'organization'],
   ['project', 'project'],
@@ -60,9 +60,9 @@ class Mentions {
   readonly #scanner: JsonScanner;
   readonly #texts = new ScanWindow(maxMentionBytes);
   readonly #offsets = new StringSpans();
-  /** By offset, for mentions that are not URNs. */
+  /** New values of mentions that are not URNs, by offset. */
   readonly #names = new Map<number, string>();
-  /** By the depth of the object. */
+  /** Indexed by the depth of the object. */
   readonly #openObjects: (OpenObject | undefined)[] = [];
   #pendingDependencies = 0;
   #secretsType = '';

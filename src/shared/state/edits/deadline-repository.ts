@@ -5,7 +5,7 @@ import { Timestamp } from '../../platform/schema/standard-schema.ts';
 const DeadlineRow = Type.Object({ deadline: Timestamp });
 const PastRow = Type.Object({ past: Type.Boolean() });
 
-/** The database's clock, since different processes set and check the deadlines of edits. */
+/** Uses the database's clock, since different processes set and check the deadlines of edits. */
 export function createDeadlineRepository(db: Queryable) {
   return {
     after: async (seconds: number): Promise<Date> => {

@@ -114,7 +114,7 @@ export class StateEdits {
   }
 
   /**
-   * One transaction, with the stack's row and the requester's rights locked. Does nothing if an earlier run has committed it. Throws
+   * Takes one transaction, with the stack's row and the requester's rights locked. Does nothing if an earlier run has committed it. Throws
    * StackChangedError, StackBusyError, FrozenError, EditTimedOutError, NotFoundError, ForbiddenError and the errors of `work`, without a
    * change.
    */

@@ -296,7 +296,7 @@ export function createCompactionRepository(db: Queryable) {
           count(distinct j.stack_id) filter (where u.missing_entries is not null)::integer as "missingEntries"
         from journals j join updates u on u.id = j.update_id where ${isFaulty}`),
 
-    /** Null finds the newest update that still has its journal. */
+    /** `stackVersion` null finds the newest update that still has its journal. */
     findWithJournal: (stackId: string, stackVersion: number | null) =>
       db.maybeOne(sql.rows(IdRow)`
         /* journals.findWithJournal */

@@ -76,7 +76,7 @@ export function createJournalSnapshotRepository(db: Queryable) {
         /* journalSnapshotRows.markIntact */
         update journal_snapshots set checked_at = now() where update_id = ${updateId} and sha256 = ${sql.binary(sha256)}`),
 
-    /** Only if the snapshot still has this hash. */
+    /** Does nothing if the snapshot has another hash. */
     delete: (updateId: string, sha256: Buffer) =>
       db.query(sql.nothing`
         /* journalSnapshotRows.delete */

@@ -37,7 +37,7 @@ export class JournalSnapshots {
     return this.#documents.readEncoded(snapshot);
   }
 
-  /** Of the first `entries` entries. */
+  /** The snapshot covers the first `entries` entries. */
   async save(updateId: string, entries: number, document: EncodedDocument): Promise<void> {
     await this.#rows.upsert(updateId, entries, await this.#documents.saveEncoded(document));
   }

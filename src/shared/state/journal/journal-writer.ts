@@ -10,7 +10,7 @@ import type { Appended, JournalRepository } from './journal-repository.ts';
 
 const snapshotGrowth = 1.25;
 
-/** Due after a batch. */
+/** The work that is due after a batch. */
 export interface DueWork {
   /** See `isSnapshotDue`. */
   readonly snapshotDue: boolean;

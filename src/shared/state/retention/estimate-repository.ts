@@ -41,7 +41,7 @@ export function createEstimateRepository(db: Queryable) {
           and ${after === null ? sql.fragment`true` : sql.fragment`(l.project_name, l.stack_name) > (${after.project}, ${after.stack})`}
         order by l.project_name, l.stack_name limit ${limit}`),
 
-    /** Needed by these checkpoints alone: whole states, and chunks that no other version needs. */
+    /** The bytes that these checkpoints alone need: whole states, and chunks that no other version needs. */
     measureStates: async (stackId: string, checkpointIds: readonly string[]): Promise<number> => {
       const ids = sql.array([...checkpointIds], 'uuid');
       const row = await db.one(sql.rows(BytesRow)`

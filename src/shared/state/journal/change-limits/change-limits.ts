@@ -81,7 +81,7 @@ export class JournalNeededError extends ForbiddenError {
   }
 }
 
-/** By type of resource, the first rule that protects it. */
+/** For each type of resource, the first rule that protects it. */
 export type Protection = ReadonlyMap<string, ChangeLimits['protectedTypes'][number]>;
 
 /** More types of a batch are not compared with patterns. The CLI sends far fewer. */
@@ -114,7 +114,7 @@ export function needsBase(limits: ChangeLimits, begins: readonly BegunOperation[
   return begins.some((begin) => mayReplace(begin) && (isForAll || protection.has(begin.resourceType)));
 }
 
-/** By resource key. `live` are the resources that already exist. */
+/** Keyed by `urnKey`. `live` are the resources that already exist. */
 export function changesAmong(
   begins: readonly BegunOperation[],
   live: Pick<ReadonlySet<string>, 'has'>,

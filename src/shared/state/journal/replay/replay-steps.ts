@@ -19,11 +19,11 @@ import { DamagedStartError, type JournalPage, type ReplayProgress, type ReplaySt
 export interface StartedReplay {
   readonly replay: OpenReplay;
   readonly page: ReadPage;
-  /** The base and the snapshot. */
+  /** Size of the base and the snapshot. */
   readonly bytes: number;
 }
 
-/** Already read. */
+/** Parts that were already read. */
 export interface FoundParts {
   /** Null if the update has none, or if the base is gone. */
   readonly base: CheckpointRow | null;
@@ -34,7 +34,7 @@ export interface FoundParts {
 export interface Applied {
   readonly progress: ReplayProgress;
   readonly fault: InvalidJournalError | null;
-  /** The entries that were read. */
+  /** Size of the entries that were read. */
   readonly bytes: number;
 }
 

@@ -86,7 +86,7 @@ export class EntryFields {
     return value;
   }
 
-  /** Each element as raw JSON. An absent list is the same as an empty one. */
+  /** Passes each element as raw JSON. An absent list is the same as an empty one. */
   elements<T>(name: string, read: (text: Buffer, at: number) => T): T[] {
     const text = this.raw(name);
     const values: T[] = [];

@@ -72,7 +72,7 @@ interface Counts {
   readonly inserted: number;
 }
 
-/** By old position. Each resource may be placed once; each inserted one must be placed. */
+/** Keyed by old position. Each resource may be placed once; each inserted one must be placed. */
 function placeItems(layout: readonly LayoutItem[], counts: Counts, fields: EntryFields): ReadonlyMap<number, number> {
   const positions = new Map<number, number>();
   const placed = new Set<number>();

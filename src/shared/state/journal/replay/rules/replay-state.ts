@@ -14,7 +14,7 @@ export interface ReplayState {
   markedDelete: Set<number>;
   markedPendingReplacement: Set<number>;
   swapped: Map<number, ResourceText>;
-  /** By id; null if started without an `operation`, and therefore not listed as pending. */
+  /** Keyed by id; null if started without an `operation`, and therefore not listed as pending. */
   open: Map<number, PendingOperation | null>;
   extensions: Map<string, Buffer>;
   hasRefresh: boolean;

@@ -97,7 +97,7 @@ function snippetUrnKind(path: readonly (string | number)[]): UrnKind {
   return path.length === 3 && path[1] === 'references' ? 'urn' : null;
 }
 
-/** Of the strings that `urnKind` identifies as URNs. */
+/** Replaces only strings that `urnKind` identifies as URNs. */
 function renameReferences(
   text: Buffer,
   urnKind: (path: readonly (string | number)[]) => UrnKind,

@@ -35,7 +35,7 @@ export interface JournalPage {
 }
 
 export interface ReplayProgress {
-  /** Since the base. */
+  /** Entries applied since the base. */
   readonly entries: number;
   readonly lastSequenceId: number;
   readonly hasGap: boolean;

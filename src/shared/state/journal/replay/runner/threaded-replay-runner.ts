@@ -48,7 +48,7 @@ export class ThreadedReplayRunner implements ReplayRunner {
     };
   }
 
-  /** Even if calls are pending. */
+  /** Does not wait for pending calls. */
   async close(): Promise<void> {
     await this.#thread?.end();
   }
