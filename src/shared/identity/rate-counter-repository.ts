@@ -23,7 +23,7 @@ const tables = {
 export function createRateCounterRepository(db: Queryable, of: keyof typeof tables) {
   const table = tables[of];
   return {
-    /** One statement. Returns the new counter of each source. */
+    /** Takes one statement. Returns the new counter of each source. */
     report: (reports: readonly RateCounterReport[]) => {
       const column = (name: Exclude<keyof RateCounterReport, 'source'>) =>
         sql.array(
