@@ -24,7 +24,7 @@ const checkIntervalMs = 5_000;
 /** A job may still run and find its body for this long after its caller stopped waiting. */
 const jobLifeBeyondWaitMs = 600_000;
 
-/** Works with other processes through Redis. */
+/** The context of a process that works with others through Redis. */
 export interface ClusterContext extends AppContext {
   /** Fails fast while Redis is down. */
   readonly producer: RedisConnection;

@@ -38,7 +38,7 @@ interface MeasuredParts {
   readonly openReplays: OpenReplays;
 }
 
-/** Read at each scrape. */
+/** The metrics are read at each scrape. */
 export function registerContextGauges(metrics: Metrics, parts: MeasuredParts): void {
   registerProcessGauges(metrics, parts);
   registerDatabaseGauges(metrics, parts);

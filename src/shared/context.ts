@@ -61,9 +61,9 @@ export interface AppContext extends StateParts, AsyncDisposable {
   readonly blobs: BlobStore;
   /** Null if blobs are written to one store. */
   readonly mirror: { readonly main: BlobStore; readonly second: BlobStore } | null;
-  /** For the audit log: another site has taken over. */
+  /** Records in the audit log that another site has taken over. */
   readonly recordReplaced: (tx: Queryable, details: Readonly<Record<string, unknown>>) => Promise<unknown>;
-  /** They have the mark of the site. */
+  /** The stores with the mark of the site. */
   readonly siteStores: readonly SiteStore[];
   readonly payloads: PayloadStore;
   readonly identity: IdentityRepository;
@@ -83,7 +83,7 @@ export interface AppContext extends StateParts, AsyncDisposable {
   /** Notifies all replicas, and thus the open pages of users, of commits. */
   readonly notifications: NotificationSender;
   readonly quotas: Quotas;
-  /** For URLs that users provide. */
+  /** Calls servers whose URLs users provide. */
   readonly outgoing: Outgoing;
   readonly secrets: EncryptedSecrets;
   readonly deliveryAttempts: DeliveryAttempts;

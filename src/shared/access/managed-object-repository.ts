@@ -22,7 +22,7 @@ const CountRow = Type.Object({ count: Type.Integer() });
 /** A configuration under version control declares these objects. */
 export function createManagedObjectRepository(db: Queryable) {
   return {
-    /** By kind and name. */
+    /** Ordered by kind and name. */
     listPage: (organizationId: string, after: ManagedObjectKey | null, limit: number) =>
       db.any(sql.rows(ManagedObjectRow)`
         /* managedObjects.listPage */

@@ -32,7 +32,7 @@ export const AuditSource = Type.Object({
   tokenName: Text,
   signIn: SignIn,
   role: Text,
-  /** Gives the role or the permission for the call; null for the membership. */
+  /** Where the role or the permission for the call comes from; null for the membership. */
   grantedBy: Text,
   address: Text,
   userAgent: Text,
@@ -67,7 +67,7 @@ const nobody: AuditSource = {
   requestId: null,
 };
 
-/** For example, ends an update whose lease has expired. */
+/** The server ends, for example, an update whose lease has expired. */
 export const serverSource: AuditSource = nobody;
 
 /** `login` is the system user who runs a command on the server. */

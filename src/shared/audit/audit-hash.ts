@@ -19,7 +19,7 @@ export interface HashedBatch {
 }
 
 export const hashBytes = 32;
-/** Before the first batch of a chain. */
+/** The hash before the first batch of a chain. */
 export const firstHash = Buffer.alloc(hashBytes);
 
 /** Excludes the number, so that an event with another event's number is recognized. */

@@ -6,7 +6,7 @@ export interface EventHead {
   /** Empty if the event has its own `type`. */
   readonly type: string;
   readonly urn: string | null;
-  /** Of the event's text. */
+  /** Size of the event's text. */
   readonly bytes: number;
 }
 
@@ -15,8 +15,8 @@ export interface EventToArchive extends EventHead {
 }
 
 /**
- * A line of JSON lists the events; follow their texts without separators. An event larger than a frame has its own frame with as much of
- * its text as fits, followed by frames with only the rest of the text.
+ * The text begins with a line of JSON that lists the events. Their texts follow without separators. An event larger than a frame has its
+ * own frame with as much of its text as fits, followed by frames with only the rest of the text.
  */
 export interface Frame {
   readonly text: Buffer;
@@ -131,7 +131,7 @@ class FrameWriter {
     return this.sizeWith(event) + event.bytes <= this.#limit;
   }
 
-  /** With this event in the list, but without its text. At most a few bytes above the final size. */
+  /** Size of the frame with this event in the list, but without its text. At most a few bytes above the final size. */
   sizeWith({ sequence, bytes, type, urn }: EventHead): number {
     let added = JSON.stringify([sequence, bytes, this.#types.size, this.#urns.size]).length + 1;
     if (!this.#types.has(type)) added += jsonBytes(type);

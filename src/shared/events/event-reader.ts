@@ -4,7 +4,7 @@ import type { EventRepository, EventRow, EventSelection } from './event-reposito
 import { bytesIn, type EventSegments, type EventText, type StoredEvent } from './event-segments.ts';
 import type { Appetite } from './segment-frames.ts';
 
-/** Read from rows at once. */
+/** Bytes of rows that are read at once. */
 const chunkBytes = 256 * 1024;
 
 export interface EventOwner {

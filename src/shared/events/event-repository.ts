@@ -150,7 +150,7 @@ export function createEventRepository(db: Queryable) {
       return row?.text ?? null;
     },
 
-    /** Of an ended update, in order of sequence, limited as in `list`. */
+    /** The events of an ended update, in order of sequence, limited as in `list`. */
     listArchivable: (updateId: string, after: number, { limit, maxBytes }: { limit: number; maxBytes: number }) =>
       db.any(sql.rows(ArchivableRow)`
         /* engineEvents.listArchivable */

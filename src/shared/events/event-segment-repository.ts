@@ -38,7 +38,7 @@ export interface NewSegment extends StoredDocument {
   readonly frames: string;
 }
 
-/** From `beyond` (exclusive) to `until` (inclusive; null: to the end), in the direction of reading. */
+/** Events from `beyond` (exclusive) to `until` (inclusive; null: to the end), in the direction of reading. */
 export interface SequenceRange {
   readonly beyond: number;
   readonly until: number | null;

@@ -61,8 +61,8 @@ export class EventSegments {
   }
 
   /**
-   * Selected events in the direction of reading, one frame at a time. Reads only frames that may have matches. Throws EventsDamagedError
-   * and the blob store's errors.
+   * Yields the selected events in the direction of reading, one frame at a time. Reads only frames that may have matches. Throws
+   * EventsDamagedError and the blob store's errors.
    */
   async *read(
     updateId: string,

@@ -156,7 +156,7 @@ export function createIdentityRepository(db: Queryable) {
       db.maybeOne(sql.rows(OrganizationRow)`
         /* identity.findOrganization */ select id, name from organizations where name = ${name}`),
 
-    /** By name. `only` limits the list to one. */
+    /** Ordered by name. `only` limits the list to one. */
     listOrganizations: ({ after, limit, only = null }: { after: string; limit: number; only?: string | null }) =>
       db.any(sql.rows(ListedOrganizationRow)`
         /* identity.listOrganizations */
@@ -168,7 +168,7 @@ export function createIdentityRepository(db: Queryable) {
       const found = await db.maybeOne(sql.rows(IdRow)`
         /* identity.findOrganizationId */ select id from organizations where name = ${name}`);
       if (!found) return null;
-      // In the order of all changes (members, then the organization), so that each of these has ended or waits.
+      // Locks in the order of all changes (members, then the organization), so that each of these has ended or waits.
       await db.query(sql.nothing`
         /* identity.lockMembers */
         select lock_exclusive(k.key) from (

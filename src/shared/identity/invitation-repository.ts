@@ -29,7 +29,7 @@ export function createInvitationRepository(db: Queryable) {
   const taken = columnsOf(sql.fragment`removed`);
   const isOpen = sql.fragment`i.expires_at > now()`;
   return {
-    /** By login. */
+    /** Ordered by login. */
     listOfOrganization: (organizationId: string) =>
       db.any(sql.rows(InvitationRow)`
         /* invitations.listOfOrganization */

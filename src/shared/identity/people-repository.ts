@@ -89,7 +89,7 @@ export function createPeopleRepository(db: Queryable) {
     find: (login: string) =>
       db.maybeOne(sql.rows(PersonRow)`/* people.find */ select ${person} from users where login = ${login}`),
 
-    /** By login. `only` limits the list to one. */
+    /** Ordered by login. `only` limits the list to one. */
     listAll: ({ after, limit, only = null }: { after: string; limit: number; only?: string | null }) =>
       db.any(sql.rows(ListedPersonRow)`
         /* people.listAll */
@@ -188,7 +188,7 @@ export function createPeopleRepository(db: Queryable) {
       return result.rowCount;
     },
 
-    /** By organization, including those without members, then users without an organization. `login` null lists all users. */
+    /** Ordered by organization, including those without members, then users without an organization. `login` null lists all users. */
     listMembers: (login: string | null) =>
       db.any(sql.rows(MemberRow)`
         /* people.listMembers */
@@ -197,7 +197,7 @@ export function createPeopleRepository(db: Queryable) {
         full join users u on u.id = m.user_id
         where ${login}::text is null or u.login = ${login} order by o.name nulls last, u.login`),
 
-    /** By login. */
+    /** Ordered by login. */
     listOfOrganization: (organization: string, { after, limit }: { after: string; limit: number }) =>
       db.any(sql.rows(OrganizationMemberRow)`
         /* people.listOfOrganization */

@@ -33,7 +33,7 @@ const droppedAtOnce = 10;
 const IdRow = Type.Object({ id: Type.String() });
 
 export interface SessionLimits {
-  /** Without any request. */
+  /** The limit without any request. */
   readonly idleSeconds: number;
   /** Since the sign-in. */
   readonly maxSeconds: number;

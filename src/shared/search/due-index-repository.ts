@@ -20,12 +20,12 @@ const UnindexedRow = Type.Object({
   stack: Type.String(),
   tags: Type.String(),
 });
-/** Its newest state is not indexed. */
+/** A stack whose newest state is not indexed. */
 export type UnindexedStack = Row<typeof UnindexedRow>;
 
 /** The lag counts at most this many stacks. */
 const maxDue = 10_000;
-/** Applies when the caller's grants are compared; lower if there are many. */
+/** The limit when the caller's grants are compared; lower if there are many. */
 const dueCompared = { least: 100, most: 1_000, factsChars: 2_000_000 };
 
 const LagRow = Type.Object({
@@ -48,7 +48,7 @@ const retrySeconds = 30;
 
 const maxRetrySeconds = 3600;
 
-/** After this many other failures. */
+/** The pause after this many other failures. */
 const retryPause = (failures: SqlFragment) =>
   sql.fragment`least(${maxRetrySeconds}::integer, ${retrySeconds}::integer * 2 ^ least(greatest(${failures}, 0), 10))`;
 

@@ -22,7 +22,7 @@ function byDigest(digests: ReadonlyMap<string, string>): Map<string, string> {
   return new Map([...digests].map(([key, digest]) => [digest, key]));
 }
 
-/** From the resources of the indexed state and of the state before the version. */
+/** Computes a step from the resources of the indexed state and of the state before the version. */
 export class IndexStepBuilder {
   /** Null while the version runs. */
   #base: ReadonlyMap<string, string> | null = null;
@@ -33,13 +33,13 @@ export class IndexStepBuilder {
   #baseKeys: ReadonlyMap<string, string> = new Map();
   readonly #seen = new Set<string>();
   readonly #written = new PackedRows<ResourceFacts>();
-  /** From the resources of the same key before the version. The text is null if it is not kept. */
+  /** Resources that differ from those of the same key before the version. The text is null if it is not kept. */
   readonly #differing = new Map<
     string,
     { readonly urn: string; readonly type: string; readonly text: Buffer | null }
   >();
   readonly #created = new PackedRows<ResourceChange>();
-  /** Of resources that existed before the version. */
+  /** Changes of resources that existed before the version. */
   readonly #changed = new PackedRows<ResourceChange>();
   readonly #counts = { updated: 0, replaced: 0, deleted: 0 };
   readonly #limit: number;

@@ -19,7 +19,7 @@ const attempts = [
 ] as const;
 /** The cost of a compared leaf in a slice. */
 const leafBytes = 100;
-/** Longer property names are cut. */
+/** Longer property names are cut, in characters. */
 const maxPathLength = 200;
 
 /** Compared as a whole: a scalar, an empty object or array, a secret, an asset. */

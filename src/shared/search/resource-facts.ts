@@ -15,7 +15,7 @@ import { isSameWithoutStack } from './stackless-text.ts';
 const stackReferenceType = 'pulumi:pulumi:StackReference';
 const providerTypePrefix = 'pulumi:providers:';
 
-/** Longer URNs, types and names are cut. */
+/** Longer URNs, types and names are cut, in characters. */
 const maxTextLength = 2_000;
 const maxPlaceLength = 200;
 const maxDependencies = 2_000;

@@ -6,9 +6,9 @@ import { denseSliceBytes, inSlices, slicesOf } from '../platform/slices/slices.t
 const maxResourceBytes = 8 * 1024 * 1024;
 
 export interface ResourceScan {
-  /** Too large resources. */
+  /** Resources that were too large. */
   readonly skipped: number;
-  /** Of the document. */
+  /** Length of the document. */
   readonly bytes: number;
 }
 

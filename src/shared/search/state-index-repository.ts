@@ -33,7 +33,7 @@ export type IndexedState = Row<typeof StateRow>;
 const TextRow = Type.Object({ text: Type.String() });
 export const IdRow = Type.Object({ id: Type.String() });
 
-/** From one state to the next. */
+/** A step from one state to the next. */
 export interface IndexStep {
   readonly state: IndexedState;
   readonly resourceCount: number;
@@ -90,7 +90,7 @@ export function createStateIndexRepository(db: Queryable) {
       );
     },
 
-    /** By key. */
+    /** Keyed by resource key. */
     readDigests: async (stackId: string): Promise<Map<string, string>> => {
       const row = await db.one(sql.prepared('state_index_read_digests', TextRow)`
         /* stateIndex.readDigests */

@@ -167,7 +167,7 @@ export class StateIndexer {
     return null;
   }
 
-  /** By key; none if all rows must be rewritten. */
+  /** Keyed by resource key; none if all rows must be rewritten. */
   async #readKnown(stackId: string, { version }: IndexRow): Promise<ReadonlyMap<string, string>> {
     return version === null ? new Map() : this.#rows.readDigests(stackId);
   }

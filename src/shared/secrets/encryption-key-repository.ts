@@ -105,7 +105,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
         select ${columns} from encryption_keys k
         where ${after}::uuid is null or k.id > ${after}::uuid order by k.id limit ${limit}`),
 
-    /** By id. */
+    /** Ordered by id. */
     listWrappedByOthers: (masterKeyId: string, after: string | null, limit: number) =>
       db.any(sql.rows(EncryptionKeyRow)`
         /* encryptionKeys.listWrappedByOthers */
@@ -121,7 +121,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** By id. Includes deleted stacks that can be restored. */
+    /** Ordered by id. Includes deleted stacks that can be restored. */
     listStacksWithKeys: async (scope: KeyScope, after: string | null, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* encryptionKeys.listStacksWithKeys */

@@ -9,7 +9,7 @@ const documentsOwner = 'documents';
 const canaryText = Buffer.from('holdfast');
 const canaryContext = (masterKeyId: string): Buffer => Buffer.from(`master key ${masterKeyId}`);
 
-/** AES-256-GCM. Returns nonce, ciphertext and tag. */
+/** Uses AES-256-GCM, bound to `context`. Returns nonce, ciphertext and tag. */
 export function encryptWith(key: Buffer, plaintext: Buffer, context: Buffer): Buffer {
   const nonce = randomBytes(nonceBytes);
   const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes });
@@ -34,7 +34,7 @@ export function decryptWith(key: Buffer, encrypted: Buffer, context: Buffer): Bu
   }
 }
 
-/** Malformed keys, or a missing one. The message contains ids, never keys. */
+/** The master keys are malformed or lack the required one. The message contains ids, never keys. */
 export class MasterKeyError extends OperatorError {
   override readonly name = 'MasterKeyError';
 }
@@ -62,7 +62,7 @@ export function deriveKey(secret: Buffer, purpose: string, salt: Buffer): Buffer
 /** The first key wraps new data keys. All can unwrap, so that they can be rotated one by one. */
 export class KeyRing {
   readonly #keys: ReadonlyMap<string, Buffer>;
-  /** Wraps new data keys. */
+  /** The key that wraps new data keys. */
   readonly currentId: string;
 
   readonly #storedCanaries: ReadonlyMap<string, Buffer>;
@@ -88,7 +88,7 @@ export class KeyRing {
     this.#wraps = false;
   }
 
-  /** Bound to the stack's id (null for a document key). Also for other secrets, bound to their owners. */
+  /** Binds a data key to its stack's id (null for a document key), or another secret to its owner. */
   wrap(dataKey: Buffer, stackId: string | null): WrappedDataKey {
     if (!this.#wraps) throw unusedKey(this.currentId);
     const masterKeyId = this.currentId;

@@ -14,7 +14,7 @@ type KnownParts = MasterKeyParts & { readonly registers: boolean };
 
 const keyBytes = 32;
 const requestMs = 5_000;
-/** Tried for a master key without a canary. Some may be damaged. */
+/** Data keys and secrets that are tried for a master key without a canary. Some may be damaged. */
 const triedUses = 20;
 
 export interface OpenedMasterKeys {

@@ -113,7 +113,7 @@ export function createImportRunRepository(db: Queryable) {
       db.maybeOne(sql.rows(RunRow)`
         /* importRuns.find */ ${listed(sql.fragment`o.name = ${organization} and i.id = ${id}::uuid`, 1)}`),
 
-    /** By name. */
+    /** Ordered by name. */
     listStacks: (organization: string, runId: string, after: string, limit: number) =>
       db.any(sql.rows(StackRow)`
         /* importRuns.listStacks */

@@ -73,7 +73,7 @@ export const isInScope = sql.fragment`(t.scopes is null or t.kind <> 'personal'
 
 export type StackListRepository = ReturnType<typeof createStackListRepository>;
 
-/** By qualified name, from `stack_listings`. */
+/** Ordered by qualified name, from `stack_listings`. */
 export function createStackListRepository(db: Queryable) {
   const isReadable = sql.fragment`effective_permissions(o.facts, o.id, l.project_name, l.stack_name) & 1 = 1`;
   /** Rows of one organization `o`, in the order of a unique index. */

@@ -46,7 +46,7 @@ export const stackJoins = sql.fragment`stacks s join projects p on p.id = s.proj
 export const stackNamed = (ref: StackRef) => sql.fragment`
   o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
 
-/** No operator has accepted the faults. */
+/** Counts only faults that no operator has accepted. */
 const hasFaults = sql.fragment`exists (
   select 1 from journals j
   where j.stack_id = s.id and j.accepted_at is null and (j.compaction_error is not null or j.compaction_warning is not null)
@@ -181,7 +181,7 @@ export function createStackRepository(db: Queryable) {
         insert into former_stack_names (stack_id, organization_id, project_name, stack_name)
         values (${stack.id}, ${stack.organizationId}, ${stack.project}, ${stack.stack}) on conflict do nothing`),
 
-    /** Before a rename. */
+    /** Whether the stack had this name before a rename. */
     hadName: (id: string, { project, stack }: Pick<StackRef, 'project' | 'stack'>) =>
       db.exists(sql.rows(IdRow)`
         /* formerStackNames.has */

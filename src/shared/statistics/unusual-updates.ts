@@ -33,7 +33,7 @@ function parsed(text: string): Readonly<Record<string, unknown>> {
 const minTimes = 1.5;
 const minSecondsAbove = 10;
 
-/** Above the range of earlier updates. */
+/** The value is above the range of earlier updates. */
 export interface Unusual {
   readonly name: ComparedValue;
   readonly value: number;

@@ -186,7 +186,7 @@ export function createUpdateRepository(db: Queryable) {
       return row?.expiresAt ?? null;
     },
 
-    /** For one stack, or all. More than one lease remains only if the database's clock was set back. */
+    /** Clips the leases of one stack, or of all. More than one lease remains only if the database's clock was set back. */
     clipLeases: async (seconds: number, stackId: string | null = null): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* updates.clipLeases */

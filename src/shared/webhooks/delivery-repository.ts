@@ -100,7 +100,7 @@ export function createDeliveryRepository(db: Queryable) {
     d.duration_ms as "durationMs", d.request_url as "requestUrl", d.request_headers as "requestHeaders",
     d.response_status as "responseStatus", d.response_headers as "responseHeaders", d.response_body as "responseBody"`;
   return {
-    /** One small read. */
+    /** Costs one small read. */
     isAnyDue: () =>
       db.exists(sql.rows(IdRow)`
         /* webhookDeliveries.isAnyDue */
@@ -233,7 +233,10 @@ export function createDeliveryRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Deletes events whose deliveries ended, or never had a webhook, more than `days` days ago. Returns the number of deliveries. */
+    /**
+     * Deletes events older than `days`, with their deliveries, unless one waits for a webhook or was attempted since. Returns the number of
+     * events.
+     */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* webhookDeliveries.deleteOld */

@@ -84,7 +84,7 @@ export function createWebhookRepository(db: Queryable) {
       db.maybeOne(sql.rows(WebhookRow)`
         /* webhooks.lock */ select ${columns} from webhooks w where ${ofScope(scope)} and w.name = ${name} for no key update`),
 
-    /** By display name. */
+    /** Ordered by display name. */
     listPage: (scope: WebhookScope, after: string | null, limit: number) =>
       db.any(sql.rows(WebhookRow)`
         /* webhooks.listPage */
@@ -143,7 +143,7 @@ export function createWebhookRepository(db: Queryable) {
       return rows.length;
     },
 
-    /** Encrypted by another master key than `except`, by id. */
+    /** Secrets encrypted by another master key than `except`, ordered by webhook id. */
     listSecrets: (except: string | null, after: string | null, limit: number) =>
       db.any(sql.rows(SecretRow)`
         /* webhooks.listSecrets */

@@ -11,7 +11,7 @@ const PageRow = Type.Object({
   second: Type.String(),
 });
 
-/** In their stored form. */
+/** Bytes in their stored form. */
 export type KeptBytes = Readonly<Record<'states' | 'journals' | 'events', number>>;
 
 /** Deleted stacks count while they can be restored. */

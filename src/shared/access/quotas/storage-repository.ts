@@ -73,7 +73,7 @@ const isSettled = (measuredAt: Fragment): Fragment => sql.fragment`(
     select 1 from stack_changes c where c.organization_id = o.id
       and c.changed_at > ${measuredAt} - make_interval(secs => ${settlingSeconds}::int)))`;
 
-/** Measured soon after changes. */
+/** Kept bytes are measured soon after changes. */
 export function createStorageRepository(db: Queryable) {
   const total = (row: 'n' | 'b') =>
     row === 'n'

@@ -17,7 +17,7 @@ const EventRow = Type.Object({
   last: Type.Integer(),
 });
 
-/** In their stored form. */
+/** Bytes in their stored form. */
 export interface StoredSize {
   readonly id: string;
   readonly version: string | null;

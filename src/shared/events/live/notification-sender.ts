@@ -16,7 +16,7 @@ import {
 /** How long notifications are collected. The first one after a silence is sent after the shorter time. */
 const firstMs = 20;
 const gapMs = 100;
-/** For kinds that a running update may cause in large numbers. */
+/** The collection time for kinds that a running update may cause in large numbers. */
 const frequentMs = 250;
 const retryMs = 1_000;
 const closeMs = 1_000;

@@ -111,7 +111,7 @@ export function createIssuerRepository(db: Queryable) {
       db.any(sql.rows(IssuerRow)`
         /* issuers.list */ select ${columns} from trusted_issuers i where i.organization_id = ${organizationId} order by i.name`),
 
-    /** By name, with the number of policies. */
+    /** Ordered by name, with the number of policies. */
     listPage: (organizationId: string, { after, limit }: { readonly after: string; readonly limit: number }) =>
       db.any(sql.rows(CountedIssuerRow)`
         /* issuers.listPage */

@@ -111,7 +111,7 @@ async function findDenied(
   return { policyIds: [], ids };
 }
 
-/** By the id of each affected policy. */
+/** Keyed by the id of the affected policy. */
 function findDenials(policies: readonly PolicyRow[]): ReadonlyMap<string, readonly PolicyRow[]> {
   const denials = policies.filter(({ decision }) => decision === 'deny');
   const found = policies.flatMap(({ decision, id, owner, tokenKind }): [string, readonly PolicyRow[]][] => {

@@ -3,7 +3,7 @@ import { tokenKinds } from '../token-kinds.ts';
 import { parseScopes, type WrittenScope, writeScope } from '../token-scopes.ts';
 import type { TrustKind, TrustPolicy } from './trust-policy.ts';
 
-/** As in requests and commands. */
+/** The form in requests and commands. */
 export interface WrittenPolicy {
   readonly decision: string;
   /** A policy that denies may omit it or name `any`, for every kind of token. */
@@ -132,7 +132,7 @@ export function checkLife(seconds: number): void {
     throw new InvalidRequestError(`maxExpiration is between 1 and ${maxLifeSeconds} seconds`);
 }
 
-/** As in responses and lists. */
+/** The form in responses and lists. */
 export function writePolicy(policy: TrustPolicy) {
   const { decision, maxSeconds, owner, rules, scopes, tokenKind } = policy;
   return {

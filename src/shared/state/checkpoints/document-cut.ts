@@ -101,7 +101,7 @@ export class DocumentCut {
   }
 }
 
-/** In order. */
+/** The parts are in order. */
 export function documentParts(scan: DeploymentScan, shape: DocumentShape): (Buffer | Span)[] {
   if (shape === 'root') return [scan.root];
   const span = scan.members.get(memberOf(shape)) as ScannedMember;

@@ -93,7 +93,7 @@ class DeploymentReader {
   }
 }
 
-/** For a deployment without the surrounding document, e.g. of a write entry. Throws MalformedDeploymentError. */
+/** Reads a deployment without the surrounding document, e.g. of a write entry. Throws MalformedDeploymentError. */
 export function readDeployment(text: Buffer): DeploymentParts {
   const reader = new DeploymentReader(text, 0, false);
   let deployment = emptyDeployment;

@@ -29,7 +29,7 @@ export class JournalClaimedError extends Error {
   override readonly name = 'JournalClaimedError';
 }
 
-/** Not stored. */
+/** Built from the base and the entries, but not stored. */
 export interface ReplayedState extends ReplayedText {
   /** Describes what the replay skipped. */
   readonly warning: string | null;

@@ -49,7 +49,7 @@ async function* versions(rows: Rows, stackId: string): AsyncGenerator<KeptVersio
   }
 }
 
-/** They ended before a certain time, and their events are archived. */
+/** The updates ended before a certain time, and their events are archived. */
 export interface OldPage {
   readonly due: readonly OldUpdate[];
   /** Every update up to this number is due, or was due earlier. */

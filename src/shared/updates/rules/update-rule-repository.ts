@@ -181,7 +181,7 @@ export function createUpdateRuleRepository(db: Queryable) {
         order by ${order} limit ${limit}`);
     },
 
-    /** `facts` limit them to readable stacks; null for all. */
+    /** Ordered by name. `facts` limit the list to readable stacks; null for all. */
     listMatched: (organizationId: string, { project, stack, tag }: RuleScope, facts: object | null, limit: number) =>
       db.any(sql.rows(MatchedRow)`
         /* updateRules.listMatched */
@@ -221,7 +221,7 @@ export function createUpdateRuleRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Any slot. Returns the oldest of several. */
+    /** Finds a rule in any slot; of several, the oldest. */
     findSame: async (
       organizationId: string,
       rule: NewRule,

@@ -74,7 +74,7 @@ export function createChangeLimitRepository(db: Queryable) {
         select sequence_id as "sequenceId", starts_with(entry, ${refusedPrefix}) as "isRefused" from journal_entries
         where update_id = ${updateId} and sequence_id = any (${sql.array([...sequenceIds], 'int8')})`),
 
-    /** Creating a resource again that a migration inserted replaces it. */
+    /** Creating a resource again replaces it if a migration has inserted it. */
     addMigrated: (updateId: string, urnKeys: readonly string[]) =>
       db.query(sql.nothing`
         /* changeLimits.addMigrated */

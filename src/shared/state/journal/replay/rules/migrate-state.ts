@@ -94,7 +94,7 @@ function placeItems(layout: readonly LayoutItem[], counts: Counts, fields: Entry
 
 function readLayout(fields: EntryFields, { base, inserted }: Counts): LayoutItem[] {
   const text = fields.raw('layout') ?? Buffer.from('[]');
-  // Parsed in one piece, because it has an item for each resource of the state, so it must not have many more.
+  // Parsed in one piece: it has an item for each resource of the state, and must therefore not have many more.
   if (text.length > maxItemBytes * (base + inserted + 1)) throw invalid(fields, '"layout" is too long');
   const items: unknown = JSON.parse(text.toString('utf8'));
   if (!Array.isArray(items)) throw fields.malformed('"layout" is not a list');
