@@ -241,8 +241,8 @@ export function createGrantRepository(db: Queryable) {
         /* grants.listAssigned */ select ${given} from ${joined} where ${assigned(teamId)} order by g.created_at, g.id`),
 
     /**
-     * Whether a grant of the organization applies to only one of these stacks, or the scopes of a token or a policy for CI runs permit
-     * more on `other`.
+     * Whether a grant of the organization applies to only one of these stacks, or the scopes of a token or a policy for CI runs permit more
+     * on `other`.
      */
     distinguishes: async (organizationId: string, one: GrantedStack, other: GrantedStack): Promise<boolean> => {
       const scoped = ({ project, stack }: GrantedStack) => sql.fragment`

@@ -4,9 +4,7 @@ import { denseSliceBytes, scanInSlices } from '../platform/slices/slices.ts';
 import { changeCounts } from '../updates/change-counts.ts';
 import type { EngineEventText } from './event-repository.ts';
 
-/**
- * Maximum events of a batch. The CLI sends at most 50 (pkg/backend/httpstate/client/client.go), but a small body can contain millions.
- */
+/** Maximum events of a batch. The CLI sends at most 50 (pkg/backend/httpstate/client/client.go), but a small body can contain millions. */
 const maxEvents = 100_000;
 
 /** Longer types and URNs are stored only within the event. */

@@ -20,7 +20,7 @@ interface ListedToken {
 }
 
 /**
- * Where the file manages, removes entries that it does not list. Takes one transaction, one at a time, so every replica can apply it at
+ * Where the file manages, removes entries that it does not list. Runs in one transaction, one at a time, so every replica can apply it at
  * every start. Updates whose token or membership is removed lose their lease; cancel them afterwards. Throws BootstrapError, and changes
  * nothing, if a token belongs to another user.
  */

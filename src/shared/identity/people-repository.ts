@@ -72,8 +72,8 @@ export function createPeopleRepository(db: Queryable) {
   const person = sql.fragment`id, login, site_admin as "siteAdmin", deactivated_at is null as "isActive"`;
   return {
     /**
-     * As `lockPeople`, but throws UnavailableError after `waitMs`, because a waiting transaction occupies a connection. Limits the wait for
-     * each further lock to `heldWaitMs`, because changes in all organizations wait meanwhile.
+     * Takes the lock of `lockPeople`, but throws UnavailableError after `waitMs`, because a waiting transaction occupies a connection.
+     * Limits the wait for each further lock to `heldWaitMs`, because changes in all organizations wait meanwhile.
      */
     lock: async (waitMs: number): Promise<void> => {
       try {

@@ -12,8 +12,8 @@ interface Block {
 }
 
 /**
- * Rows by key, compressed in blocks: many rows take a tenth of the memory of objects, most of it outside of V8's heap. Rows are plain
- * JSON. If several rows have the same key, the last one counts.
+ * Rows by key, compressed in blocks: many rows take a tenth of the memory of objects, most of it outside of V8's heap. Rows are plain JSON.
+ * If several rows have the same key, the last one counts.
  */
 export class PackedRows<T extends { readonly key: string }> {
   readonly #blockChars: number;

@@ -31,8 +31,8 @@ export interface WrappedMasterKey {
 }
 
 /**
- * Keys under new ids are recorded, and created in their KMS. False for a process that only reads: its key may be a trial. `first` is for a
- * command that encrypts: only if no key has been used yet; otherwise, servers must know the wrapping key.
+ * Whether keys under new ids are recorded, and created in their KMS. False for a process that only reads: its key may be a trial. `first`
+ * is for a command that encrypts: only if no key has been used yet; otherwise, servers must know the wrapping key.
  */
 export type Registration = boolean | 'first';
 

@@ -100,8 +100,8 @@ export function createStackListRepository(db: Queryable) {
 
   return {
     /**
-     * By name: one organization or all, from the name `from` on. Excludes organizations whose stacks the holder's role does not show at
-     * all.
+     * Ordered by name: one organization or all, from the name `from` on. Excludes organizations whose stacks the holder's role does not
+     * show at all.
      */
     listOrganizations: (tokenId: string, { name, from }: { name: string | null; from: string | null }) =>
       db.any(sql.rows(OrganizationRow)`

@@ -89,7 +89,7 @@ export function createStackRepository(db: Queryable) {
             where s.id = u.stack_id and effective_permissions(${facts && JSON.stringify(facts)}::jsonb, o.id, p.name, s.name) <> 0))`),
 
     /**
-     * `pendingUpdateId` is the update with journal entries that are in no checkpoint yet. One statement: with two, the entries of a
+     * `pendingUpdateId` is the update with journal entries that are in no checkpoint yet. It is one statement: with two, the entries of a
      * compaction committed in between would appear neither in the journal nor in the head.
      */
     findHead: (ref: StackRef) =>

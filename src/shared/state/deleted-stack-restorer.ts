@@ -91,9 +91,7 @@ export class DeletedStackRestorer {
     return to;
   }
 
-  /**
-   * Deletes the stack's data keys at once and leaves its data to the sweep. Throws NotFoundError, StackHeldError and StackPurgedError.
-   */
+  /** Deletes the stack's data keys at once and leaves its data to the sweep. Throws NotFoundError, StackHeldError and StackPurgedError. */
   async purge(
     { id, organization }: Pick<Restoration, 'id' | 'organization'>,
     { hold, record }: { hold: RestorationSteps['hold']; record: (tx: Queryable, from: StackRef) => Promise<void> },

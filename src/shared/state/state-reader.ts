@@ -70,9 +70,7 @@ export class StateReader {
     compactions: CompactionRepository;
     /** Compacts a large journal. In the API, a worker does this, so that the process is not blocked. */
     compactLarge: (updateId: string, organization?: string) => Promise<void>;
-    /**
-     * Serves stored data; entries that are not compacted yet are always read from the primary. Null where decisions depend on the read.
-     */
+    /** Serves stored data; entries that are not compacted yet are always read from the primary. Null where decisions depend on the read. */
     replica: Replica | null;
   }) {
     const { stacks, updates, checkpoints, compactions } = parts;
@@ -192,8 +190,8 @@ export class StateReader {
     const isBlob = checkpoint.blobKey !== null && checkpoint.sizeBytes > wholeLimitBytes;
     const end = isBlob && admit ? await admit() : null;
     const bytes = whenEnded(this.#documentReader.open(checkpoint, rows.chunks ?? undefined), end);
-    // Reads the first chunk here, so that a retry can handle a deleted blob, and an error response a damaged one. A small document is
-    // fully verified at this point.
+    // Reads the first chunk here, so that a retry can handle a deleted blob, and an error response a damaged one. A small document is fully
+    // verified at this point.
     const first = await bytes.next();
     return {
       sizeBytes: checkpoint.sizeBytes,

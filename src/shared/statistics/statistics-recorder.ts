@@ -66,8 +66,8 @@ export class StatisticsRecorder {
   }
 
   /**
-   * From the state after the update and, if it deleted a resource, the state before. Null if there is nothing to compare, or a state is
-   * damaged.
+   * Dependencies in the state after the update and, if it deleted a resource, the state before. Null if there is nothing to compare, or a
+   * state is damaged.
    */
   async #dependencies(update: EndedUpdate, { isCut, steps }: StepTimes): Promise<Dependencies | null> {
     if (update.isPreview || isCut || steps.length === 0) return null;

@@ -79,7 +79,8 @@ export async function reclaimExpired(
 }
 
 /**
- * Safe on any number of replicas. Returns the update if this call ended it. Fails after a short wait if its row or the stack's is locked.
+ * Safe on any number of replicas. Returns the update if this call ended it. Fails after a short wait if another transaction has locked its
+ * row or the stack's.
  */
 export async function expireUpdate(db: Database, updateId: string): Promise<ExpiredUpdate | null> {
   return db.inTransaction(async (tx) => {

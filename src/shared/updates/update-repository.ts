@@ -171,7 +171,7 @@ export function createUpdateRepository(db: Queryable) {
     },
 
     /**
-     * Not beyond the limits of the update and the token, and never shorter than before. Returns null if the lease has ended, or its token
+     * Extends a live lease, but not beyond the limits of the update and the token. Never shortens it. Returns null if the lease has ended, or its token
      * no longer has the permission for the update.
      */
     renewLease: async (id: string, epoch: number, seconds: number): Promise<Date | null> => {

@@ -108,7 +108,7 @@ export function createDeliveryRepository(db: Queryable) {
           and (claimed_until is null or claimed_until <= (select clock_timestamp())) and ${mayBeSent} limit 1`),
 
     /**
-     * Claims none while another process claims. Call it in a transaction of its own.
+     * Returns none while another process claims. Call it in a transaction of its own.
      * - Claims: no other process gets these deliveries meanwhile.
      * - Order: no process gets other deliveries about the same update to the same webhook meanwhile. Therefore, an update's end overtakes
      *   its start only while the start waits for a retry.
@@ -234,7 +234,7 @@ export function createDeliveryRepository(db: Queryable) {
     },
 
     /**
-     * Deletes events older than `days`, with their deliveries, unless one waits for a webhook or was attempted since. Returns the number of
+     * Deletes events older than `days`, with their deliveries, unless one still waits or was attempted within that time. Returns the number of
      * events.
      */
     deleteOld: async (days: number, limit: number): Promise<number> => {

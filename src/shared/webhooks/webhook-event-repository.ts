@@ -138,7 +138,7 @@ export function createWebhookEventRepository(db: Queryable) {
     },
 
     /**
-     * Environments, with the text in lower case, of updates of the same stack that were created later and have begun. They are previews if
+     * Lists environments that contain the text, in lower case, of updates of the same stack that were created later and have begun. They are previews if
      * and only if this update is one.
      */
     listLaterEnvironments: async (updateId: string, text: string): Promise<string[]> => {

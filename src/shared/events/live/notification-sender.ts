@@ -28,8 +28,8 @@ const perPayload = 60;
 const frequent: ReadonlySet<NotificationKind> = new Set(['events.appended']);
 
 /**
- * Notifies all replicas of the commits of this process. They are collected in memory and sent in the background; a process that dies loses
- * them. Pages must therefore also poll from time to time.
+ * Notifies all replicas of the commits of this process. Notifications are collected in memory and sent in the background; a process that
+ * dies loses them. Pages must therefore also poll from time to time.
  */
 export class NotificationSender {
   readonly #channel: NotificationChannel;

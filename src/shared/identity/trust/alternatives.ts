@@ -3,7 +3,7 @@ import { maxPolicies } from './trust-definitions.ts';
 import type { TrustPolicy } from './trust-policy.ts';
 
 /**
- * One equivalent policy for each combination of patterns, so that each claim has one pattern. Returns null if they exceed the limit of an
+ * Returns one equivalent policy for each combination of patterns, so that each claim has one pattern; null if they exceed the limit of an
  * issuer.
  */
 export function splitAlternatives<P extends Pick<TrustPolicy, 'rules'>>(policies: readonly P[]): readonly P[] | null {

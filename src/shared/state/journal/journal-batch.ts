@@ -38,8 +38,8 @@ export class InvalidJournalBatchError extends InvalidRequestError {
 
 /**
  * The CLI sends batches of 100 entries by default and halves a batch that gets a 413 (httpstate/journal/snapshot.go). The first limit
- * exists because a small body can hold millions of entries, the second because entries can have any size. A single entry, which may
- * contain a whole snapshot, is exempt from the second limit.
+ * exists because a small body can hold millions of entries, the second because entries can have any size. A single entry, which may contain
+ * a whole snapshot, is exempt from the second limit.
  */
 const maxEntries = 10_000;
 const maxSharedBytes = 16 * 1024 * 1024;

@@ -81,10 +81,10 @@ export class JournalCompactor {
   }
 
   /**
-   * Compacts until the update's checkpoint contains all entries that existed at the time of the call. The checkpoint of an ended update
-   * is then read back, and its journal is kept only for the grace period. If an entry is invalid, throws InvalidJournalError while the
-   * update is running; for an ended update, the longest valid prefix becomes its state and the fault is recorded. Throws UnavailableError
-   * if the update keeps changing. Unless `waits` is set, throws JournalClaimedError if another process holds the claim.
+   * Compacts until the update's checkpoint contains all entries that existed at the time of the call. The checkpoint of an ended update is
+   * then read back, and its journal is kept only for the grace period. If an entry is invalid, throws InvalidJournalError while the update
+   * is running; for an ended update, the longest valid prefix becomes its state and the fault is recorded. Throws UnavailableError if the
+   * update keeps changing. Unless `waits` is set, throws JournalClaimedError if another process holds the claim.
    */
   async compact(updateId: string, waits = true): Promise<void> {
     const deadline = performance.now() + waitLimitMs;
@@ -120,8 +120,9 @@ export class JournalCompactor {
   }
 
   /**
-   * For a compaction that failed here or on a worker. If the base of an ended update is damaged beyond repair, records that its journal
-   * cannot be replayed, so that an operator can decide; nothing is deleted. Otherwise rethrows the error, also while the update is running.
+   * Call this for a compaction that failed here or on a worker. If the base of an ended update is damaged beyond repair, records that its
+   * journal cannot be replayed, so that an operator can decide; nothing is deleted. Otherwise rethrows the error, also while the update is
+   * running.
    */
   async setAside(updateId: string, error: unknown): Promise<void> {
     const update = isDamagedDocument(error) ? await this.#updates.find(updateId) : null;
@@ -161,8 +162,8 @@ export class JournalCompactor {
   }
 
   /**
-   * For an ended update, e.g. after an upgrade. Commits the result if no update is running and the result is complete or contains more
-   * entries than the current state. Returns null if there is no journal or another process is compacting it.
+   * Replays the whole journal of an ended update again, e.g. after an upgrade. Commits the result if no update is running and the result is
+   * complete or contains more entries than the current state. Returns null if there is no journal or another process is compacting it.
    */
   async recompact(updateId: string): Promise<Recompacted | null> {
     let recompacted: Recompacted | null = null;

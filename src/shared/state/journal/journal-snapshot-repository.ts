@@ -26,8 +26,8 @@ export function createJournalSnapshotRepository(db: Queryable) {
         from journal_snapshots where update_id = ${updateId}`),
 
     /**
-     * Does nothing if a later one exists, if the new snapshot's blob is pending deletion, or if the journal is already compacted, because
-     * nothing would delete the snapshot. Waits for a transaction that is marking the journal as compacted.
+     * Does nothing if a later snapshot exists, if the new snapshot's blob is pending deletion, or if the journal is already compacted,
+     * because nothing would delete the snapshot. Waits for a transaction that is marking the journal as compacted.
      */
     upsert: (updateId: string, entries: number, document: StoredDocument) =>
       db.query(sql.nothing`

@@ -51,8 +51,8 @@ export function createRetentionRepository(db: Queryable) {
   const kinds = sql.array([...retentionKinds], 'text');
   const hasEnded = sql.fragment`u.status not in ('not started', 'running')`;
   /**
-   * The newest state, and those of running updates and previews and of updates with a journal. They are few, however many
-   * versions and previews the stack has.
+   * The newest state, and those of running updates and previews and of updates with a journal. They are few, however many versions and
+   * previews the stack has.
    */
   const inUse = (stackId: string) => sql.fragment`
     in_use as materialized (

@@ -25,8 +25,8 @@ interface Parts {
 }
 
 /**
- * Checks the database now, then every second, and on each new connection before its first use. After a restore or a failover,
- * acknowledged writes may be missing, so all active updates are ended.
+ * Checks the database now, then every second, and on each new connection before its first use. After a restore or a failover, acknowledged
+ * writes may be missing, so all active updates are ended.
  */
 export async function startRollbackMonitor(parts: Parts): Promise<void> {
   const { db, lifecycle, logger } = parts;

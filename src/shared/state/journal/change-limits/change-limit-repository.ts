@@ -38,8 +38,7 @@ export function createChangeLimitRepository(db: Queryable) {
 
     /**
      * Takes the locks of a batch of a limited update in the usual order: the update (shared), the update's row, the journal. Read the
-     * limits and counts only in later statements: this statement returns data from before its wait. Returns false if the lease is
-     * invalid.
+     * limits and counts only in later statements: this statement returns data from before its wait. Returns false if the lease is invalid.
      */
     lockJournal: async (fence: LeaseFence): Promise<boolean> => {
       const row = await db.maybeOne(sql.prepared('change_limits_lock_journal', IdRow)`

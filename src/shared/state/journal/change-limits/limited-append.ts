@@ -23,8 +23,8 @@ import {
 } from './change-limits.ts';
 
 /**
- * The update may begin no more operations; the rest of the batch is stored. The CLI shows the message at each resource of the batch,
- * calls no provider for operations that were about to begin, and ends the update as failed.
+ * The update may begin no more operations; the rest of the batch is stored. The CLI shows the message at each resource of the batch, calls
+ * no provider for operations that were about to begin, and ends the update as failed.
  */
 export class BeginRefusedError extends ForbiddenError {
   override readonly name = 'BeginRefusedError';

@@ -9,8 +9,8 @@ export class ReplaySnapshotError extends Error {
 }
 
 /*
- * Format: signature, SHA-256 of the rest, header length (uint32 BE), header (JSON), blobs end to end. A resource is written as its
- * position in the base document, or as -1 - n for the n-th row of `resources`.
+ * Format: signature, SHA-256 of the rest, header length (uint32 BE), header (JSON), blobs end to end. A resource is written as its position
+ * in the base document, or as -1 - n for the n-th row of `resources`.
  */
 const signature = Buffer.from('holdfast-replay-2\n');
 const digestBytes = 32;

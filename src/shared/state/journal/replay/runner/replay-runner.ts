@@ -22,9 +22,7 @@ export class ReplayEndedError extends UnavailableError {
 }
 
 export interface ReplayRunner {
-  /**
-   * Takes ownership of the bytes passed in. Rejects with InvalidJournalError or DamagedStartError; any other error can be retried.
-   */
+  /** Takes ownership of the bytes passed in. Rejects with InvalidJournalError or DamagedStartError; any other error can be retried. */
   open(start: ReplayStart): Promise<OpenReplay>;
 }
 
