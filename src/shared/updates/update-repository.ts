@@ -171,8 +171,8 @@ export function createUpdateRepository(db: Queryable) {
     },
 
     /**
-     * Extends a live lease, but not beyond the limits of the update and the token. Never shortens it. Returns null if the lease has ended, or its token
-     * no longer has the permission for the update.
+     * Extends a live lease, but not beyond the limits of the update and the token. Never shortens it. Returns null if the lease has ended,
+     * or its token no longer has the permission for the update.
      */
     renewLease: async (id: string, epoch: number, seconds: number): Promise<Date | null> => {
       const row = await db.maybeOne(sql.prepared('updates_renew_lease', ExpiryRow)`

@@ -234,8 +234,8 @@ export function createDeliveryRepository(db: Queryable) {
     },
 
     /**
-     * Deletes events older than `days`, with their deliveries, unless one still waits or was attempted within that time. Returns the number of
-     * events.
+     * Deletes events older than `days`, with their deliveries, unless one still waits or was attempted within that time. Returns the number
+     * of events.
      */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`

@@ -138,8 +138,8 @@ export function createWebhookEventRepository(db: Queryable) {
     },
 
     /**
-     * Lists environments that contain the text, in lower case, of updates of the same stack that were created later and have begun. They are previews if
-     * and only if this update is one.
+     * Lists environments that contain the text, in lower case, of updates of the same stack that were created later and have begun. They
+     * are previews if and only if this update is one.
      */
     listLaterEnvironments: async (updateId: string, text: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(EnvironmentRow)`
