@@ -6,9 +6,9 @@ import type { QueueStates } from './queue-names.ts';
 export interface DispatchOptions {
   /** Size of the body in the payload store. Selects the queue. */
   readonly bytes?: number;
-  /** Encryption key of the body in the payload store. */
+  /** Encrypts the body in the payload store. */
   readonly encryption?: BodyEncryption | null;
-  /** The fairness key, e.g. the organization, whose share of the workers the job uses. */
+  /** The owner of the share of the workers that the job uses, e.g. the organization. */
   readonly fairnessKey?: string;
   /** For optional jobs: throws QueueUnavailableError as soon as the queue is unreachable. */
   readonly onlyWhileReachable?: boolean;
@@ -21,7 +21,6 @@ export interface DispatcherState {
   readonly queues: QueueStates;
 }
 
-/** Sums the states of all queues. */
 export function sumQueues(queues: QueueStates): DispatcherState {
   const each = Object.values(queues);
   return {
@@ -39,12 +38,12 @@ export function shuttingDown(): UnavailableError {
 /** Dispatches jobs to workers, in this process or others. */
 export interface JobDispatcher {
   /**
-   * Runs the job and resolves once its effect is committed. Rejects with the typed error of a rejected job. Rejects with UnavailableError
-   * if the job failed, did not begin within the wait (JobWithdrawnError), or did not end within it (JobPendingError). The call may then
-   * be repeated safely.
+   * Resolves once the effect of the job is committed. Rejects with the typed error of a rejected job, or with UnavailableError if the job
+   * failed, did not begin within the wait (JobWithdrawnError), or did not end within it (JobPendingError). The call may then be repeated
+   * safely.
    */
   run(job: Job, options?: DispatchOptions): Promise<void>;
-  /** Queues the job to run later. Resolves once it is accepted. */
+  /** Resolves once the job is accepted, to run later. */
   enqueue(job: Job, options?: DispatchOptions): Promise<void>;
   state(): DispatcherState;
   /** Accepts no more jobs and waits for running calls. */

@@ -6,17 +6,14 @@ import type { QueueName } from './queue-names.ts';
 
 export const queuePrefix = 'holdfast';
 
-/** Returns the queue's name in Redis. In a cluster, all its keys must be in one slot; the other name is older than clusters. */
+/** In a cluster, all keys of a queue must be in one slot; the other name is older than clusters. */
 export function redisQueueName(name: QueueName, redis: RedisConnection): string {
   return isCluster(redis) ? `{writes-${name}}` : `writes-${name}`;
 }
 
 export const replyChannelPrefix = 'holdfast:done:';
 
-/**
- * Job data in Redis: the channel for the completion message. The job itself is in Postgres under its id, so that write access to Redis
- * does not suffice to change it.
- */
+/** The job itself is in Postgres under its id, so that write access to Redis does not suffice to change it. */
 export const JobData = Type.Object({ replyTo: Type.String({ pattern: `^${replyChannelPrefix}[0-9a-f-]{36}$` }) });
 export type JobData = Type.Static<typeof JobData>;
 
@@ -51,7 +48,7 @@ export class Queues {
     this.#attempts = options.attempts;
   }
 
-  /** Opens the queue once. Rejects at once if Redis is down; the next call tries again. */
+  /** Rejects at once if Redis is down; the next call tries again. */
   get(name: QueueName): Promise<Queue<JobData>> {
     const open = this.#open.get(name);
     if (open) return open;

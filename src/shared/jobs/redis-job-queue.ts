@@ -29,21 +29,21 @@ export interface RedisJobQueueOptions {
   readonly admissions: JobAdmissionRepository;
   /** Bodies of at least this size go to the large queue. */
   readonly largeBytes: number;
-  /** Maximum time after queueing in which a job may still run, in ms. */
+  /** Maximum time after queueing in which a job may still run. */
   readonly jobLifeMs: number;
 }
 
 /** Queues jobs for worker processes. First writes the permission for a job to Postgres; Redis only gets its id. */
 export class RedisJobQueue {
   readonly #options: RedisJobQueueOptions;
-  /** The channel for the completion messages of this process's jobs. It may have no subscriber. */
+  /** For the completion messages of this process's jobs. It may have no subscriber. */
   readonly channel = `${replyChannelPrefix}${randomUUID()}`;
 
   constructor(options: RedisJobQueueOptions) {
     this.#options = options;
   }
 
-  /** Queues the job to run later. Resolves once it is accepted. Throws UnavailableError. */
+  /** Resolves once the job is accepted, to run later. Throws UnavailableError. */
   async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
     const queue = await this.queueFor(options);
     const jobId = randomUUID();
@@ -55,7 +55,7 @@ export class RedisJobQueue {
     return redisCall(() => this.#options.queues.get(queueFor(bytes, this.#options.largeBytes)));
   }
 
-  /** Writes the job to Postgres. Workers run no job without this row. Throws database errors. */
+  /** Workers run no job without this row. */
   async admit(jobId: string, job: Job, { encryption = null }: DispatchOptions): Promise<void> {
     const { admissions, jobLifeMs } = this.#options;
     await admissions.insert(jobId, job, encryption, jobLifeMs / 1000);
