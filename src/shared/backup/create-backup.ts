@@ -30,12 +30,12 @@ export interface BackupProgress {
   readonly done: number;
   /** Known from the second step on. */
   readonly total: number;
-  /** Bytes written to the target. */
+  /** Written to the target. */
   readonly bytes: number;
 }
 
 interface BackupParts {
-  /** Uses a connection without a limit on statement time. */
+  /** On a connection without a limit on statement time. */
   readonly copies: TableCopyRepository;
   readonly source: BackupSource;
   readonly target: BlobStore;
@@ -45,9 +45,7 @@ interface BackupParts {
   readonly signal: AbortSignal;
 }
 
-/**
- * The prefix of the blobs without a row, which are all copied. Other objects in the bucket are not: they may be the backups themselves.
- */
+/** The prefix of the blobs without a row, which are all copied. Other objects in the bucket may be the backups themselves. */
 const auditPrefix = 'audit/';
 const keysAtOnce = 5_000;
 const blobsAtOnce = 8;
@@ -57,9 +55,8 @@ const bytesOfList = 64 * 1024 * 1024;
 const cleanUpMs = 5_000;
 
 /**
- * Writes a backup to the target and returns its manifest, which is written last. Copies all tables as of one moment, then the blobs that
- * they need and that no earlier backup of the installation, complete or interrupted, has copied. The caller holds the blobs; see backUp.
- * Throws BlobStoreUnavailableError, BackupError and the reason of `signal`.
+ * Returns the manifest, which is written last. Copies all tables as of one moment, then the blobs that they need and that no earlier backup
+ * of the installation, complete or interrupted, has copied. The caller holds the blobs; see backUp. Throws the reason of `signal`.
  */
 export async function createBackup(parts: BackupParts): Promise<Manifest> {
   const { encryption, target } = parts;
@@ -72,8 +69,8 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   try {
     manifest = await copyAll(parts, id, owner);
   } catch (error) {
-    // The next backup copies all tables again, but continues from the lists of blobs. The rollback comes before any slow work, because an
-    // open snapshot holds up the database. A hung store or connection must not delay it.
+    // The next backup continues from the lists of blobs. The rollback comes first, because an open snapshot holds up the database. A hung
+    // store or connection must not delay it.
     await within(cleanUpMs, parts.copies.rollback());
     await within(cleanUpMs, deleteTables(target, id));
     throw error;
@@ -87,7 +84,7 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   return manifest;
 }
 
-/** Waits at most this long for work whose failure does not matter. */
+/** Waits for work whose failure does not matter. */
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const timer = new AbortController();
   await Promise.race([work.catch(() => {}), sleep(ms, undefined, { signal: timer.signal }).catch(() => {})]);
@@ -249,7 +246,7 @@ class BlobCopies {
     this.#parts.onProgress({ step: 'blobs', done: this.#count, total, bytes: this.#written });
   }
 
-  /** Returns the copy made by an earlier backup, unless it is gone. */
+  /** Returns null if the copy of an earlier backup is gone. */
   async #stillThere(copy: BlobCopy): Promise<BlobCopy | null> {
     const { target } = this.#parts;
     const found = await target.stat(copy.key);
@@ -285,7 +282,7 @@ class BlobCopies {
     }
   }
 
-  /** Writes a list during the backup, so that the next backup can continue after an interruption. */
+  /** The next backup continues from these lists after an interruption. */
   async #writeList(): Promise<void> {
     if (this.#list.length === 0) return;
     const text = writeBlobList(this.#list);

@@ -28,7 +28,7 @@ const scratchFolder = 'cluster.upgrade';
 const connectMs = 30_000;
 const stopMs = 60_000;
 
-/** The result of an upgrade: the versions, and the location of the old files. */
+/** `kept` is the folder of the old files. */
 export interface DatabaseUpgrade {
   readonly from: number;
   readonly to: number;
@@ -51,7 +51,7 @@ export async function upgradeCluster(
   }: {
     readonly claim: DataDirClaim;
     readonly logger: Logger;
-    /** The folder with the programs of the old version; null to search the folders of packages. */
+    /** The programs of the old version; null to search the folders of packages. */
     readonly oldPostgres: string | null;
     readonly onStep: (text: string) => void;
   },
@@ -102,7 +102,7 @@ export async function upgradeCluster(
   return { from, to, rows, kept };
 }
 
-/** Stops the processes of an interrupted upgrade, and removes its copy. */
+/** Also stops the processes of an interrupted upgrade. */
 export async function abandonUpgrade(directory: string, logger: Logger): Promise<void> {
   for (const cluster of [scratchFolder, clusterFolder]) await stopOrphan(path.join(directory, cluster), stopMs, logger);
   removeCopy(directory);
@@ -147,7 +147,7 @@ async function copyDatabase(from: string, to: string, logger: Logger, onStep: (t
   }
 }
 
-/** Copies all tables in one transaction and compares the numbers of their rows. Returns the number of rows. */
+/** Copies in one transaction and compares the numbers of rows. Returns their total. */
 async function copyTables(
   old: TableCopyRepository,
   fresh: TableCopyRepository,
