@@ -9,16 +9,14 @@ import { kmsAccess } from '../secrets/open-master-keys.ts';
 /** The means of encrypting the bundle's secrets. */
 export type BundleSecret = { readonly passphrase: string } | { readonly kms: KmsKey };
 
-/** A key of the bundle, with the text that is needed to open it again. */
 export interface BundleKey {
   readonly crypter: SecretsCrypter;
-  /** The salt of a passphrase, or the key wrapped by a KMS. */
+  /** Opens the key again: the salt of a passphrase, or the key wrapped by a KMS. */
   readonly stored: string;
 }
 
 type Parts = Pick<Config, 'kms' | 'secrets'>;
 
-/** Reads the secret from the settings. Throws ConfigError. */
 export function bundleSecretOf({ bundleKms, secrets }: Pick<Config, 'bundleKms' | 'secrets'>): BundleSecret {
   const refuse = (reason: string): never => {
     throw new ConfigError(`Invalid settings:\n  ${reason}`);
@@ -33,7 +31,7 @@ export function bundleSecretOf({ bundleKms, secrets }: Pick<Config, 'bundleKms' 
   return typeof kms === 'string' ? refuse(`HOLDFAST_BUNDLE_KMS: ${kms}`) : { kms };
 }
 
-/** Creates a key for a bundle. Throws KmsError. */
+/** Throws KmsError. */
 export async function createBundleKey(secret: BundleSecret, config: Parts): Promise<BundleKey> {
   if ('passphrase' in secret) {
     const crypter = await PassphraseCrypter.create(secret.passphrase);
@@ -43,7 +41,7 @@ export async function createBundleKey(secret: BundleSecret, config: Parts): Prom
   return { crypter, stored: toStored(crypter) };
 }
 
-/** Opens the key of a bundle; null if the settings name another passphrase or KMS key. Throws KmsError. */
+/** Returns null if the settings name another passphrase or KMS key. Throws KmsError. */
 export async function openBundleKey(secret: BundleSecret, stored: string, config: Parts): Promise<BundleKey | null> {
   if ('passphrase' in secret) {
     const crypter = await PassphraseCrypter.open(secret.passphrase, stored);
