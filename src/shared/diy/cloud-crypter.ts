@@ -9,7 +9,7 @@ const keyBytes = 32;
  * wrapped by the service without a context.
  */
 export class CloudCrypter extends SecretsCrypter {
-  /** The data key wrapped by the service, in base64. */
+  /** Base64. */
   readonly wrapped: string;
 
   private constructor(key: Buffer, url: string, wrapped: string) {
@@ -17,14 +17,14 @@ export class CloudCrypter extends SecretsCrypter {
     this.wrapped = wrapped;
   }
 
-  /** Creates a data key. `url` is the name of the service's key for the CLI. Throws KmsError. */
+  /** `url` is the name of the service's key for the CLI. Throws KmsError. */
   static async create(kms: Kms, url: string): Promise<CloudCrypter> {
     const key = randomBytes(keyBytes);
     const wrapped = await kms.wrap(key, null);
     return new CloudCrypter(key, url, wrapped.toString('base64'));
   }
 
-  /** Unwraps a data key; null if another key of the service has wrapped it. Throws KmsError. */
+  /** Returns null if another key of the service has wrapped the data key. Throws KmsError. */
   static async open(kms: Kms, url: string, wrapped: string): Promise<CloudCrypter | null> {
     try {
       const key = await kms.unwrap(Buffer.from(wrapped, 'base64'), null);

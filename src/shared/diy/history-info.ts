@@ -16,7 +16,7 @@ interface ConfigValue {
   readonly object: boolean;
 }
 
-/** An update in the form that a service lists (sdk/go/common/apitype/history.go). */
+/** An update as a service lists it (sdk/go/common/apitype/history.go). */
 export interface ServiceUpdate {
   readonly kind?: string;
   readonly startTime?: number;
@@ -43,7 +43,7 @@ export interface HistoryInfo {
   readonly endTime: number;
   readonly message: string;
   readonly environment: string;
-  /** In the form `{"key": {"string", "secret", "object"}}`. */
+  /** `{"key": {"string", "secret", "object"}}`. */
   readonly config: string;
   readonly result: string;
   readonly resourceChanges: string;
@@ -51,7 +51,7 @@ export interface HistoryInfo {
   readonly version: number | null;
 }
 
-/** Reads the fields of a history file. Texts are JSON. Throws TransferError. */
+/** Texts in the result are JSON. Throws TransferError. */
 export function readHistoryInfo(name: string, text: string): HistoryInfo {
   let info: Readonly<Record<string, unknown>>;
   try {
@@ -72,7 +72,7 @@ export function readHistoryInfo(name: string, text: string): HistoryInfo {
   };
 }
 
-/** The status of an imported update. Only archives contain cancelled ones. */
+/** Only archives contain cancelled updates. */
 export type StoredStatus = 'succeeded' | 'failed' | 'cancelled';
 
 /** The kind and status under which the service keeps the update. */
@@ -87,7 +87,7 @@ export function storedOutcome({ kind, result }: Pick<HistoryInfo, 'kind' | 'resu
   };
 }
 
-/** The same for a preview, whose kind the service may write with a P, as in `Pupdate`. */
+/** The service may write the kind of a preview with a P, as in `Pupdate`. */
 export function storedPreview({ kind, result }: Pick<HistoryInfo, 'kind' | 'result'>): {
   kind: string;
   status: StoredStatus;
@@ -106,10 +106,7 @@ export function unrecordedInfo(at: Date): HistoryInfo {
   };
 }
 
-/**
- * Converts the configuration of a service's update to that of a history file. `encrypt` gets the ciphertexts of secrets, in order, and
- * returns the new ones.
- */
+/** Converts the configuration of a service's update to that of a history file. `reencrypt` gets the ciphertexts in order. */
 export async function toHistoryConfig(
   stored: string,
   reencrypt: (ciphertexts: readonly string[]) => Promise<readonly string[]>,
@@ -129,8 +126,8 @@ export async function toHistoryConfig(
 }
 
 /**
- * Reads the fields of an update listed by a service, in the form for the CLI or the one for consoles, which nests them in `info`. The
- * requester becomes a member of the environment, because users of another service are not users of this one.
+ * Reads an update listed by a service, in the form for the CLI or the one for consoles, which nests the fields in `info`. The requester
+ * becomes a member of the environment, because users of another service are not users of this one.
  */
 export function readServiceInfo(update: ServiceUpdate): HistoryInfo {
   const { info = update, requestedBy } = update;
@@ -147,13 +144,13 @@ export function readServiceInfo(update: ServiceUpdate): HistoryInfo {
   return { ...readHistoryInfo('the update', texts), config: JSON.stringify(Object.fromEntries(config)) };
 }
 
-/** Adds the requester in the source to the environment of an update, as JSON text. */
+/** The environment is JSON text. */
 export function withRequester(environment: string, requester: string | null): string {
   if (requester === null) return storable(environment);
   return JSON.stringify({ ...(JSON.parse(environment) as object), ...requestedIn(requester) });
 }
 
-/** Returns the requester of an imported update in the source; null if unknown. */
+/** Returns the requester of an imported update in the source. */
 export function requesterIn(environment: object): string | null {
   const requester = (environment as Readonly<Record<string, unknown>>)[requesterMember];
   return typeof requester === 'string' ? requester : null;

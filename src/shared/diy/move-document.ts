@@ -18,7 +18,7 @@ interface Shape {
   readonly tail: string;
 }
 
-/** Maximum size of the members around the deployment. */
+/** The limit of each member around the deployment. */
 const maxMemberBytes = 64 * 1024;
 
 /**
@@ -34,7 +34,7 @@ export function documentOfCheckpoint(checkpoint: ByteSource): AsyncGenerator<Buf
   });
 }
 
-/** Converts a deployment document to a checkpoint file; reverses `documentOfCheckpoint`. The CLI drops the mark when it writes. */
+/** Reverses `documentOfCheckpoint`. The CLI drops the mark when it writes. */
 export function checkpointOfDocument(document: ByteSource, stackName: string, mark?: string): AsyncGenerator<Buffer> {
   const marked = mark === undefined ? '' : `"holdfast":${JSON.stringify(mark)},`;
   return cutOut(document, {
@@ -48,7 +48,7 @@ export function checkpointOfDocument(document: ByteSource, stackName: string, ma
 /** Marks the state of a stack that has no versions. */
 export const initialMark = 'initial';
 
-/** Returns the mark of a checkpoint file, from its first bytes; null if it has none. */
+/** Takes the first bytes of a checkpoint file. */
 export function markOf(head: Buffer): string | null {
   return /"checkpoint":\{"stack":"[^"]*","holdfast":"([^"]*)","latest":/.exec(head.toString('latin1'))?.[1] ?? null;
 }

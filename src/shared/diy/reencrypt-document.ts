@@ -6,24 +6,24 @@ import { type Replacement, replaceRanges } from '../platform/json/member-edits.t
 const signatureKey = '4dabf18193072939515e22adb298388d';
 const secretSignature = '1b47061264138c4ac30d75fd1eb44270';
 
-/** Reencrypts ciphertexts. Returns null for each one that does not belong to the stack. */
+/** Returns null for each ciphertext that does not belong to the stack. */
 export type Reencrypt = (ciphertexts: readonly string[]) => Promise<readonly (string | null)[]>;
 
-/** Facts about the secrets of a document, known once it was read. */
+/** Known once the document was read. */
 export interface DocumentSecrets {
-  /** The original secrets provider of the document. */
+  /** The original secrets provider. */
   provider: { readonly type: string; readonly state: Readonly<Record<string, unknown>> } | null;
   reencrypted: number;
-  /** Number of secrets that are kept unchanged. */
+  /** Secrets that are kept unchanged. */
   kept: number;
 }
 
-/** Returns the secrets provider to write instead of this one; null to keep it. */
+/** Returns null to keep the secrets provider. */
 type ReplaceProvider = (current: NonNullable<DocumentSecrets['provider']>) => Promise<object | null>;
 
 /**
- * Yields the deployment document with new ciphertexts from `reencrypt`, and with another secrets provider if `provider` returns one.
- * Keeps all other bytes. Reads the document once; memory depends on its largest value. Throws JsonSyntaxError.
+ * Yields the deployment document with new ciphertexts and the replaced secrets provider; keeps all other bytes. Reads the document once;
+ * memory depends on its largest value. Throws JsonSyntaxError.
  */
 export async function* reencryptDocument(
   document: AsyncIterable<Buffer>,
@@ -61,7 +61,7 @@ export async function* reencryptDocument(
     edits.sort((a, b) => a.start - b.start);
     const done = end - textStart;
     if (done > 0) yield replaceRanges(text.subarray(0, done), edits);
-    // Copied, because the next chunk may overwrite this one.
+    // The next chunk may overwrite this one.
     text = Buffer.from(text.subarray(done));
     textStart = end;
   }
@@ -76,7 +76,7 @@ interface Span {
 
 /** Finds ciphertexts and the secrets provider in a document that arrives in chunks. */
 class SecretSpans {
-  /** Whether the open object at a depth is a secret. The signature comes first, both in the CLI's output and with sorted members. */
+  /** By depth. The signature comes first, both in the CLI's output and with sorted members. */
   readonly #isSecret: boolean[] = [];
   #ciphertexts: Span[] = [];
   #provider: Span | null = null;

@@ -30,7 +30,7 @@ export class SecretsCrypter {
   }
 }
 
-/** Returns the first members of `Pulumi.<stack>.yaml` for a provider; null if the CLI needs other members. */
+/** The first members of `Pulumi.<stack>.yaml` for a provider; null if the CLI needs other members. */
 export function settingsOf({ state, type }: SecretsProvider): Record<string, unknown> | null {
   if (type === 'passphrase') return { encryptionsalt: state['salt'] };
   if (type === 'cloud') return { secretsprovider: state['url'], encryptedkey: state['encryptedkey'] };
@@ -45,7 +45,7 @@ export function encryptWith(key: Buffer, plaintext: Buffer): string {
   return `v1:${nonce.toString('base64')}:${encrypted.toString('base64')}`;
 }
 
-/** Returns the plaintext; null if the ciphertext was encrypted with another key. */
+/** Returns null if the ciphertext was encrypted with another key. */
 export function decryptWith(key: Buffer, ciphertext: string): Buffer | null {
   const [, nonce = '', encrypted = ''] = /^v1:([^:]+):([^:]+)$/.exec(ciphertext) ?? [];
   const bytes = Buffer.from(encrypted, 'base64');
