@@ -9,14 +9,11 @@ import { BlobStoreUnavailableError } from './blob-store.ts';
  */
 const pauseBytes = 1024 * 1024;
 
-/**
- * Yields the chunks of `body` and counts their bytes. When `signal` fires, throws the signal's reason at once, even while the body waits
- * for its own source.
- */
+/** Counts the bytes of `body`. When `signal` fires, throws its reason at once, even while the body waits for its own source. */
 export class PutBody implements AsyncIterable<Buffer> {
   readonly #body: AsyncIterable<Buffer>;
   readonly #signal: AbortSignal | undefined;
-  /** Bytes yielded so far. */
+  /** Yielded so far. */
   bytes = 0;
   /** Set when the body itself threw. */
   failure: { readonly error: unknown } | undefined;
@@ -64,8 +61,7 @@ export class PutBody implements AsyncIterable<Buffer> {
 }
 
 /**
- * Returns the next step, or rejects through the function passed to `onReject`. A race against one long-lived promise would keep every
- * chunk in memory until the end.
+ * Rejects through the function passed to `onReject`. A race against one long-lived promise would keep every chunk in memory until the end.
  */
 function nextOr(
   chunks: AsyncIterator<Buffer>,
@@ -78,8 +74,7 @@ function nextOr(
 }
 
 /**
- * Returns the result of `run`. Throws the reason of `signal` when it fires, or BlobStoreUnavailableError after `limitMs`. Both also abort
- * the signal passed to `run`.
+ * Throws the reason of `signal` when it fires, or BlobStoreUnavailableError after `limitMs`. Both also abort the signal passed to `run`.
  */
 export async function withDeadline<T>(
   limitMs: number,
@@ -107,9 +102,9 @@ export async function withDeadline<T>(
 
 export interface ReadOptions {
   readonly signal: AbortSignal | undefined;
-  /** Maximum wait for requested bytes, in ms. The reader's time between requests does not count. */
+  /** Maximum wait for requested bytes. The reader's time between requests does not count. */
   readonly stallTimeoutMs?: number;
-  /** Size announced by the store, in bytes. */
+  /** Size announced by the store. */
   readonly expectedBytes: number | undefined;
   readonly mapError: (error: unknown) => BlobStoreUnavailableError;
 }
@@ -184,7 +179,6 @@ function stalled(stallTimeoutMs: number): BlobStoreUnavailableError {
   return new BlobStoreUnavailableError('timeout', `blob store sent nothing for ${stallTimeoutMs} ms`);
 }
 
-/** Yields a single chunk. */
 export async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes;
 }

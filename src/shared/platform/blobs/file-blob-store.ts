@@ -18,7 +18,7 @@ import {
 import { OpenedBlob, PutBody, withDeadline } from './blob-streams.ts';
 
 export interface FileBlobStoreOptions {
-  /** Root directory; created if missing. It must be on a single file system, because temporary files inside it are renamed. */
+  /** Created if missing. Must be on a single file system, because temporary files inside it are renamed. */
   readonly directory: string;
   /** Blobs per page of `list`. */
   readonly pageSize?: number;
@@ -44,14 +44,14 @@ export class FileBlobStore implements BlobStore {
     this.#pageSize = options.pageSize ?? 1000;
   }
 
-  /** Returns the store in this directory without changing it: it may belong to another installation, or be missing. */
+  /** Does not change the directory: it may belong to another installation, or be missing. */
   static at(options: FileBlobStoreOptions): FileBlobStore {
     return new FileBlobStore(options);
   }
 
   /**
-   * Creates the directories and removes temporary files of dead processes that are older than an hour. Throws BlobStoreUnavailableError
-   * if the directory cannot be used.
+   * Creates the directories and removes temporary files of dead processes that are older than an hour. Throws BlobStoreUnavailableError if
+   * the directory cannot be used.
    */
   static async open(options: FileBlobStoreOptions): Promise<FileBlobStore> {
     const store = new FileBlobStore(options);
@@ -88,7 +88,7 @@ export class FileBlobStore implements BlobStore {
         for await (const chunk of chunks) await io('writing', () => writeAll(file, chunk));
         await io('flushing', () => file.sync());
       } finally {
-        // Ignored, because the bytes are already flushed, or another error is being thrown.
+        // The bytes are already flushed, or another error is being thrown.
         await file.close().catch(() => undefined);
       }
       options.signal?.throwIfAborted();
@@ -136,8 +136,8 @@ export class FileBlobStore implements BlobStore {
     assertBlobKey(key);
     const target = this.#pathOf(key);
     await this.#unlessMissing(key, () => unlink(target));
-    // The caller deletes its row next, so a file that reappears would never be found. Sync even if the file is missing: an earlier
-    // attempt may have stopped here.
+    // The caller deletes its row next, so a file that reappears would never be found. Sync even if the file is missing: an earlier attempt
+    // may have stopped here.
     await io('flushing a directory', () => syncDirectory(path.dirname(target)));
   }
 
@@ -197,7 +197,7 @@ export class FileBlobStore implements BlobStore {
     return path.join(this.#blobs, shardName(shardOf(key)), key.replaceAll('/', '~'));
   }
 
-  /** Returns the result of `run`, or null if the file is missing but its directory exists. */
+  /** Returns null if the file is missing but its directory exists. */
   async #unlessMissing<T>(key: string, run: () => Promise<T>): Promise<T | null> {
     return io('looking up', async () => {
       const result = await orNullIfMissing(run);

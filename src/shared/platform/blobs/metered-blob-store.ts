@@ -74,7 +74,7 @@ export class MeteredBlobStore implements BlobStore {
     }
   }
 
-  /** Counts read faults. Forwards `next` and `return`, so that an open body ends as without this wrapper. */
+  /** Forwards `next` and `return`, so that an open body ends as without this wrapper. */
   #watch(body: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
     return {
       [Symbol.asyncIterator]: () => {

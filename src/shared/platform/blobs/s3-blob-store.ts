@@ -38,8 +38,7 @@ const lockReserve = 0.25;
 const sweepFaultLimit = 16;
 
 /**
- * Stores blobs as objects in one bucket. Besides read, write and delete access, the credentials need s3:ListBucket: without it, S3
- * returns 403 instead of 404 for a missing key.
+ * Besides read, write and delete access, the credentials need s3:ListBucket: without it, S3 returns 403 instead of 404 for a missing key.
  */
 export class S3BlobStore implements BlobStore {
   readonly #options: S3Options;
@@ -195,7 +194,7 @@ export class S3BlobStore implements BlobStore {
     this.#clients.reads.destroy();
   }
 
-  /** Creates the bucket if it does not exist; concurrent calls all succeed. Throws BlobStoreUnavailableError. */
+  /** Concurrent calls all succeed. Throws BlobStoreUnavailableError. */
   async createBucketIfMissing(): Promise<void> {
     const { requests } = this.#clients;
     const bucket = { Bucket: this.#options.bucket };
@@ -228,7 +227,7 @@ export class S3BlobStore implements BlobStore {
     return { Bucket: this.#options.bucket, Key: this.#prefix + key };
   }
 
-  /** Returns the opened blob, or null if S3 reports that the key does not exist. */
+  /** Returns null if S3 reports that the key does not exist. */
   async #get(
     key: string,
     signal: AbortSignal | undefined,
@@ -262,7 +261,7 @@ export class S3BlobStore implements BlobStore {
     }
   }
 
-  /** Aborts a multipart upload. Returns false if it ended in the meantime. */
+  /** Returns false if the upload ended in the meantime. */
   async #abortUpload(upload: {
     Bucket: string;
     Key: string | undefined;

@@ -7,7 +7,7 @@ import { createS3Clients, type S3Clients, type S3Options } from './s3-client.ts'
 import { isNoSuchKey, toUnavailable } from './s3-errors.ts';
 import { uploadToS3 } from './s3-upload.ts';
 
-/** A prefix of a bucket as a folder. Its methods throw BlobStoreUnavailableError. */
+/** A prefix of a bucket. All methods throw BlobStoreUnavailableError. */
 export class S3Folder implements Folder {
   readonly #options: S3Options;
   readonly #clients: S3Clients;

@@ -4,7 +4,6 @@ import { inSlices } from '../slices/slices.ts';
 /** Bytes that can be read more than once, with the same result each time. */
 export type ByteSource = () => AsyncIterable<Buffer>;
 
-/** A source of bytes in memory. */
 export function bytesOf(...parts: readonly Buffer[]): ByteSource {
   return () => inSlices(parts);
 }

@@ -7,14 +7,12 @@ import { codeOf } from '../errors/causes.ts';
 import { syncPath } from '../files/durable-files.ts';
 import { ProcessIdentity } from './process-identity.ts';
 
-/** The owner of a claim, as recorded in it. */
 export const ClaimOwner = Type.Intersect([
   ProcessIdentity,
   Type.Object({
     id: Type.String(),
     /** The lock file that the owner has locked, if it could lock one. */
     lock: Type.Union([Type.String(), Type.Null()]),
-    /** Whether the owner has released the claim. */
     isReleased: Type.Boolean(),
   }),
 ]);
@@ -29,9 +27,9 @@ export interface Claim {
 }
 
 /**
- * The claims of a directory, as files with increasing numbers. The highest number is effective. To make a claim, a process creates the
- * file with the next number, in which only one process can succeed. The file never changes: no process overwrites the claim of another,
- * however long it sleeps between two steps.
+ * The claims of a directory, as files with increasing numbers. The highest number is effective. To make a claim, a process creates the file
+ * with the next number, in which only one process can succeed. The file never changes: no process overwrites the claim of another, however
+ * long it sleeps between two steps.
  */
 export class ClaimFiles {
   readonly #folder: string;
@@ -40,7 +38,7 @@ export class ClaimFiles {
     this.#folder = folder;
   }
 
-  /** Returns the effective claim; null if there is none. */
+  /** Returns null if there is no claim. */
   readLast(): Claim | null {
     for (;;) {
       const number = this.#numbers().at(-1);
@@ -51,7 +49,7 @@ export class ClaimFiles {
     }
   }
 
-  /** Returns the text of a claim; null if it is gone. */
+  /** Returns null if the claim is gone. */
   readText(number: number): string | null {
     return readOrNull(this.#file(number));
   }
@@ -76,7 +74,6 @@ export class ClaimFiles {
     return false;
   }
 
-  /** Removes the remains of earlier claims. */
   removeBefore(number: number): void {
     for (const name of this.#names()) {
       const of = numberOf(name);

@@ -16,7 +16,7 @@ class DataDirInUseError extends OperatorError {
 
 /** Whether a write may be acknowledged. */
 export interface DataOwnership {
-  /** Returns false if another server owns the data by now, or if the owner cannot be determined. */
+  /** False if another server owns the data by now, or if the owner cannot be determined. */
   holds(): boolean;
 }
 
@@ -24,7 +24,7 @@ interface ClaimOptions {
   readonly logger: Logger;
   readonly takeLock?: TakeLock;
   readonly beatMs?: number;
-  /** The time without a sign of life after which an owner that cannot be observed is considered dead. */
+  /** An owner that cannot be observed is considered dead after this time without a sign of life. */
   readonly watchMs?: number;
 }
 
@@ -32,13 +32,13 @@ const beatMsByDefault = 2_000;
 /** Longer than a live server is ever blocked. */
 const watchMsByDefault = 15_000;
 const lookMs = 100;
-/** The maximum time for the release of an ended process's lock. */
+/** Maximum time for the release of an ended process's lock. */
 const lockWaitMs = 10_000;
 
 /**
- * The claim of a data directory, so that two servers never run on it at once. With file locks, the kernel shows whether the owner is
- * alive, in any container. Without them, and between machines, the owner increases a number to show that it is alive. A new process that
- * cannot observe the owner waits and watches this number. Clocks of different processes are never compared.
+ * Ensures that two servers never run on a data directory at once. With file locks, the kernel shows whether the owner is alive, in any
+ * container. Without them, and between machines, the owner increases a number to show that it is alive. A new process that cannot observe
+ * the owner waits and watches this number. Clocks of different processes are never compared.
  */
 export class DataDirClaim implements DataOwnership {
   readonly #folder: string;
@@ -91,7 +91,7 @@ export class DataDirClaim implements DataOwnership {
     }
   }
 
-  /** Calls `callback` once, when another server owns the directory. */
+  /** Called once, when another server owns the directory. */
   onLost(callback: (reason: string) => void): void {
     this.#onLost = callback;
   }
@@ -108,9 +108,9 @@ export class DataDirClaim implements DataOwnership {
   }
 
   /**
-   * Takes the lock for a child program that uses the directory while it runs, and to which the lock is passed. This detects a program
-   * that has outlived its server even if the program cannot be observed. Returns null without locks, and 'held' if another program of
-   * this kind still runs.
+   * Takes the lock for a child program that uses the directory while it runs, and to which the lock is passed. This detects a program that
+   * has outlived its server even if the program cannot be observed. Returns null without locks, and 'held' if another program of this kind
+   * still runs.
    */
   async lockFor(program: string): Promise<FileLock | null | 'held'> {
     const file = path.join(this.#folder, `${program}.lock`);
@@ -120,7 +120,6 @@ export class DataDirClaim implements DataOwnership {
     return lock;
   }
 
-  /** Releases the directory. */
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
@@ -173,7 +172,7 @@ export class DataDirClaim implements DataOwnership {
   }
 }
 
-/** Takes the lock of the server. Returns null without locks. */
+/** Returns null without locks. */
 async function lockUnlessInUse(
   directory: string,
   files: ClaimFiles,

@@ -6,10 +6,10 @@ import { isAlive } from '../processes/is-alive.ts';
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 
-/** Identifies a process by id, namespace and running system. Parts that the system does not provide are null. */
+/** Parts that the system does not provide are null. */
 export const ProcessIdentity = Type.Object({
   host: Type.String(),
-  /** Identifies the running system. It changes with a restart of the machine, and differs between machines. */
+  /** Changes with a restart of the machine, and differs between machines. */
   boot: nullableText,
   pidNamespace: nullableText,
   pid: Type.Number(),
@@ -18,13 +18,12 @@ export const ProcessIdentity = Type.Object({
 });
 export type ProcessIdentity = Type.Static<typeof ProcessIdentity>;
 
-/** Returns the identity of this process. */
 export function ownIdentity(): ProcessIdentity {
   const { boot, pidNamespace } = ownBoot();
   return { host: hostname(), boot, pidNamespace, pid: process.pid, start: startOf(process.pid) };
 }
 
-/** The state of a process. `unknown`: it cannot be observed from here. */
+/** `unknown`: the process cannot be observed from here. */
 export function fateOf(identity: ProcessIdentity): 'running' | 'ended' | 'unknown' {
   const { boot, pidNamespace } = ownBoot();
   if (boot === null || pidNamespace === null) return 'unknown';

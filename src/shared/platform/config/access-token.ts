@@ -1,4 +1,4 @@
-/** Reads the access token of the CLI, PULUMI_ACCESS_TOKEN; null if there is none. */
+/** The access token of the CLI. */
 export function readAccessToken(env: NodeJS.ProcessEnv = process.env): string | null {
   const token = env['PULUMI_ACCESS_TOKEN']?.trim() ?? '';
   return token === '' ? null : token;

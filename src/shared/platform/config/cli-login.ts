@@ -5,13 +5,12 @@ import { OperatorError } from '../errors/errors.ts';
 import { trustAuthorities } from '../tls/certificates.ts';
 import { readAccessToken } from './access-token.ts';
 
-/** The variable that names the server for commands that call the API. */
+/** Names the server for commands that call the API. */
 export const serverVariable = 'HOLDFAST_URL';
 
 /** There is no server, or no token for it. */
 class NoLoginError extends OperatorError {}
 
-/** The server that a client calls, and its token. */
 export interface CliLogin {
   /** Without a path. */
   readonly origin: string;
@@ -19,8 +18,8 @@ export interface CliLogin {
 }
 
 /**
- * Finds the server and the token of a command that calls the API: given ones, then HOLDFAST_URL and PULUMI_ACCESS_TOKEN, then the login
- * of the Pulumi CLI. Makes the process trust the authorities in HOLDFAST_CA_FILE. Throws NoLoginError and CertificateFileError.
+ * Finds the server and the token of a command that calls the API: given ones, then HOLDFAST_URL and PULUMI_ACCESS_TOKEN, then the login of
+ * the Pulumi CLI. Makes the process trust the authorities in HOLDFAST_CA_FILE. Throws NoLoginError and CertificateFileError.
  */
 export function findCliLogin(
   given: { readonly url?: string; readonly token?: string },
@@ -39,7 +38,7 @@ export function findCliLogin(
   return { origin, token };
 }
 
-/** Returns the value of a variable to which a configuration refers; null if it is unset. */
+/** Reads a variable to which a configuration refers; null if it is unset. */
 export function readVariable(name: string, env: NodeJS.ProcessEnv = process.env): string | null {
   return env[name] ?? null;
 }

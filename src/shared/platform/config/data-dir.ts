@@ -11,10 +11,7 @@ class DataDirError extends OperatorError {
   override readonly name = 'DataDirError';
 }
 
-/**
- * Creates the data directory if needed and claims it for this process. Throws DataDirInUseError, and DataDirError if the directory
- * cannot be created or written.
- */
+/** Creates the data directory if needed and claims it for this process. Throws DataDirInUseError and DataDirError. */
 export async function claimDataDir(directory: string, logger: Logger): Promise<DataDirClaim> {
   try {
     makeFolderDurably(directory);
@@ -24,16 +21,15 @@ export async function claimDataDir(directory: string, logger: Logger): Promise<D
   }
 }
 
-/** Reads the key ring in the data directory; null if there is none. */
+/** Returns null if there is no key ring. */
 export function readMasterKeys(directory: string): string | null {
   const file = masterKeysFile(directory);
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : null;
 }
 
 /**
- * Reads the key ring in the data directory, or creates it with `generate`, readable by the owner only. The key ring is durable when this
- * returns, because data encrypted with a lost key ring can never be read again. Claim the directory first. `prepare` gets the temporary
- * name of the file.
+ * Reads the key ring, or creates it with `generate`, readable by the owner only. The key ring is durable when this returns, because data
+ * encrypted with a lost key ring can never be read again. Claim the directory first. `prepare` gets the temporary name of the file.
  */
 export function ensureMasterKeys(
   directory: string,
@@ -49,8 +45,8 @@ export function ensureMasterKeys(
 }
 
 /**
- * Stores the first admin's token, readable by the owner of the process only. Returns the name of the file. The token must be stored
- * before the database knows it. A process killed in between then leaves a token that is not accepted, not an accepted token that is lost.
+ * Stores the first admin's token, readable by the owner of the process only. Returns the name of the file. The token must be stored before
+ * the database knows it. A process killed in between then leaves a token that is not accepted, not an accepted token that is lost.
  */
 export function storeFirstToken(directory: string, token: string): string {
   const file = path.resolve(directory, 'first-token');
@@ -66,5 +62,5 @@ function unusable(directory: string, error: unknown): DataDirError {
   });
 }
 
-/** The file with the master keys of embedded mode. */
+/** The master keys of embedded mode. */
 export const masterKeysFile = (directory: string): string => path.join(directory, 'master-keys');

@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox';
 
-/** The keywords of the schemas of settings; `form` describes `pattern` in words. */
+/** `form` describes `pattern` in words. */
 interface SettingSchema {
   readonly type?: string;
   readonly minimum?: number;

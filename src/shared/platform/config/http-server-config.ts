@@ -4,7 +4,7 @@ import type { Tuning } from './tuning.ts';
 
 type Given = Partial<Settings>;
 
-/** Returns the problems in the settings of `HttpServerConfig` and in the trusted proxies. */
+/** Also checks the trusted proxies. */
 export function httpServerProblems(settings: Given): string[] {
   const problems: string[] = [];
   for (const entry of entriesOf(settings.HOLDFAST_TRUSTED_PROXIES)) {
@@ -29,14 +29,14 @@ export function httpServerConfig(settings: Settings, tuning: Tuning) {
     maxConnectionsPerAddress: tuning.maxConnectionsPerAddress,
     /** Maximum time for the arrival of the headers, from the connection or the first byte of the request. */
     headMs: tuning.headersTimeoutSeconds * 1000,
-    /** The time for which an idle connection is kept open. */
+    /** How long an idle connection is kept open. */
     idleMs: tuning.keepAliveSeconds * 1000,
     /** PEM files; null for plain HTTP. */
     tls: certFile === undefined || keyFile === undefined ? null : ({ certFile, keyFile } as const),
   } as const;
 }
 
-/** Returns the proxies whose X-Forwarded-For is trusted. */
+/** The proxies whose X-Forwarded-For is trusted. */
 export function trustedProxiesOf(settings: Given): BlockList {
   const list = new BlockList();
   for (const entry of entriesOf(settings.HOLDFAST_TRUSTED_PROXIES)) {

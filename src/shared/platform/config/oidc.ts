@@ -5,7 +5,6 @@ type Given = Partial<Settings>;
 /** Hosts that may be called over plain HTTP: this machine. */
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
-/** Returns the problems in the settings of the identity provider. */
 export function oidcProblems(settings: Given): string[] {
   const { HOLDFAST_OIDC_ISSUER: issuer, HOLDFAST_OIDC_CLIENT_ID: clientId } = settings;
   if (issuer === undefined) {
@@ -26,7 +25,7 @@ export function oidcProblems(settings: Given): string[] {
   return problems;
 }
 
-/** The settings for sign-in with a provider; null if there is none. */
+/** Null if there is no identity provider. */
 export function oidcConfig(settings: Settings) {
   const { HOLDFAST_OIDC_ISSUER: issuer, HOLDFAST_OIDC_CLIENT_ID: clientId } = settings;
   if (issuer === undefined || clientId === undefined) return null;

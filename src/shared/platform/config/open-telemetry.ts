@@ -1,4 +1,4 @@
-/** The spans to send, and the limits. The SDK itself reads the endpoint, its headers and certificates, and the resource. */
+/** The SDK itself reads the endpoint, its headers and certificates, and the resource. */
 export interface TracingConfig {
   readonly protocol: 'http/protobuf' | 'http/json';
   readonly sampler: 'always_on' | 'always_off' | 'traceidratio';
@@ -6,14 +6,14 @@ export interface TracingConfig {
   readonly isParentBased: boolean;
   /** The share of traces that `traceidratio` samples, from 0 to 1. */
   readonly ratio: number;
-  /** The limits of batches that are set. The SDK has defaults for the others. */
+  /** The SDK has defaults for the limits that are not set. */
   readonly batches: {
     readonly scheduledDelayMillis?: number;
     readonly exportTimeoutMillis?: number;
     readonly maxQueueSize?: number;
     readonly maxExportBatchSize?: number;
   };
-  /** The problems of the variables. A server does not stop because of them: the specification requires the default. */
+  /** A server does not stop because of problems in the variables: the specification requires the default. */
   readonly warnings: readonly string[];
 }
 

@@ -3,9 +3,9 @@ import { isIP, isIPv6 } from 'node:net';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Returns the variables with our prefix that name the services beside this process, e.g. HOLDFAST_API_SERVICE_HOST for a service
- * `holdfast-api`. Kubernetes sets them for each service of a namespace. Only a complete set with consistent values counts, because a
- * single variable may be a misspelled setting.
+ * Finds variables with our prefix that name the services beside this process, e.g. HOLDFAST_API_SERVICE_HOST for a service `holdfast-api`.
+ * Kubernetes sets them for each service of a namespace. Only a complete set with consistent values counts, because a single variable may be
+ * a misspelled setting.
  */
 export function findServiceLinks(environment: Environment): string[] {
   const links = new Set<string>();
@@ -20,7 +20,7 @@ export function findServiceLinks(environment: Environment): string[] {
   return [...links].sort();
 }
 
-/** Whether the variable `<SERVICE><suffix>` with this value is a Kubernetes service link for `host`. */
+/** Takes the variable `<SERVICE><suffix>`. */
 function isLink(suffix: string, value: string, host: string): boolean {
   if (suffix === '_SERVICE_HOST') return value === host;
   if (/^_SERVICE_PORT(_[A-Z0-9_]+)?$/.test(suffix)) return /^\d{1,5}$/.test(value);

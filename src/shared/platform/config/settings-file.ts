@@ -5,7 +5,7 @@ import { OperatorError } from '../errors/errors.ts';
 
 const accessKey = /^AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY)$/;
 
-/** Settings by the names of their environment variables. */
+/** By the names of their environment variables. */
 export type GivenSettings = Readonly<Record<string, string>>;
 
 /** A file of settings cannot be read, or a value cannot be written to it. */
@@ -13,7 +13,7 @@ export class SettingsFileError extends OperatorError {
   override readonly name = 'SettingsFileError';
 }
 
-/** Adds a file's settings to the environment of this process. Variables that are set and not empty win. Throws SettingsFileError. */
+/** Adds a file's settings to the environment. Variables that are set and not empty win. Throws SettingsFileError. */
 export function loadSettingsFile(file: string, environment: NodeJS.ProcessEnv = process.env): void {
   let text: string;
   try {
@@ -24,7 +24,7 @@ export function loadSettingsFile(file: string, environment: NodeJS.ProcessEnv = 
   for (const [name, value] of Object.entries(parseSettings(text))) environment[name] ||= value;
 }
 
-/** Reads a file of settings; null if it does not exist. Throws SettingsFileError. */
+/** Returns null if the file does not exist. Throws SettingsFileError. */
 export function readSettingsFile(file: string): string | null {
   try {
     return readFileSync(file, 'utf8');
@@ -34,14 +34,14 @@ export function readSettingsFile(file: string): string | null {
   }
 }
 
-/** Parses the content of a file of settings. Empty settings count as unset. */
+/** Empty settings count as unset. */
 export function parseSettings(text: string): GivenSettings {
   return Object.fromEntries(
     Object.entries(parseEnv(text)).filter((entry): entry is [string, string] => Boolean(entry[1])),
   );
 }
 
-/** Returns the variables of this process for settings and for access to S3. */
+/** The variables of this process for settings and for access to S3. */
 export function settingsOfEnvironment(): GivenSettings {
   return Object.fromEntries(
     Object.entries(process.env).filter(
@@ -60,10 +60,7 @@ const assignment = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=/;
 /** Values that need no quotes, neither here nor in a systemd unit. */
 const plain = /^[\w./:@%+,=?&~-]*$/;
 
-/**
- * Returns the content of a file with exactly these settings. Keeps comments, and the order of existing settings. Throws
- * SettingsFileError.
- */
+/** Returns a file with exactly these settings. Keeps comments, and the order of existing settings. Throws SettingsFileError. */
 export function editSettings(text: string, settings: GivenSettings): string {
   const missing = new Map(Object.entries(settings));
   const before = parseSettings(text);

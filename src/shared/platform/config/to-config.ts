@@ -6,7 +6,6 @@ import { addressingOf } from './s3-addressing.ts';
 import type { Settings } from './settings.ts';
 import type { Tuning } from './tuning.ts';
 
-/** Derives the configuration from settings. */
 export function toConfig(settings: Settings, tuning: Tuning) {
   const dataDir = path.resolve(settings.HOLDFAST_DATA_DIR);
   const embedded = settings.HOLDFAST_DATABASE_URL === undefined;
@@ -28,7 +27,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     publicUrl:
       settings.HOLDFAST_PUBLIC_URL ??
       `${front.tls ? 'https' : 'http'}://${displayHost.includes(':') ? `[${displayHost}]` : displayHost}:${listen.port}`,
-    /** The time for which a user stays signed in in a browser. */
+    /** How long a user stays signed in in a browser. */
     sessions: {
       idleSeconds: tuning.sessionIdleSeconds,
       maxSeconds: settings.HOLDFAST_SESSION_HOURS * 3600,
@@ -45,7 +44,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       /** Null if the primary serves all reads. */
       replicaUrl: settings.HOLDFAST_DATABASE_REPLICA_URL ?? null,
     },
-    /** The time for which a starting process waits for unavailable dependencies. */
+    /** How long a starting process waits for unavailable dependencies. */
     startWaitMs: tuning.startWaitSeconds * 1000,
     blobs:
       settings.HOLDFAST_S3_BUCKET === undefined
@@ -57,7 +56,6 @@ export function toConfig(settings: Settings, tuning: Tuning) {
             region: settings.HOLDFAST_S3_REGION,
             requestTimeoutMs: tuning.s3TimeoutMs,
           } as const),
-    /** Null if there is no second store. */
     secondStore: settings.HOLDFAST_SECOND_STORE ?? null,
     /** A null `to` means no scheduled backups. `schedule` is in UTC. */
     backup: {
@@ -66,7 +64,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       keep: settings.HOLDFAST_BACKUP_KEEP,
       recipients: settings.HOLDFAST_BACKUP_RECIPIENTS?.split(',') ?? [],
     },
-    /** Null if there is no break-glass bundle. */
+    /** The break-glass bundle. */
     bundleUrl: settings.HOLDFAST_BUNDLE_URL ?? null,
     /** Null if a passphrase encrypts the bundle's secrets. */
     bundleKms: settings.HOLDFAST_BUNDLE_KMS ?? null,
@@ -79,9 +77,9 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     kms: { vaultTokenFile: settings.HOLDFAST_VAULT_TOKEN_FILE ?? null },
     bootstrapFile: settings.HOLDFAST_BOOTSTRAP ?? null,
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
-    /** The number of invalid tokens and leases per address and minute, after which unknown ones are looked up in batches. */
+    /** After this number of invalid tokens and leases of an address, unknown ones are looked up in batches. */
     invalidTokensPerMinute: tuning.invalidTokensPerMinute,
-    /** Per token, user and address, across all replicas; 0 for no limit. */
+    /** Across all replicas; 0 for no limit. */
     requestsPerMinute: {
       token: settings.HOLDFAST_REQUESTS_PER_MINUTE,
       user: tuning.userRequestsPerMinute,
@@ -97,7 +95,6 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       longPollSeconds: settings.HOLDFAST_LONG_POLL_SECONDS,
       alertSeconds: tuning.waitAlertSeconds,
     },
-    /** Maximum duration of an update. */
     updateSeconds: settings.HOLDFAST_UPDATE_HOURS * 3600,
     sweepSeconds: tuning.sweepSeconds,
     blobGraceSeconds: tuning.blobGraceSeconds,
@@ -161,7 +158,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     },
     /** The addresses that the server may call on behalf of users. */
     outgoingAllow: allowListOf(settings),
-    /** The time for which an issuer's keys are used after the last successful fetch. */
+    /** How long an issuer's keys are used after the last successful fetch. */
     issuerOutageMs: tuning.issuerOutageSeconds * 1000,
     drainMs: settings.HOLDFAST_DRAIN_SECONDS * 1000,
     shutdownMs: settings.HOLDFAST_SHUTDOWN_SECONDS * 1000,

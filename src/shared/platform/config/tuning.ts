@@ -14,7 +14,7 @@ const Numbers = Type.Record(Type.String(), Type.Number());
 const mib = 1024 * 1024;
 const gib = 1024 * mib;
 
-/** Maximum default memory budget of a process, because V8 does not use much more on its own. */
+/** V8 does not use much more on its own. */
 const maxDefaultMemoryBytes = 2 * gib;
 
 export function tuningOf(settings: Settings) {
@@ -23,7 +23,7 @@ export function tuningOf(settings: Settings) {
   return {
     /** Memory of checkpoint, journal and event bodies that wait for workers. */
     inFlightBytes: Math.ceil(memoryBytes / 8),
-    /** The same for imports, which are counted separately so that they never delay checkpoints. */
+    /** Counted separately, so that imports never delay checkpoints. */
     importInFlightBytes: Math.ceil(memoryBytes / 16),
     /** Memory of decompressed and parsed bodies. Bodies up to 64 KiB do not count; a single body may take more. */
     bufferedBodyBytes: Math.ceil(memoryBytes / 32),
@@ -33,36 +33,34 @@ export function tuningOf(settings: Settings) {
 
     /** Maximum decompressed size of a batch of entries or events, and of a delta. An entry becomes a string: at most 512 MiB in V8. */
     maxBatchBytes: 128 * mib,
-    /** Maximum size of decompressed calls that encrypt, decrypt or create a stack. */
+    /** For decompressed calls that encrypt, decrypt or create a stack. */
     maxControlBodyBytes: 64 * mib,
-    /** Maximum size of the configuration, environment, message or program of an update, each in JSON. */
+    /** For the configuration, environment, message or program of an update, each in JSON. */
     maxFieldBytes: mib,
-    /** Maximum size of a stored engine event. A larger one is replaced by a warning that names its size. */
+    /** A larger engine event is replaced by a warning that names its size. */
     maxEventBytes: mib,
-    /** Maximum size of a secret to encrypt. */
     maxSecretBytes: 16 * mib,
     /** Bodies of at least this size, as sent, go to the large queue so that they do not delay the others. */
     largeBytes: 8 * mib,
 
     maxConnectionsPerAddress: Math.ceil(settings.HOLDFAST_MAX_CONNECTIONS / 4),
-    /** Maximum time for the arrival of a request's headers. */
     headersTimeoutSeconds: 20,
-    /** The time for which an idle connection is kept open. */
+    /** How long an idle connection is kept open. */
     keepAliveSeconds: 75,
     /** Minimum rate of a body, averaged over about a minute. */
     minBodyBytesPerSecond: 16 * 1024,
     /** A user is signed out after this time without a request. */
     sessionIdleSeconds: Math.min(settings.HOLDFAST_SESSION_HOURS, 12) * 3600,
-    /** Limits of invalid tokens and leases from one address. */
+    /** From one address; also counts invalid leases. */
     invalidTokensPerMinute: 60,
     userRequestsPerMinute: 2 * requestsPerMinute,
     addressRequestsPerMinute: 4 * requestsPerMinute,
-    /** The time for which tokens of an unreachable CI issuer are verified with the last known keys. */
+    /** How long tokens of an unreachable CI issuer are verified with the last known keys. */
     issuerOutageSeconds: 3600,
 
-    /** The time for which a starting process waits for unavailable dependencies; 0 for no wait. */
+    /** How long a starting process waits for unavailable dependencies; 0 for no wait. */
     startWaitSeconds: 60,
-    /** Maximum duration of one SQL statement. */
+    /** For one SQL statement. */
     statementTimeoutMs: 60_000,
     databaseConnectMs: 5_000,
     /** Maximum wait of a call for a free connection of the pool. */
@@ -79,13 +77,13 @@ export function tuningOf(settings: Settings) {
     largeJobConcurrency: Math.ceil(settings.HOLDFAST_JOB_CONCURRENCY / 2),
     /** Maximum wait of a request for its job. */
     jobWaitSeconds: 120,
-    /** Number of entries between snapshots of a journal; see JournalWriter. */
+    /** Entries between snapshots of a journal; see JournalWriter. */
     journalSnapshotEntries: 5_000,
-    /** The time for which a damaged state can be rebuilt from the journal of its update. */
+    /** How long a damaged state can be rebuilt from the journal of its update. */
     journalGraceSeconds: 3600,
-    /** The delay between the end of an update and the archiving of its engine events, the last of which may arrive late. */
+    /** The last engine events of an update may arrive after its end. */
     eventArchiveDelaySeconds: 60,
-    /** The time for which a call waits for events of a running update, because the CLI repeats the call without a pause. */
+    /** How long a call waits for events of a running update, because the CLI repeats the call without a pause. */
     eventHoldMs: 2_000,
     /** Maximum duration of an upload. Blobs are not deleted sooner, and are deleted again after this time. */
     blobGraceSeconds: Math.min(3600, settings.HOLDFAST_BLOB_RETENTION_SECONDS),
@@ -100,7 +98,7 @@ export function tuningOf(settings: Settings) {
   };
 }
 
-/** Reads values with which a test starts a process, as JSON. They are not settings: releases may rename them. Throws TypeError. */
+/** JSON with which a test starts a process. These are not settings: releases may rename them. Throws TypeError. */
 export function tuningFrom(json: string | undefined): Partial<Tuning> {
   if (json === undefined) return {};
   try {
@@ -112,7 +110,7 @@ export function tuningFrom(json: string | undefined): Partial<Tuning> {
   }
 }
 
-/** Returns the limit of the container, or the memory of the machine. */
+/** The limit of the container, or the memory of the machine. */
 function availableMemory(): number {
   // Without a limit, this is 0 or huge.
   const limit = process.constrainedMemory();

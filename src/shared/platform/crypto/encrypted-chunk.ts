@@ -8,8 +8,8 @@ const nonceBytes = 12;
 const sliceBytes = 64 * 1024;
 
 /**
- * Encrypts a chunk in place (AES-256-GCM) and returns its tag. The nonce is the chunk number: each key encrypts one body
- * and uses each number once. `name` is authenticated as well.
+ * Encrypts a chunk in place (AES-256-GCM) and returns its tag. The nonce is the chunk number: each key encrypts one body and uses each
+ * number once. `name` is authenticated as well.
  */
 export function encryptChunk(key: Buffer, at: number, name: string, chunk: Buffer): Buffer {
   const cipher = createCipheriv(algorithm, key, nonceOf(at));
@@ -42,8 +42,7 @@ function nonceOf(at: number): Buffer {
 }
 
 /**
- * Node returns a new buffer from each update. Frees these explicitly: otherwise, a hundred megabytes would wait for the garbage
- * collector.
+ * Node returns a new buffer from each update. Frees these explicitly: otherwise, a hundred megabytes would wait for the garbage collector.
  */
 function runInPlace(cipher: { update(bytes: Buffer): Buffer }, bytes: Buffer): void {
   for (let at = 0; at < bytes.length; at += sliceBytes) {

@@ -7,10 +7,7 @@ const randomDigits = 43;
 const checksumDigits = 6;
 const bodyPattern = new RegExp(`^[0-9A-Za-z]{${randomDigits + checksumDigits}}$`);
 
-/**
- * Format of a token, determined without a lookup: `whole` has our format and a correct checksum, `faulty` has our format
- * and a wrong checksum, `other` is anything else.
- */
+/** Determined without a lookup: `whole` has our format and a correct checksum, `faulty` has a wrong checksum, `other` is anything else. */
 export type TokenForm = 'whole' | 'faulty' | 'other';
 
 /** Creates a random token (256 bits) and its hash, which is stored instead. The last 6 digits are a checksum of the rest. */
@@ -20,7 +17,6 @@ export function mintToken(prefix: string): { token: string; hash: Buffer } {
   return { token, hash: hashToken(token) };
 }
 
-/** Returns the format of a token that should start with `prefix`. */
 export function tokenForm(token: string, prefix: string): TokenForm {
   if (!token.startsWith(prefix)) return 'other';
   const body = token.slice(prefix.length);
@@ -30,12 +26,12 @@ export function tokenForm(token: string, prefix: string): TokenForm {
   return 'other';
 }
 
-/** SHA-256 of a token. Tokens are random, so they need no salt or stretching. */
+/** Tokens are random, so they need no salt or stretching. */
 export function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
-/** Compares hashes in constant time. */
+/** Takes constant time. */
 export function sameHash(left: Buffer, right: Buffer): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }

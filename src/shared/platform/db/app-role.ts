@@ -39,9 +39,8 @@ export async function actAsOwner(client: pg.Client): Promise<void> {
 }
 
 /**
- * Grants a role the permissions of the server and workers: read and change all rows, use sequences, call functions. The role owns
- * nothing, so it can neither change the schema nor drop tables. Objects of later migrations by the same owner are granted as well.
- * Repeatable.
+ * Grants a role the permissions of the server and workers: read and change all rows, use sequences, call functions. The role owns nothing,
+ * so it can neither change the schema nor drop tables. Objects of later migrations by the same owner are granted as well. Repeatable.
  */
 export async function grantToApp(client: pg.Client, role: string): Promise<void> {
   const { rows } = await client.query<{ found: boolean }>(

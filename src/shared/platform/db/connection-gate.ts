@@ -9,14 +9,14 @@ export class AcquireTimeoutError extends Error {
   }
 }
 
-/** The time in ms for which the share of other work stays small after priority work, which usually has more statements. */
+/** How long the share of other work stays small after priority work, which usually has more statements. */
 const pauseMs = 100;
-/** The maximum time in ms for which a caller is overtaken or throttled. */
+/** How long a caller is overtaken or throttled at most. */
 const patienceMs = 500;
 
 const goesFirst = new AsyncLocalStorage<boolean>();
 
-/** Runs `work` with priority: its statements get connections before others. For the few short calls on which other calls depend. */
+/** The statements of `work` get connections before others. For the few short calls on which other calls depend. */
 export function runFirst<T>(work: () => T): T {
   return goesFirst.run(true, work);
 }
@@ -33,14 +33,14 @@ export function isFirst(): boolean {
 
 interface Waiting {
   readonly enter: () => void;
-  /** Milliseconds, as of `performance.now()`. */
+  /** As of `performance.now()`. */
   readonly since: number;
 }
 
 /**
  * Admits as many callers as the pool has connections. The others wait in order, up to a time limit, which the pool itself lacks. Priority
- * work (`runFirst`) is admitted before other work. Meanwhile, other work uses only half of the connections: with all of them, it would
- * keep Postgres busy during the statements of priority work. A caller that has waited long is next in any case.
+ * work (`runFirst`) is admitted before other work. Meanwhile, other work uses only half of the connections: with all of them, it would keep
+ * Postgres busy during the statements of priority work. A caller that has waited long is next in any case.
  */
 export class ConnectionGate {
   readonly #size: number;
@@ -61,7 +61,7 @@ export class ConnectionGate {
     return this.#first.size + this.#others.size;
   }
 
-  /** The time when a caller last finished without an error, as of `performance.now()`. */
+  /** When a caller last finished without an error, as of `performance.now()`. */
   get lastServedAt(): number {
     return this.#lastServedAt;
   }
@@ -71,7 +71,7 @@ export class ConnectionGate {
     return performance.now() - this.#lastFirstAt < pauseMs;
   }
 
-  /** Runs `work` as soon as a connection is free. Throws AcquireTimeoutError if none becomes free within `limitMs`. */
+  /** Throws AcquireTimeoutError if no connection becomes free within `limitMs`. */
   async run<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
     const first = isFirst();
     if (first) this.#lastFirstAt = performance.now();
@@ -131,7 +131,7 @@ export class ConnectionGate {
     this.#planRecheck();
   }
 
-  /** Whether one more caller without priority may have a connection. */
+  /** For one more caller without priority. */
   #hasCapacity(): boolean {
     return !this.servesFirst || this.#othersInside < Math.max(Math.floor(this.#size / 2), 1);
   }

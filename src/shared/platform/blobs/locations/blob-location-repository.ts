@@ -15,7 +15,7 @@ const LocationsRow = Type.Object({
 /** `copying`: writes go to both locations, reads to `main` first. `switched`: `other` was left. `settled`: `other` does not exist. */
 export type BlobLocations = Row<typeof LocationsRow>;
 
-/** A location: its id, which is also in the store, and its URL. */
+/** The id is also in the store. */
 export interface BlobLocation {
   readonly id: string;
   readonly url: string;
@@ -35,7 +35,7 @@ export function createBlobLocationRepository(db: Queryable) {
         select generation, phase, main_id as "mainId", main_url as "mainUrl", other_id as "otherId", other_url as "otherUrl",
           faults, verified_at as "verifiedAt" from blob_places`),
 
-    /** Makes the settings name the location from now on. */
+    /** Makes the settings name the location. */
     forget: () => db.query(sql.nothing`/* blobLocations.forget */ delete from blob_places`),
 
     /** From now on, each blob is also written to `other`. Returns false if a move already exists. */
@@ -62,7 +62,7 @@ export function createBlobLocationRepository(db: Queryable) {
         update blob_places set verified_at = now()
         where generation = ${generation} and phase = 'copying' and faults = ${faults}`),
 
-    /** Discards the result of an earlier verification, because a new one has begun or found a fault. */
+    /** Called when a new verification begins or finds a fault. */
     clearVerified: () =>
       change(
         sql.nothing`/* blobLocations.clearVerified */ update blob_places set verified_at = null where phase = 'copying'`,

@@ -16,7 +16,7 @@ import { formatLocation, parseLocation } from './location-url.ts';
 /** The key of the object that identifies the location of a store. */
 export const locationKey = (id: string): string => `places/${id}`;
 
-/** Maximum age of the known locations for a read, in ms. A read that finds nothing asks the database again. */
+/** Maximum age of the known locations for a read. A read that finds nothing asks the database again. */
 const maxAgeMs = 1_000;
 
 interface Known {
@@ -36,9 +36,9 @@ interface LocatedStoreParts {
 }
 
 /**
- * The blobs at the location that the database names: in the store of the settings, or where `holdfast blobs` moves or has moved them.
- * During a move, a blob is written to both locations and read from the one that has it. Processes learn of a move at different times.
- * Therefore, a write asks the database after the upload, and ensures that every required location has the blob before the call returns.
+ * The blobs at the location that the database names. During a move, a blob is written to both locations and read from the one that has it.
+ * Processes learn of a move at different times. Therefore, a write asks the database after the upload, and ensures that every required
+ * location has the blob before the call returns.
  */
 export class LocatedBlobStore implements BlobStore {
   readonly #locations: LocatedStoreParts['locations'];
@@ -155,7 +155,7 @@ export class LocatedBlobStore implements BlobStore {
     await Promise.all([...new Set([this.#own, ...stores])].map((store) => store.close()));
   }
 
-  /** Reads the locations from the database now; null if the settings name the location. */
+  /** Asks the database now. Null if the settings name the location. */
   async read(): Promise<BlobLocations | null> {
     return (await this.#ask()).row;
   }
@@ -167,9 +167,7 @@ export class LocatedBlobStore implements BlobStore {
     return other ? [first, { store: await this.storeOf(other), isWritten: row?.phase === 'copying' }] : [first];
   }
 
-  /**
-   * Opens a location; null is the store of the settings. Throws BlobStoreUnavailableError, also if the location contains another store.
-   */
+  /** Null is the store of the settings. Throws BlobStoreUnavailableError, also if the location contains another store. */
   async storeOf(location: BlobLocation | null): Promise<BlobStore> {
     if (location === null) return this.#own;
     let opening = this.#opened.get(location.id);
@@ -221,9 +219,8 @@ export class LocatedBlobStore implements BlobStore {
   }
 
   /**
-   * Returns the first result of `run` that is not null, from the known main location, then from the locations that the database names.
-   * The main location has all blobs, so only it can decide that a blob does not exist. The other location serves reads while the main one
-   * fails.
+   * Returns the first result that is not null, from the known main location, then from those that the database names. The main location has
+   * all blobs, so only it can decide that a blob does not exist. The other location serves reads while the main one fails.
    */
   async #find<T>(run: (store: BlobStore) => Promise<T | null>): Promise<T | null> {
     const tried = new Set<BlobStore>();

@@ -11,11 +11,11 @@ export class LocationError extends OperatorError {
 
 const timeoutMs = 30_000;
 
-/** The text of the error, which does not repeat the credentials. */
+/** Does not repeat the credentials. */
 const credentialsRefused =
   'The URL of the bucket has credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead';
 
-/** Whether the URL of a bucket contains credentials. They would appear in logs, the audit log and plans. */
+/** Credentials in a URL would appear in logs, the audit log and plans. */
 function hasCredentials(location: string): boolean {
   const url = URL.parse(location);
   // A secret key may contain a slash. The text before it is then no valid port, or it is one, or it is empty.
@@ -34,9 +34,8 @@ export function parseBucketUrl(location: string): URL {
 }
 
 /**
- * Parses a location: a folder, or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings.
- * `?endpoint=`, `?region=` and `?path-style=` replace them; `?profile=` takes the credentials from this profile of the AWS files. Throws
- * LocationError.
+ * Parses a folder or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings. `?endpoint=`,
+ * `?region=` and `?path-style=` replace them; `?profile=` takes the credentials from this profile of the AWS files. Throws LocationError.
  */
 export function parseLocation(location: string, own: Config['blobs']): BlobStoreConfig {
   if (!location.startsWith('s3://')) {
@@ -61,7 +60,7 @@ export function parseLocation(location: string, own: Config['blobs']): BlobStore
   };
 }
 
-/** Returns a text from which `parseLocation` reads the same location, whatever the settings are. */
+/** `parseLocation` reads the same location from the text, whatever the settings are. */
 export function formatLocation(config: BlobStoreConfig): string {
   if (config.kind === 'files') return path.resolve(config.directory);
   const url = new URL(`s3://${config.bucket}/${config.prefix ?? ''}`);

@@ -21,14 +21,14 @@ export function createCopyQueueRepository(db: Queryable) {
         insert into blob_copies_due (key, is_deletion, bytes) values (${key}, ${isDeletion}, ${bytes})
         on conflict (key) do update set is_deletion = excluded.is_deletion`),
 
-    /** Adds blobs of unknown size. */
+    /** The sizes are unknown. */
     addAll: (keys: readonly string[]) =>
       db.query(sql.nothing`
         /* copyQueue.addAll */
         insert into blob_copies_due (key, is_deletion, bytes)
         select key, false, 0 from unnest(${sql.array(keys, 'text')}) key on conflict (key) do nothing`),
 
-    /** Adds a blob that could not be copied just now. */
+    /** For a blob that could not be copied just now. */
     addPostponed: (key: string) =>
       db.query(sql.nothing`
         /* copyQueue.addPostponed */
@@ -51,7 +51,7 @@ export function createCopyQueueRepository(db: Queryable) {
       return rows.map(({ key }) => key);
     },
 
-    /** Lists entries, the longest waiting first, without the postponed ones. */
+    /** Lists entries that are not postponed, the longest waiting first. */
     listDue: (limit: number) =>
       db.any(sql.rows(DueRow)`
         /* copyQueue.listDue */
@@ -71,12 +71,12 @@ export function createCopyQueueRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Removes an entry, unless a write or deletion has queued the blob again: the work for this entry may have come too soon. */
+    /** Keeps an entry whose blob a write or deletion has queued again: the work for this entry may have come too soon. */
     remove: ({ key, note }: DueBlob) =>
       db.query(sql.nothing`
         /* copyQueue.remove */ delete from blob_copies_due where key = ${key} and xmin = ${note}::xid`),
 
-    /** Returns the number of entries, their known bytes, and the age of the oldest. */
+    /** `bytes` are the known ones; `seconds` is the age of the oldest entry. */
     readLag: () =>
       db.one(sql.rows(LagRow)`
         /* copyQueue.readLag */

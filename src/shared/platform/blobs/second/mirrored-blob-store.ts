@@ -32,7 +32,7 @@ const maxWaiting = 1_000;
 /** A write waits for the second store this long, plus one second per 4 MiB. */
 const patienceMs = 10_000;
 const bytesPerMs = 4096;
-/** After a failure of a store, for this time, writes do not try the second store, and reads begin in the store that did not fail. */
+/** For this time after a failure of a store, writes do not try the second store, and reads begin in the store that did not fail. */
 const pauseMs = 10_000;
 const retryAfterSeconds = 10;
 
@@ -45,8 +45,8 @@ class SecondStoreAwayError extends BlobStoreUnavailableError {
 
 /**
  * Writes each blob to both stores before the call returns. If the second store fails, the call records the blob in the database instead,
- * and a task copies it later: the installation keeps working while the other site is down. The second store serves reads while the main
- * one is down or lacks the blob, which the task then copies back.
+ * and a task copies it later: the installation keeps working while the other site is down. The second store serves reads while the main one
+ * is down or lacks the blob, which the task then copies back.
  */
 export class MirroredBlobStore implements BlobStore {
   readonly #main: BlobStore;

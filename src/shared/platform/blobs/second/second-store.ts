@@ -14,7 +14,7 @@ export interface SecondStore {
 
 const options = /\?((?:replicated|strict)=true(?:&(?:replicated|strict)=true)*)$/;
 
-/** Parses the location of the second store and its use from the settings. Throws LocationError. */
+/** Throws LocationError. */
 export function parseSecondStore(
   text: string,
   blobs: Config['blobs'],
@@ -24,10 +24,7 @@ export function parseSecondStore(
   return { location, isReplicated: has('replicated'), isStrict: has('strict') };
 }
 
-/**
- * Opens the second store of the settings, like openBlobStore; null if there is none. Throws LocationError, and BlobStoreUnavailableError
- * for a folder.
- */
+/** Null if the settings have no second store. Throws LocationError, and BlobStoreUnavailableError for a folder. */
 export async function openSecondStore(
   { blobs, secondStore }: Config,
   options: { readonly isPrepared?: boolean } = {},
