@@ -7,17 +7,17 @@ import {
 } from 'slonik';
 import { sparesConnection } from './sqlstate.ts';
 
-/** Errors are passed as results: slonik closes the connection of work that throws, and the next caller would need 20 ms to log in. */
+/** slonik closes the connection of work that throws, and the next caller would need 20 ms to log in. */
 type Outcome<T> = { readonly value: T } | { readonly error: unknown };
 
 /**
- * Connections for as many callers as `ConnectionGate` admits. A caller gets the free connection that was used last: Postgres keeps
- * catalog rows, functions and plans per connection, and slonik's own pool would use all connections in turn, so that each stays cold.
- * Therefore each connection has its own slonik pool.
+ * Connections for as many callers as `ConnectionGate` admits. A caller gets the free connection that was used last: Postgres keeps catalog
+ * rows, functions and plans per connection, and slonik's own pool would use all in turn, so that each stays cold. Therefore each connection
+ * has its own slonik pool.
  */
 export class ConnectionPool {
   readonly #pools: readonly DatabasePool[];
-  /** The most recently used pool is at the end. */
+  /** The last used pool is at the end. */
   readonly #free: DatabasePool[];
 
   private constructor(pools: readonly DatabasePool[]) {
@@ -25,7 +25,7 @@ export class ConnectionPool {
     this.#free = pools.toReversed();
   }
 
-  /** Creates the pool. Each connection is opened by its first use. */
+  /** A connection is opened by its first use. */
   static async create(size: number, options: ClientConfigurationInput): Promise<ConnectionPool> {
     const open = async (): Promise<DatabasePool> => {
       const pool = await createPool('postgres://', { ...options, maxPoolSize: 1 });
@@ -36,7 +36,7 @@ export class ConnectionPool {
     return new ConnectionPool(await Promise.all(Array.from({ length: size }, open)));
   }
 
-  /** Runs `work` with a connection, which is closed if `work` throws. */
+  /** Closes the connection if `work` throws. */
   async connect<T>(work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
     const pool = this.#take();
     try {
@@ -50,7 +50,7 @@ export class ConnectionPool {
     }
   }
 
-  /** Runs `work` with a connection, which stays open unless the error of `work` means that it is unusable. */
+  /** Keeps the connection open unless the error of `work` means that it is unusable. */
   async run<T>(work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
     const outcome = await this.connect(async (connection): Promise<Outcome<T>> => {
       try {
@@ -64,12 +64,11 @@ export class ConnectionPool {
     return outcome.value;
   }
 
-  /** Runs `work` in a transaction. An error of `work` rolls it back. */
   transaction<T>(work: Work<T>): Promise<T> {
     return this.run((connection) => connection.transaction((tx) => untilSettled(tx, work)));
   }
 
-  /** Takes the last free pool with an open connection: logins may fail while open connections work. */
+  /** Prefers open connections: logins may fail while these work. */
   #take(): DatabasePool {
     const isOpen = (pool: DatabasePool): boolean => {
       const { idleConnections, pendingReleaseConnections } = pool.state();
@@ -97,8 +96,8 @@ export class ConnectionPool {
 type Work<T> = (tx: DatabaseTransactionConnection) => Promise<T>;
 
 /**
- * Runs `work`, then accepts no more statements of the transaction, and waits for those in progress: after parallel work has failed, its
- * remaining statements must not become part of the next transaction on the connection.
+ * Then accepts no more statements of the transaction, and waits for those in progress: after parallel work has failed, its remaining
+ * statements must not become part of the next transaction on the connection.
  */
 async function untilSettled<T>(tx: DatabaseTransactionConnection, work: Work<T>): Promise<T> {
   let isOpen = true;

@@ -5,15 +5,15 @@ import { hasOwnLimit } from './limit-lock-wait.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
 /**
- * How long sessions of the pool wait for one lock, in ms. Most locks are held for less, and Postgres looks for deadlocks earlier; callers
- * wait longer for a connection.
+ * How long sessions of the pool wait for one lock. Most locks are held for less, and Postgres looks for deadlocks earlier; callers wait
+ * longer for a connection.
  */
 export const lockWaitMs = 2_000;
 
 /**
  * Repeats statements and transactions that got no lock in time, for as long as one statement may take. Between attempts they hold no
  * connection, and repeated attempts share a part of the pool: if many callers wait for locks of one organization, other organizations still
- * get connections. Priority work has its own part, so that it never waits behind other work.
+ * get connections. Priority work has its own part.
  */
 export class LockRepeats {
   readonly #first: ConnectionGate;
@@ -27,12 +27,11 @@ export class LockRepeats {
     this.#maxMs = maxMs;
   }
 
-  /** Number of callers that wait for their next attempt. */
   get waiting(): number {
     return this.#first.waiting + this.#others.waiting;
   }
 
-  /** `begin` runs the work in a transaction. A transaction that has called `limitLockWait` is not repeated. */
+  /** A transaction that has called `limitLockWait` is not repeated. */
   transaction<T>(
     begin: (work: (tx: DatabaseTransactionConnection) => Promise<T>) => Promise<T>,
     work: (tx: DatabaseTransactionConnection) => Promise<T>,
@@ -67,7 +66,7 @@ export class LockRepeats {
   }
 }
 
-/** Runs `work` as soon as the gate admits it. Throws `cause` if that takes too long. */
+/** Throws `cause` if the gate does not admit `work` in time. */
 function admitted<T>(gate: ConnectionGate, limitMs: number, work: () => Promise<T>, cause: unknown): Promise<T> {
   let isAdmitted = false;
   const admit = () => {

@@ -4,14 +4,14 @@ import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
 import { assertCommitted } from './rolled-back-error.ts';
 
-/** The limits of a migration's waits for tables in use by other sessions. All in ms. */
+/** The limits of a migration's waits for tables in use by other sessions. */
 export interface LockPatience {
-  /** The time for which one statement waits for a lock. Calls that need the table queue behind it. */
+  /** One statement waits this long for a lock. Calls that need the table queue behind it. */
   readonly lockMs: number;
   /** Pause before the next attempt, doubled each time up to `maxPauseMs`. */
   readonly firstPauseMs: number;
   readonly maxPauseMs: number;
-  /** The time for which attempts are repeated without progress, since the first attempt that got no lock. */
+  /** Attempts are repeated this long without progress, since the first attempt that got no lock. */
   readonly giveUpMs: number;
   /** Interval between checks of the sessions that hold the locks. */
   readonly watchMs: number;
@@ -31,12 +31,12 @@ export class TableInUseError extends OperatorError {
 }
 
 interface Wait {
-  /** The table; null if a statement waits for the end of a transaction. */
+  /** Null if a statement waits for the end of a transaction. */
   readonly table: string | null;
   readonly sessions: readonly string[];
 }
 
-/** The SQLSTATEs of a lock that was not available in time, and of a deadlock. */
+/** A lock was not available in time; a deadlock. */
 const lockStates = new Set(['55P03', '40P01']);
 const newIndex = /\bcreate\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?(\w+)/i;
 export const relogMs = 30_000;
@@ -92,7 +92,7 @@ export class LockWaits {
     await this.#looking;
   }
 
-  /** The client. Its statements outside transactions are repeated when they get no lock. */
+  /** Its statements outside transactions are repeated when they get no lock. */
   get client(): pg.Client {
     return new Proxy(this.#client, {
       get: (client, name) => {
@@ -105,7 +105,7 @@ export class LockWaits {
 
   /**
    * Runs `attempt` until it gets its locks. An attempt without its locks leaves nothing behind, except what `progress` reports. Throws
-   * TableInUseError and the errors of `attempt`.
+   * TableInUseError.
    */
   async repeat<T>(
     attempt: () => Promise<T>,
@@ -170,7 +170,7 @@ export class LockWaits {
     );
   }
 
-  /** Ends the transaction of a migration that got no lock. */
+  /** For a migration that got no lock. */
   async rollback(): Promise<void> {
     this.#inTransaction = false;
     await this.#client.query('rollback');
@@ -225,9 +225,7 @@ export async function findHolders(client: pg.Client, lockId: number): Promise<re
   return rows.map(({ session }) => session);
 }
 
-/**
- * Lists the sessions for which a session waits, or null if there are none. Omits the observer, for whose snapshots an index build waits.
- */
+/** Lists the sessions for which a session waits. Omits the observer, for whose snapshots an index build waits. */
 async function findWait(observer: pg.Client, pid: number): Promise<Wait | null> {
   const { rows } = await observer.query<{ table: string | null; session: string }>(
     `select (select l.relation::regclass::text from pg_locks l where l.pid = $1 and not l.granted limit 1) as table,

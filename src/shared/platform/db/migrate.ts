@@ -13,26 +13,24 @@ import { assertOneOwner } from './table-owners.ts';
 
 const migrationsTable = 'holdfast_migrations';
 
-/** The database lacks migrations that this release needs. */
 class PendingMigrationsError extends OperatorError {
   override readonly name = 'PendingMigrationsError';
 }
 
 const lockPollMs = 200;
-/** A run that waits longer than this for another run logs the wait. */
+/** A longer wait for another run is logged. */
 const silentMs = 2_000;
 
 /**
- * Applies all pending migrations of `migrations/`, each as described at `loadMigrationFiles`. Concurrent runs wait for each other
- * (advisory lock). A run that loses Postgres resumes when Postgres is available again; a run that finds a table in use retries a
- * migration for about ten minutes. Returns the applied names. Then permits `appRole`, if given, to run server and workers; see
- * `grantToApp`. Throws TableInUseError.
+ * Applies all pending migrations; see `loadMigrationFiles`. Concurrent runs wait for each other (advisory lock). A run that loses Postgres
+ * resumes when Postgres is available again; a run that finds a table in use retries a migration for about ten minutes. Returns the applied
+ * names. Then permits `appRole` to run server and workers; see `grantToApp`.
  */
 export async function migrate(
   start: PostgresStart,
   options: {
     readonly appRole?: string | null;
-    /** Migrations in place of this release's, for tests. */
+    /** For tests. */
     readonly directory?: string;
     readonly patience?: LockPatience;
     /** Applies only these, which are the first migrations of this release, and none if the database has others. */
@@ -69,10 +67,7 @@ class SharedSessionError extends OperatorError {
 
 const sessionLooks = 10;
 
-/**
- * Throws SharedSessionError behind a transaction pooler: a migration needs its own session for its lock, which would otherwise stay
- * behind and block the next migration.
- */
+/** A migration needs its own session for its lock, which would otherwise stay behind and block the next migration. */
 async function assertOwnSession(client: pg.Client, observer: pg.Client): Promise<void> {
   for (let look = 0; look < sessionLooks; look++) {
     const pids: number[] = [];
@@ -111,7 +106,7 @@ async function applyPending(
       ...(count === undefined ? {} : { count }),
       singleTransaction: false,
       noLock: true,
-      // Without an order check: the order is by time, which differs after the clock was set back, or in another time zone.
+      // The order is by time, which differs after the clock was set back, or in another time zone.
       checkOrder: false,
       migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadMigrationFiles }],
       logger: {
@@ -145,13 +140,13 @@ function assertInOrder(applied: readonly string[], known: readonly string[]): vo
     );
 }
 
-/** Counts how many of `only` are pending; 0 if others are applied. */
+/** Counts the pending ones of `only`; 0 if others are applied. */
 function countLacking(only: readonly string[], applied: readonly string[]): number {
   return applied.every((name, at) => name === only[at]) ? only.length - applied.length : 0;
 }
 
 /**
- * Takes the lock under which one process migrates at a time. The end of the session releases it. Polls: an index that another run builds
+ * Takes the lock under which one process migrates at a time, until the end of the session. Polls: an index that another run builds
  * concurrently would wait for our statement, and our statement for that run's lock.
  */
 async function lockMigrations(client: pg.Client, lockId: number, logger: Logger): Promise<void> {
@@ -170,10 +165,7 @@ async function lockMigrations(client: pg.Client, lockId: number, logger: Logger)
   }
 }
 
-/**
- * Throws PendingMigrationsError, which names the missing migrations, and AppRoleError. Accepts unknown migrations, which belong to a
- * newer release and only add to the schema.
- */
+/** Throws PendingMigrationsError. Accepts unknown migrations, which belong to a newer release and only add to the schema. */
 export async function assertMigrated(start: PostgresStart): Promise<void> {
   const applied = new Set(await withPostgresAtStart(start, appliedNames));
   const known = migrationNames();
@@ -186,8 +178,7 @@ export async function assertMigrated(start: PostgresStart): Promise<void> {
 }
 
 /**
- * Migrates only if a migration is pending: otherwise, the connection may be unable to migrate. Throws PendingMigrationsError if the user
- * does not own the tables, and the errors of `migrate`.
+ * Without a pending migration, the connection may be unable to migrate. Throws PendingMigrationsError if the user does not own the tables.
  */
 export async function migrateIfPending(start: PostgresStart): Promise<void> {
   const { applied, user } = await withPostgresAtStart(start, async (client) => {
@@ -223,7 +214,7 @@ async function appliedNames(client: pg.Client): Promise<string[]> {
   return names;
 }
 
-/** Returns the applied migrations in their order of application. */
+/** In the order of their application. */
 async function readApplied(client: pg.Client): Promise<string[]> {
   const table = await client.query<{ found: boolean }>('select to_regclass($1) is not null as found', [
     migrationsTable,
@@ -233,7 +224,7 @@ async function readApplied(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Lists the migrations of this release in their order. */
+/** The migrations of this release in their order. */
 export function migrationNames(directory = migrationsDir): string[] {
   if (!existsSync(directory)) throw new Error(`No migrations at ${directory}`);
   return readdirSync(directory)

@@ -17,8 +17,8 @@ export interface ChannelListener {
 }
 
 /**
- * Sends and receives notifications on one channel. All listeners get them in the same order, that of the commits. Uses one connection,
- * opened when it is first needed. Behind a transaction pooler, nothing is received.
+ * All listeners get the notifications in the same order, that of the commits. Uses one connection, opened when it is first needed. Behind a
+ * transaction pooler, nothing is received.
  */
 export class NotificationChannel {
   readonly #connector: PostgresConnector;
@@ -129,7 +129,7 @@ export class NotificationChannel {
   }
 }
 
-/** Listens on a channel. The session has no limit on the time of a statement. */
+/** The session has no limit on the time of a statement. */
 export async function listen({ client }: PostgresConnection, channel: string): Promise<void> {
   const listening = client.query(`listen ${client.escapeIdentifier(channel)}`);
   await withTimeout(listening, listenMs, () => new Error(`Postgres has not answered LISTEN within ${listenMs} ms`));

@@ -8,7 +8,6 @@ export class EmbeddedPostgresError extends OperatorError {
   override readonly name = 'EmbeddedPostgresError';
 }
 
-/** Paths of the Postgres programs. */
 export interface PostgresBinaries {
   readonly initdb: string;
   readonly postgres: string;
@@ -37,8 +36,7 @@ interface Link {
 }
 
 /**
- * Creates the symlinks between the libraries. npm packages cannot contain links, so the package lists them in a file for its install
- * script, but our .npmrc disables install scripts.
+ * npm packages cannot contain links, so the package lists them in a file for its install script, but our .npmrc disables install scripts.
  */
 export function linkLibraries(directory: string, name: string): void {
   const list = path.join(directory, 'native', 'pg-symlinks.json');

@@ -5,9 +5,8 @@ import { tlsFaultOf } from '../tls/certificates.ts';
 import { type PostgresHost, type PostgresSetting, type PostgresTarget, parsePostgresUrl } from './postgres-url.ts';
 import { allowLongStatements, liftLimits } from './session-limits.ts';
 
-/** Limits of one connection, in ms. */
 export interface ConnectionLimits {
-  /** Maximum time for a login to one server. */
+  /** For a login to one server. */
   readonly connectMs: number;
   /** Maximum run time of one statement, enforced by the server; no limit if missing. */
   readonly statementMs?: number;
@@ -34,7 +33,7 @@ class NoPrimaryError extends Error {
   override readonly name = 'NoPrimaryError';
 }
 
-/** The SQLSTATE with which a read-only server rejects a write. */
+/** A read-only server rejects a write with this SQLSTATE. */
 export const readOnlyState = '25006';
 
 /** The name of the sessions, unless the database URL has another one. */
@@ -53,20 +52,20 @@ export class PostgresConnector {
   readonly #limits: ConnectionLimits;
   #preferred = 0;
 
-  /** Throws ConfigError if `url` is not a database URL. */
+  /** Throws ConfigError. */
   constructor(url: string, limits: ConnectionLimits, setting?: PostgresSetting) {
     this.#target = parsePostgresUrl(url, setting);
     this.#limits = limits;
   }
 
-  /** The names of the servers, for logs and messages. */
+  /** For logs and messages. */
   get address(): string {
     return this.#target.hosts.map(({ name }) => name).join(', ');
   }
 
   /**
-   * Connects. Retries if the connection breaks meanwhile and `connectMs` is not over. Throws the server's error if there is only one
-   * server, otherwise NoPrimaryError.
+   * Retries if the connection breaks meanwhile and `connectMs` is not over. Throws the server's error if there is only one server,
+   * otherwise NoPrimaryError.
    */
   async connect(): Promise<PostgresConnection> {
     const deadline = performance.now() + this.#limits.connectMs;
@@ -185,7 +184,6 @@ class UnsafeDefaultError extends OperatorError {
   readonly code = unsafeDefaultCode;
 }
 
-/** The code of the error for sessions with a default that cannot be changed through a pooler. */
 export const unsafeDefaultCode = 'UNSAFE_DEFAULT';
 
 interface Look {
@@ -232,7 +230,7 @@ async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean
   return pooled;
 }
 
-/** Whether the serving process is another than the login reported: a pooler gives its clients ids of its own. */
+/** A pooler gives its clients process ids of its own. */
 export function isPooled(client: pg.Client, backendPid: number | undefined): boolean {
   return (client as unknown as { processID: number | null }).processID !== backendPid;
 }

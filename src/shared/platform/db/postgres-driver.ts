@@ -9,7 +9,7 @@ import { type PostgresConnection, type PostgresConnector, readOnlyState } from '
 import { type RaisedMessage, watchRaised } from './raised-messages.ts';
 import { assertCommitted, RolledBackError } from './rolled-back-error.ts';
 
-/** Postgres did not respond to a statement in time. The statement may have taken effect. */
+/** The statement may have taken effect. */
 class QueryDeadlineError extends Error {
   override readonly name = 'QueryDeadlineError';
 
@@ -43,17 +43,16 @@ interface Member {
 /** Postgres closes the connection after these errors: shutdown, crash, startup, dropped database, idle session or transaction. */
 const fatalStates = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04']);
 
-/** The SQLSTATE of a statement in a transaction that has already failed. */
+/** A statement in a transaction that has already failed. */
 const failedTransactionState = '25P02';
 
-/** The SQLSTATEs for a prepared statement that does not exist, or already exists. */
+/** A prepared statement does not exist, or already exists. */
 const staleStatementStates = new Set(['26000', '42P05']);
 
 /**
- * Creates a slonik driver for connections opened by `connector`. A statement without a response within `queryMs`, a lost connection, a
- * prepared statement that can no longer run, or a server that accepts no writes closes this connection and all idle ones to the same
- * server. `onRaised` gets the messages that statements have raised, after their transactions. The end of a transaction in which a
- * statement has failed throws RolledBackError.
+ * A statement without a response within `queryMs`, a lost connection, a prepared statement that can no longer run, or a server that accepts
+ * no writes closes this connection and all idle ones to the same server. `onRaised` gets the messages that statements have raised, after
+ * their transactions. The end of a transaction in which a statement has failed throws RolledBackError.
  */
 export function createPostgresDriver(
   connector: PostgresConnector,
@@ -63,9 +62,7 @@ export function createPostgresDriver(
   const idle = new Set<Member>();
   let hasLoggedIn = false;
 
-  /**
-   * Closes idle connections, because a fault usually affects all connections to a server. Otherwise each would fail a call to find out.
-   */
+  /** A fault usually affects all connections to a server. Otherwise each would fail a call to find out. */
   const dropIdle = (host: string, reason: Error): void => {
     for (const member of [...idle]) if (member.host === host) member.drop(reason);
   };
@@ -189,12 +186,12 @@ function report(events: DriverClientEventEmitter, error: Error): void {
   if (events.listenerCount('error') > 0) events.emit('error', error);
 }
 
-/** Longest text of a statement in a span, in characters. */
+/** Of a statement in a span. */
 const maxTextChars = 2_000;
 
 /**
- * Runs a statement in a span. The name in a statement's first comment, e.g. `updates.insertEnded`, replaces its text, which would
- * otherwise be most of the sent data. Texts without a name have only placeholders for values.
+ * The name in a statement's first comment, e.g. `updates.insertEnded`, replaces its text, which would otherwise be most of the sent data.
+ * Texts without a name have only placeholders for values.
  */
 function inStatementSpan<T>(text: string, host: string, work: () => Promise<T>): Promise<T> {
   if (currentSpan() === null) return work();

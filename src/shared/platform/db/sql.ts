@@ -10,12 +10,10 @@ import type { Static, TSchema } from 'typebox';
 import { Type } from 'typebox';
 import { standard } from '../schema/standard-schema.ts';
 
-/** A pool or a transaction, as a repository needs it. */
+/** A pool or a transaction. */
 export type Queryable = CommonQueryMethods;
-/** A part of a statement. */
 export type SqlFragment = FragmentSqlToken;
 
-/** Marks pools. */
 export const poolMark = Symbol('pool');
 
 /** Whether each statement is its own transaction. */
@@ -26,10 +24,7 @@ export function isPool(on: Queryable): boolean {
 const tag = createSqlTag();
 const nothing = standard(Type.Object({}));
 
-/**
- * The SQL tag of the repositories. `sql.rows(Row)` checks every row against its TypeBox schema; `sql.nothing` is for statements whose
- * rows are not read.
- */
+/** `sql.rows(Row)` checks every row against its TypeBox schema; `sql.nothing` is for statements whose rows are not read. */
 export const sql = {
   rows: <S extends TSchema>(row: S) => tag.type(standard<S>(row)),
   /** A named statement that Postgres plans once per connection, for hot paths. */
@@ -59,7 +54,7 @@ export const plannedOnce = (on: Queryable) => sql.fragment`
     ) as mode
   )`;
 
-/** Checks each row against the schema of its statement, which slonik leaves to an interceptor. */
+/** slonik leaves this check to an interceptor. */
 export function createRowChecker(): Interceptor {
   return {
     name: 'row-checker',

@@ -1,4 +1,4 @@
-/** Returns the code of a system error, e.g. ENOENT. */
+/** The code of a system error, e.g. ENOENT. */
 export function codeOf(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code === 'string' ? code : undefined;
@@ -11,8 +11,7 @@ export function messageOf(error: unknown): string {
 }
 
 /**
- * Returns the stack of an error and of its causes. Omits all properties except the code, because they may contain a URL with its
- * password, or values of a statement.
+ * Includes the causes. Omits all properties except the code, because they may contain a URL with its password, or values of a statement.
  */
 export function stackOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

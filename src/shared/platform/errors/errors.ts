@@ -7,16 +7,12 @@ export function isFileError(error: unknown): boolean {
   return typeof errno === 'number' && typeof path === 'string';
 }
 
-/** Data that an error may carry besides its message. */
 export interface AppErrorOptions extends ErrorOptions {
-  /** Seconds after which a repeat may succeed; becomes `Retry-After`. */
+  /** Becomes `Retry-After`. */
   readonly retryAfterSeconds?: number;
 }
 
-/**
- * Base class of errors with an HTTP response. `status` is the HTTP status, `code` the stable name used in the queue and
- * the dashboard API, `message` a sentence for the caller.
- */
+/** An error with an HTTP response. `code` is the stable name in the queue and the dashboard API, `message` a sentence for the caller. */
 export abstract class AppError extends Error {
   abstract readonly status: number;
   abstract readonly code: string;
@@ -90,7 +86,7 @@ export class FaultError extends AppError {
   readonly code: string = 'fault';
 }
 
-/** The client took too long to send its request. Not 408, because the CLI retries only after a 503. */
+/** Not 408, because the CLI retries only after a 503. */
 export class SlowRequestError extends UnavailableError {
   override readonly name: string = 'SlowRequestError';
   override readonly code: string = 'slow-request';

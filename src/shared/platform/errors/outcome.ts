@@ -13,7 +13,7 @@ import {
   UnsupportedMediaTypeError,
 } from './errors.ts';
 
-/** A rejection as data, because error classes do not survive a queue. */
+/** Error classes do not survive a queue. */
 const Rejection = Type.Object({
   code: Type.String(),
   status: Type.Integer(),
@@ -21,7 +21,7 @@ const Rejection = Type.Object({
 });
 type Rejection = Type.Static<typeof Rejection>;
 
-/** The outcome of a job: committed, or rejected permanently. Other faults are thrown and retried. */
+/** Other faults are thrown and retried. */
 export const Outcome = Type.Union([
   Type.Object({ result: Type.Literal('committed') }),
   Type.Object({ result: Type.Literal('rejected'), rejection: Rejection }),
@@ -46,13 +46,13 @@ export class JobWithdrawnError extends UnavailableError {
   }
 }
 
-/** Returns the error as data that can cross a process boundary; null for faults that are worth a retry. */
+/** Null for faults that are worth a retry. */
 export function toRejection(error: unknown): Rejection | null {
   if (!(error instanceof AppError) || error.status > 500 || error.status === 429) return null;
   return { code: error.code, status: error.status, message: error.message };
 }
 
-/** Converts a rejection back to its typed error, with the original code. */
+/** Restores the typed error, with the original code. */
 export function fromRejection({ code, message, status }: Rejection): AppError {
   return Object.assign(new (errorTypes[status] ?? UnavailableError)(message), { code });
 }

@@ -5,8 +5,7 @@ import { codeOf } from '../errors/causes.ts';
 // A file's content is on disk only after fsync of the file, and its name only after fsync of its directory.
 
 /**
- * Creates a directory with its missing parents and syncs their names to disk. Also syncs an existing directory, because the process that
- * created it may have been killed before its sync.
+ * Creates missing parents, too. Also syncs an existing directory, because the process that created it may have been killed before its sync.
  */
 export function makeFolderDurably(directory: string): void {
   const target = path.resolve(directory);
@@ -22,8 +21,8 @@ export function makeFolderDurably(directory: string): void {
 }
 
 /**
- * Creates a file with this content atomically and syncs it to disk before returning. Calls `prepare` with the temporary name. If the file
- * exists, throws EEXIST and leaves it unchanged. Not safe for concurrent calls with the same name.
+ * Atomic. `prepare` gets the temporary name. If the file exists, throws EEXIST and leaves it unchanged. Not safe for concurrent calls with
+ * the same name.
  */
 export function createFileDurably(file: string, content: string, options: NewFile): void {
   // Unlike a rename, a link never replaces an existing file.
@@ -59,7 +58,7 @@ function writeDurably(
   syncPath(path.dirname(file));
 }
 
-/** Syncs a file's content, or a directory's entries, to disk. */
+/** Syncs a file's content, or a directory's entries. */
 export function syncPath(fileOrDirectory: string): void {
   const descriptor = openSync(fileOrDirectory, 'r');
   try {

@@ -21,21 +21,21 @@ export interface Span {
 export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'literal';
 
 /**
- * Called when a value at depth `reportDepth` or above ends. The root has depth 0, its members depth 1.
- * `path[d]` is the member name or array index that leads to depth `d + 1`. `path` is only valid during the call.
+ * Called when a value at depth `reportDepth` or above ends. The root has depth 0, its members depth 1. `path[d]` is the member name or
+ * array index that leads to depth `d + 1`. `path` is only valid during the call.
  */
 export type ValueListener = (path: readonly (string | number)[], kind: JsonKind, start: number, end: number) => void;
 
-/** Called when an object or array at depth `reportDepth` or above begins. `path` is only valid during the call. */
+/** Like `ValueListener`, when an object or array begins. */
 export type OpenListener = (path: readonly (string | number)[], kind: 'object' | 'array', start: number) => void;
 
 export interface JsonScannerOptions {
   readonly reportDepth: number;
   readonly onValue: ValueListener;
   readonly onOpen?: OpenListener | undefined;
-  /** Whether the object or array that begins is skipped: it is reported, but nothing inside it. */
+  /** A skipped object or array is reported, but nothing inside it. */
   readonly skips?: (path: readonly (string | number)[]) => boolean;
-  /** Maximum nesting; the CLI's own decoder allows 10,000. */
+  /** The CLI's own decoder allows 10,000. */
   readonly maxDepth?: number;
 }
 
@@ -91,7 +91,7 @@ export class JsonScanner {
     this.#cursor = { state: State.value, inKey: false, depth: 0, containers: this.#containers };
   }
 
-  /** Scans the next chunk. Throws JsonSyntaxError. */
+  /** Throws JsonSyntaxError. */
   write(chunk: Buffer): void {
     if (!this.#utf8.write(chunk)) throw new JsonSyntaxError('Text is not UTF-8', this.#offset);
     const base = this.#offset;
@@ -162,7 +162,7 @@ export class JsonScanner {
     this.#offset = base + length;
   }
 
-  /** Ends the text and returns its length in bytes. Throws JsonSyntaxError if it is incomplete. */
+  /** Returns the length of the text in bytes. Throws JsonSyntaxError if it is incomplete. */
   end(): number {
     if (this.#utf8.isCut) throw new JsonSyntaxError('Text is not UTF-8', this.#offset);
     if (this.#depth === 0 && canNumberEnd(this.#state)) this.#state = this.#endScalar('number', this.#offset);

@@ -41,7 +41,7 @@ export interface SkimCursor {
   state: number;
   inKey: boolean;
   depth: number;
-  /** Contains 1 for each open container that is an object, from the outermost. */
+  /** 1 for each open container that is an object, from the outermost. */
   containers: Uint8Array;
 }
 
@@ -51,7 +51,6 @@ const steps = createSteps();
 /** 0 for the bytes that may occur unescaped in a string. */
 const special = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === 0x22 || byte === 0x5c ? 1 : 0));
 
-/** `true`, `false` and `null`, by their first bytes. */
 export const literalsByFirst: readonly (Buffer | undefined)[] = Array.from({ length: 128 }, (_, byte) =>
   [Buffer.from('true'), Buffer.from('false'), Buffer.from('null')].find((literal) => literal[0] === byte),
 );
@@ -139,18 +138,17 @@ export function skim(chunk: Buffer, from: number, cursor: SkimCursor, floor: num
   return i;
 }
 
-/** Returns the state after `byte` in a number or an escape; -1 if the byte is invalid there. */
+/** The state after `byte` in a number or an escape; -1 if the byte is invalid there. */
 export function nextState(state: number, byte: number): number {
   const step = steps[(state << 8) | byte] as number;
   return step < Action.beginKey ? step : -1;
 }
 
-/** Whether a number can end in this state. */
 export function canNumberEnd(state: number): boolean {
   return state === State.zero || state === State.int || state === State.fraction || state === State.exponentDigits;
 }
 
-/** Returns the position, from `from` on, of the first byte that cannot occur unescaped in a string, or the chunk's length. */
+/** Returns the position of the first byte that cannot occur unescaped in a string, or the chunk's length. */
 export function stringEnd(chunk: Buffer, from: number): number {
   const length = chunk.length;
   let i = from;
@@ -167,7 +165,7 @@ export function stringEnd(chunk: Buffer, from: number): number {
   return i;
 }
 
-/** Returns the end of the literal at `at`; -1 if it is invalid or incomplete in this chunk. */
+/** Returns -1 if the literal is invalid or incomplete in this chunk. */
 function literalEnd(chunk: Buffer, at: number): number {
   const literal = literalsByFirst[chunk[at] as number];
   if (!literal || at + literal.length > chunk.length) return -1;
@@ -186,7 +184,7 @@ export function isHex(byte: number): boolean {
   return (byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66);
 }
 
-/** Checks, chunk by chunk, that a text is UTF-8. */
+/** Checks chunk by chunk. */
 export class Utf8Check {
   #carry: Buffer = Buffer.alloc(0);
 
@@ -205,7 +203,7 @@ export class Utf8Check {
   }
 }
 
-/** Number of bytes at the end of `text` that start an incomplete UTF-8 sequence: 0 to 3. */
+/** The bytes at the end of `text` that start an incomplete UTF-8 sequence: 0 to 3. */
 function incompleteTail(text: Buffer): number {
   for (let back = 1; back <= 3 && back <= text.length; back++) {
     const byte = text[text.length - back] as number;

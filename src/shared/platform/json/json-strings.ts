@@ -10,7 +10,7 @@ const slotBytes = 32;
 const names = new Array<string>(slotCount).fill('');
 const lengths = new Uint8Array(slotCount);
 const slots = new Uint8Array(slotCount * slotBytes);
-/** The hash of the last name that was not in its slot. */
+/** The last name that was not in its slot. */
 const missed = new Int32Array(slotCount);
 
 /** Decodes the bytes [from, to) of valid JSON, a member's name without its quotes. Keeps a lone surrogate. */

@@ -1,15 +1,11 @@
 import { denseSliceBytes, scanInSlices, timeSliceBytes } from '../slices/slices.ts';
 import { type JsonKind, JsonScanner, type Span } from './json-scanner.ts';
 
-/** Position and kind of a value in a text. */
 export interface JsonSpan extends Span {
   readonly kind: JsonKind;
 }
 
-/**
- * Validates that `text` is one JSON value in UTF-8 and reports every value down to `reportDepth`
- * (see JsonScanner). Throws JsonSyntaxError.
- */
+/** Reports every value down to `reportDepth`; see JsonScanner. Throws JsonSyntaxError. */
 export function scanJson(
   text: Buffer,
   reportDepth: number,
@@ -24,8 +20,8 @@ export function scanJson(
 }
 
 /**
- * Returns the members of the object in `text` by name, as spans into `text`. If a name is repeated, the last member wins. Returns null if
- * the value is not an object. Throws JsonSyntaxError.
+ * Returns the members of an object by name. If a name is repeated, the last member wins. Returns null if the value is not an object. Throws
+ * JsonSyntaxError.
  */
 export function scanMembers(text: Buffer): Map<string, JsonSpan> | null {
   const members = new Map<string, JsonSpan>();
@@ -37,10 +33,7 @@ export function scanMembers(text: Buffer): Map<string, JsonSpan> | null {
   return isObject ? members : null;
 }
 
-/**
- * Returns the elements of the array in `text` as spans into `text`, or null if the value is not an array.
- * Throws JsonSyntaxError.
- */
+/** Returns null if the value is not an array. Throws JsonSyntaxError. */
 export function scanElements(text: Buffer): JsonSpan[] | null {
   const elements: JsonSpan[] = [];
   let isArray = false;
@@ -53,7 +46,6 @@ export function scanElements(text: Buffer): JsonSpan[] | null {
 
 /**
  * Like `scanJson`, but scans at most about `sliceBytes` per event loop tick: `denseSliceBytes` if the values to report may be very dense.
- * Throws JsonSyntaxError.
  */
 export async function scanJsonInSlices(
   text: Buffer,
@@ -69,7 +61,7 @@ export async function scanJsonInSlices(
   scanner.end();
 }
 
-/** Like `scanMembers`, for objects with any number of members. Throws JsonSyntaxError. */
+/** Like `scanMembers`, for any number of members. */
 export async function scanMembersInSlices(text: Buffer): Promise<Map<string, JsonSpan> | null> {
   const members = new Map<string, JsonSpan>();
   let isObject = false;
@@ -81,7 +73,7 @@ export async function scanMembersInSlices(text: Buffer): Promise<Map<string, Jso
   return isObject ? members : null;
 }
 
-/** Returns the bytes of `span`; they share memory with `text`. */
+/** Shares memory with `text`. */
 export function sliceOf(text: Buffer, span: Span): Buffer {
   return text.subarray(span.start, span.end);
 }

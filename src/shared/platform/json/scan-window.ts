@@ -8,7 +8,7 @@ export class ScanWindow {
   #partsBytes = 0;
   #valueEnd = 0;
 
-  /** `maxBytes` is the maximum text buffered for a value, including its name and the white space before it. */
+  /** `maxBytes` limits the buffered text of a value, including its name and the white space before it. */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
@@ -21,17 +21,17 @@ export class ScanWindow {
     const rest = this.#chunk.subarray(Math.max(this.#valueEnd - this.#chunkStart, 0));
     this.#partsBytes += rest.length;
     if (this.#partsBytes > this.#maxBytes) this.#parts = null;
-    // Copied, because the caller may reuse the chunk's memory.
+    // The caller may reuse the chunk's memory.
     else this.#parts?.push(Buffer.from(rest));
     this.#chunkStart += this.#chunk.length;
   }
 
-  /** Returns the byte at `offset`, which must lie in the current chunk. */
+  /** `offset` must lie in the current chunk. */
   byteAt(offset: number): number | undefined {
     return this.#chunk[offset - this.#chunkStart];
   }
 
-  /** Returns the raw text of the value that just ended, or null if it is too long. Call before `pass`. */
+  /** Returns the raw text of the value that just ended; null if it is too long. Call before `pass`. */
   textOf(start: number, end: number): Buffer | null {
     if (end - start > this.#maxBytes) return null;
     const from = start - this.#chunkStart;

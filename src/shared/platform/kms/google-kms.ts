@@ -6,7 +6,7 @@ import type { KmsKey } from './kms-url.ts';
 
 const scope = 'https://www.googleapis.com/auth/cloudkms';
 
-/** A key in Google Cloud KMS, with Application Default Credentials. */
+/** Uses Application Default Credentials. */
 export function openGoogleKms(google: Extract<KmsKey, { kind: 'google' }>, { timeoutMs }: KmsAccess): Kms {
   const kms = { name: `Google Cloud KMS key ${google.key}` };
   const auth = new GoogleAuth({ scopes: [scope] });

@@ -8,7 +8,7 @@ export interface KmsResponse {
 
 const maxReasonLength = 300;
 
-/** Posts JSON. Throws KmsError if there is no response within `timeoutMs`. Does not follow redirects. */
+/** Throws KmsError if there is no response within `timeoutMs`. Does not follow redirects. */
 export async function postJson(
   kms: Pick<Kms, 'name'>,
   url: string,
@@ -28,14 +28,12 @@ export async function postJson(
   }
 }
 
-/** Describes why a connection failed. */
 export function unreachableReason(error: unknown): string {
   const { cause, message, name } = error as Error & { cause?: { message?: string; code?: string } };
   if (name === 'TimeoutError') return 'no response in time';
   return `not reachable (${shortReason(cause?.message || cause?.code || message)})`;
 }
 
-/** Returns the fault for the status of a response. */
 export function faultOfStatus(status: number): KmsFault {
   return status === 408 || status === 429 || status >= 500 ? 'passing' : 'refused';
 }

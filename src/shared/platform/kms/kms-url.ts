@@ -1,4 +1,3 @@
-/** A key in a KMS, as named by a URL. */
 export type KmsKey =
   | {
       readonly kind: 'aws';
@@ -35,7 +34,7 @@ const awsKey = /^(arn:aws[a-z-]*:kms:([a-z0-9-]+):\d{12}:(key|alias)\/)?[A-Za-z0
  * which may contain a password by mistake.
  */
 export function parseKmsUrl(text: string): KmsKey | string {
-  // The parts are taken from the text itself: `URL` has no special rules for these schemes, and key ids may be in upper case.
+  // `URL` has no special rules for these schemes, and key ids may be in upper case.
   const [, scheme = '', resource = '', search = ''] = /^([a-z]+):\/\/([^?#]*)(?:\?([^#]*))?$/.exec(text) ?? [];
   if (resource.includes('@')) return 'the URL must not contain a user or password';
   const given = new URLSearchParams(search);
