@@ -7,7 +7,7 @@ import { type AllowList, isAllowedAddress, isAllowedUrl, isTrustedHost } from '.
 import { onFailure } from './failed-request.ts';
 import { createHostResolver, type ResolvedAddress, type ResolveHost } from './host-resolver.ts';
 
-/** A call to another server failed. `refused` means that it may not be called. The message is for the log, never for clients. */
+/** `refused` means that the server may not be called. The message is for the log, never for clients. */
 export class OutgoingError extends Error {
   override readonly name = 'OutgoingError';
   readonly reason: 'refused' | 'failed' | 'too-large' | 'too-slow';
@@ -20,7 +20,7 @@ export class OutgoingError extends Error {
 
 export interface OutgoingOptions {
   readonly allow: AllowList;
-  /** Trusted instead of the authorities of the process, as PEM. */
+  /** PEM; trusted instead of the authorities of the process. */
   readonly ca?: string;
   readonly resolve?: ResolveHost;
 }
@@ -30,9 +30,9 @@ export interface OutgoingRequest {
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  /** Limit for the whole call, including redirects. */
+  /** Includes redirects. */
   readonly timeoutMs: number;
-  /** Limit for the body of the response. */
+  /** The limit of the response's body. */
   readonly maxBytes: number;
   /** Whether a longer body is an error (the default), or is cut at the limit. */
   readonly whenTooLarge?: 'fail' | 'cut';
@@ -46,7 +46,7 @@ export interface OutgoingResponse {
   readonly body: Buffer;
 }
 
-/** One resolver for the process, whose lookups it limits. */
+/** The resolver limits its lookups per process. */
 const resolveHost = createHostResolver();
 /** Only GET follows redirects. Each redirect is checked like the first address. */
 const maxRedirects = 3;
@@ -55,8 +55,8 @@ const maxHeaderBytes = 16 * 1024;
 
 /**
  * Calls servers on behalf of users who provide their URLs, e.g. token issuers and webhook receivers. Permits only HTTPS and public
- * addresses, unless the operator allows others. The name is resolved once. The connection uses a checked address, and the certificate
- * must be for the name.
+ * addresses, unless the operator allows others. The name is resolved once. The connection uses a checked address, and the certificate must
+ * be for the name.
  */
 export class Outgoing {
   readonly #allow: AllowList;
@@ -69,7 +69,7 @@ export class Outgoing {
     this.#resolve = resolve;
   }
 
-  /** Returns the response, whatever its status. Throws OutgoingError. */
+  /** Returns a response of any status. Throws OutgoingError. */
   async call(address: string, request: OutgoingRequest): Promise<OutgoingResponse> {
     const limit = AbortSignal.timeout(request.timeoutMs);
     const signal = request.signal ? AbortSignal.any([limit, request.signal]) : limit;
@@ -146,7 +146,7 @@ export class Outgoing {
         ...headers,
         ...(body === undefined ? {} : { 'content-length': body.length }),
       },
-      // A separate connection: a pooled one may lead to an address that was not checked for this call.
+      // A pooled connection may lead to an address that was not checked for this call.
       agent: false,
       lookup: pinned(addresses),
       maxHeaderSize: maxHeaderBytes,

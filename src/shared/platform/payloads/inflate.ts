@@ -7,13 +7,13 @@ import { codeOf } from '../errors/causes.ts';
 import { InvalidRequestError, PayloadTooLargeError } from '../errors/errors.ts';
 import { inSlices } from '../slices/slices.ts';
 
-/** The encoding of a request body on the wire. */
+/** On the wire. */
 export const BodyEncoding = Type.Union([Type.Literal('gzip'), Type.Literal('identity')]);
 export type BodyEncoding = Static<typeof BodyEncoding>;
 
 /**
- * Bodies that inflate to at most this size are inflated synchronously, in 1 to 2 ms. A round trip to another thread would double the CPU
- * time, and reading them as a stream would triple it. Larger ones are inflated in one call up to `wholeInflatedBytes`.
+ * Bodies up to this inflated size are inflated synchronously, in 1 to 2 ms. A round trip to another thread would double the CPU time, and
+ * reading them as a stream would triple it. Larger ones are inflated in one call up to `wholeInflatedBytes`.
  */
 const syncInflatedBytes = 512 * 1024;
 const wholeInflatedBytes = 8 * 1024 * 1024;
@@ -23,8 +23,8 @@ const minChunkBytes = 16 * 1024;
 const gunzipInPool = promisify(gunzip);
 
 /**
- * Yields the inflated bytes of `source`. Throws InvalidRequestError if they are not gzip or are cut short, and PayloadTooLargeError once
- * the output exceeds `maxBytes`, because a small body can inflate to a very large one.
+ * Throws InvalidRequestError if the bytes are not gzip or are cut short, and PayloadTooLargeError once the output exceeds `maxBytes`,
+ * because a small body can inflate to a very large one.
  */
 export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBytes: number): AsyncGenerator<Buffer> {
   let total = 0;
@@ -56,7 +56,6 @@ export function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
   return body.readUInt32LE(body.length - 4);
 }
 
-/** Throws InvalidRequestError and PayloadTooLargeError. */
 async function gunzipAtOnce(body: Buffer, maxBytes: number): Promise<Buffer> {
   // One chunk for everything, with a spare byte: zlib allocates another chunk when one is full.
   const claimed = Math.min(claimedBytes(body, 'gzip'), maxBytes) + 1;
@@ -75,7 +74,7 @@ async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
     try {
       yield* source();
     } catch (error) {
-      // Kept so that an error of the source is not reported as invalid gzip. The decoder's own error also arrives here.
+      // An error of the source must not be reported as invalid gzip. The decoder's own error also arrives here.
       if (decoder.errored === null) sourceError = error;
       throw error;
     }

@@ -12,7 +12,6 @@ import { type Reservation, StallTimer } from './reserved-arrival.ts';
 
 const pollMs = 250;
 
-/** A body's reservation in a `MemoryInFlightBudget`. */
 export class MemoryReservation implements ArrivingBody, Reservation {
   readonly #budget: MemoryInFlightBudget;
   readonly #stallMs: number;
@@ -54,7 +53,7 @@ export class MemoryReservation implements ArrivingBody, Reservation {
   }
 }
 
-/** A body that needs a reservation. If `waits` is set, it is not refused while it may still get capacity. */
+/** If `waits` is set, the body is not refused while it may still get capacity. */
 export interface NewBody {
   readonly claim: number | null;
   readonly waits: boolean;
@@ -63,7 +62,7 @@ export interface NewBody {
   readonly gone?: AbortSignal | undefined;
 }
 
-/** The in-flight budget for the bodies that this process receives, by the rules of `in-flight-rules.ts`. */
+/** For the bodies that this process receives, by the rules of `in-flight-rules.ts`. */
 export class MemoryInFlightBudget {
   readonly #capacity: number;
   readonly #times: BudgetTimes;
@@ -86,7 +85,6 @@ export class MemoryInFlightBudget {
     return this.#sums().used;
   }
 
-  /** Returns a reservation for a body of `claim` bytes. */
   enter(body: NewBody): MemoryReservation {
     return new MemoryReservation(this, body, this.#times);
   }
@@ -121,7 +119,7 @@ export class MemoryInFlightBudget {
     }
   }
 
-  /** Marks the body as complete. It holds `bytes` until `release`. */
+  /** The body is complete. It holds `bytes` until `release`. */
   keep(reservation: MemoryReservation, bytes: number): void {
     if (bytes > 0)
       this.#complete.set(reservation.fairnessKey, (this.#complete.get(reservation.fairnessKey) ?? 0) + bytes);

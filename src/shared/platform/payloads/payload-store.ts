@@ -7,18 +7,18 @@ export interface PayloadOptions {
   readonly declaredBytes: number | null;
   /** Without capacity, a body in `writes` is refused, and a body in `imports` waits. */
   readonly budget: BudgetName;
-  /** The fairness key, e.g. the organization, whose share of the budget the body uses. */
+  /** See ArrivingBody. */
   readonly fairnessKey?: string;
-  /** Maximum bytes of the key in the budget; null for no limit. A single body may be larger. */
+  /** See ArrivingBody. */
   readonly keyLimit?: number | null;
   /** Fires when the client has left. The body then stops waiting for capacity, and `put` rejects with the reason of the signal. */
   readonly gone?: AbortSignal;
 }
 
-/** Capacities of the in-flight budgets, in bytes. */
+/** The capacities of the in-flight budgets. */
 export type BudgetSizes = Readonly<Record<BudgetName, number>>;
 
-/** The data for decrypting a body. Only the API and Postgres have it, not the store of the body. */
+/** Decrypts a body. Only the API and Postgres have it, not the store of the body. */
 export interface BodyEncryption {
   /** The key of this body alone. */
   readonly key: Buffer;
@@ -29,28 +29,28 @@ export interface BodyEncryption {
 /** Keeps request bodies between the process that received them and the worker that stores them. */
 export interface PayloadStore {
   /**
-   * Stores a body as it arrives. Rejects with PayloadTooLargeError above `maxBytes`, with UnavailableError if the store has no capacity
-   * for the body or needs it for an older one, and with the body's own error. Nothing is stored then. `encryption` is null if bodies do
-   * not leave the process.
+   * Stores a body as it arrives. Rejects with PayloadTooLargeError above `maxBytes`, with UnavailableError if the store has no capacity for
+   * the body or needs it for an older one, and with the body's own error. Nothing is stored then. `encryption` is null if bodies do not
+   * leave the process.
    */
   put(
     key: string,
     body: AsyncIterable<Buffer>,
     options: PayloadOptions,
   ): Promise<{ bytes: number; encryption: BodyEncryption | null }>;
-  /** Reads the body; may be called repeatedly. Throws PayloadMissingError, and PayloadTamperedError if the body was changed. */
+  /** May be called repeatedly. Throws PayloadMissingError, and PayloadTamperedError if the body was changed. */
   open(key: string, encryption: BodyEncryption | null): AsyncIterable<Buffer>;
   delete(key: string): Promise<void>;
   bytesHeld(): number;
-  /** Bytes held by the bodies of all processes in an in-flight budget, by fairness key. */
+  /** Bytes held by the bodies of all processes, by fairness key. */
   heldByKey(budget: BudgetName): Promise<ReadonlyMap<string, number>>;
-  /** Resolves if the store responds. Throws UnavailableError if it does not within `limitMs`. */
+  /** Throws UnavailableError if the store does not respond within `limitMs`. */
   check(limitMs: number): Promise<void>;
   /** Stops background work. */
   close(): Promise<void>;
 }
 
-/** The body is not in the store: it was deleted, it expired, or Redis lost it. Only the client still has it. */
+/** The body was deleted, it expired, or Redis lost it. Only the client still has it. */
 export class PayloadMissingError extends UnavailableError {
   override readonly name = 'PayloadMissingError';
   override readonly code = 'payload-missing';

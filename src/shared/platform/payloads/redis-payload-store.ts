@@ -29,10 +29,9 @@ const maxMetaBytes = 100;
 const prefix = 'holdfast:body';
 
 /**
- * The payload store in Redis. A body is stored as binary chunks, separate from the jobs, until it is deleted or expires. Each chunk is
- * encrypted under the body's own key, which Redis never has, with its number and name: a changed chunk cannot be decrypted. The process
- * renews the body until it is complete; bodies of a dead process expire within seconds. A complete body stays for the maximum life of its
- * job, even if the process dies.
+ * Stores a body as binary chunks, separate from the jobs, until it is deleted or expires. Each chunk is encrypted under the body's own key,
+ * which Redis never has, with its number and name: a changed chunk cannot be decrypted. The process renews the body until it is complete;
+ * bodies of a dead process expire within seconds. A complete body stays for the maximum life of its job, even if the process dies.
  */
 export class RedisPayloadStore implements PayloadStore {
   readonly #redis: RedisConnection;
@@ -200,13 +199,13 @@ export class RedisPayloadStore implements PayloadStore {
     this.#disown(own.key);
   }
 
-  /** Releases a body. If Redis is down, the release is repeated with the next renewals: the reservation may outlive the outage. */
+  /** If Redis is down, the release is repeated with the next renewals: the reservation may outlive the outage. */
   #release(key: string, body: CompleteBody | null): Promise<void> {
     this.#start();
     return this.#releases.add(key, body);
   }
 
-  /** Reads an encrypted chunk, and at most one byte beyond its maximum size. */
+  /** Reads at most one byte beyond the maximum size of a chunk. */
   async #readChunk(name: string): Promise<Buffer> {
     const encrypted = await redisCall(() =>
       this.#redis.getrangeBuffer(name, 0, maxChunkBytes + tagBytes).catch(nullIfWrongType),
@@ -232,13 +231,12 @@ export class RedisPayloadStore implements PayloadStore {
   }
 }
 
-/** Returns null if the key holds a value of another type; rethrows other errors. */
 function nullIfWrongType(error: unknown): null {
   if (error instanceof Error && error.message.startsWith('WRONGTYPE')) return null;
   throw error;
 }
 
-/** Names of keys. In a cluster, all keys of one body are in one slot, and keys of different bodies in different slots. */
+/** In a cluster, all keys of one body are in one slot, and keys of different bodies in different slots. */
 class BodyKeys {
   readonly #tagged: boolean;
 
@@ -260,8 +258,8 @@ class BodyKeys {
 }
 
 /**
- * Yields the body in chunks of `chunkBytes` that share one buffer: each chunk is overwritten by the next. Separate buffers would wait for
- * the garbage collector, and take 30 to 60 MB with four bodies at once.
+ * The chunks share one buffer: each is overwritten by the next. Separate buffers would wait for the garbage collector, and take 30 to 60 MB
+ * with four bodies at once.
  */
 async function* inChunks(body: AsyncIterable<Buffer>, chunkBytes: number): AsyncGenerator<Buffer> {
   const buffer = Buffer.allocUnsafeSlow(Math.max(chunkBytes, 1));

@@ -4,11 +4,10 @@ import { BudgetExhaustedError, type PayloadOptions, ReservationLostError } from 
 import type { RedisBudgetTimes, RedisInFlightBudget } from './redis-in-flight-budget.ts';
 import { type Reservation, StallTimer } from './reserved-arrival.ts';
 
-/** The times of a payload store in Redis, in ms. */
 export interface RedisPayloadTimes extends BudgetTimes, RedisBudgetTimes {
   /** Interval at which a process renews its bodies and repeats releases. */
   readonly renewMs: number;
-  /** The time after a release in which a lost connection may have undone it. */
+  /** After a release, a lost connection may have undone it within this time. */
   readonly repeatMs: number;
 }
 
@@ -38,7 +37,7 @@ export class WaitingBodies {
   }
 }
 
-/** The reservation of a body that this process has received or is receiving. */
+/** For a body that this process has received or is receiving. */
 export class RedisReservation implements Reservation {
   readonly key: string;
   readonly claim: number | null;

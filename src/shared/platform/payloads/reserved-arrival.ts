@@ -10,12 +10,10 @@ export class StallTimer {
   #waitedMs = 0;
   #waitingSince: number | null = null;
 
-  /** Starts waiting for the sender. */
   startWait(): void {
     this.#waitingSince = performance.now();
   }
 
-  /** Ends the wait. */
   received(bytes: number): void {
     this.#waitedMs += performance.now() - (this.#waitingSince ?? performance.now());
     this.#waitingSince = null;
@@ -25,7 +23,7 @@ export class StallTimer {
     this.#waitedMs = 0;
   }
 
-  /** The total wait since the sender last completed `paceBytes`, in ms; 0 if the server is not waiting for the sender now. */
+  /** The total wait since the sender last completed `paceBytes`; 0 if the server is not waiting for the sender now. */
   get waitedMs(): number {
     return this.#waitingSince === null ? 0 : this.#waitedMs + performance.now() - this.#waitingSince;
   }
@@ -34,20 +32,19 @@ export class StallTimer {
 /** A body's reservation in an in-flight budget. */
 export interface Reservation {
   readonly pace: StallTimer;
-  /** Resolves once `bytes` more are reserved. Throws BudgetExhaustedError and ReservationLostError. */
+  /** Reserves `bytes` more. Throws BudgetExhaustedError and ReservationLostError. */
   acquire(bytes: number): Promise<void>;
-  /** True once the reservation is lost. */
   readonly lost: boolean;
   /** Called if the reservation is lost while the next chunk is awaited. */
   onLost: (error: Error) => void;
 }
 
-/** Bytes reserved ahead of arrival. */
+/** Reserved ahead of arrival. */
 const stepBytes = 1024 * 1024;
 
 /**
- * Yields the body as it arrives, and reads no more than is reserved for it. Throws PayloadTooLargeError, BudgetExhaustedError,
- * ReservationLostError and the errors of the body.
+ * Reads no more than is reserved for the body. Throws PayloadTooLargeError, BudgetExhaustedError, ReservationLostError and the errors of
+ * the body.
  */
 export async function* arriving(
   body: AsyncIterable<Buffer>,
@@ -88,12 +85,11 @@ export async function* arriving(
     }
   } finally {
     reservation.onLost = () => {};
-    // Not awaited, because a silent sender would delay the response.
+    // A silent sender would delay the response.
     if (!ended) void iterator.return?.().catch(() => {});
   }
 }
 
-/** Throws PayloadTooLargeError if the declared size is too large. */
 function assertDeclaredSize(declaredBytes: number | null, maxBytes: number): void {
   if (declaredBytes !== null && declaredBytes > maxBytes) throw tooLarge(maxBytes);
 }

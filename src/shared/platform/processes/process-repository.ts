@@ -15,7 +15,7 @@ const ProcessRow = Type.Object({
   rssBytes: Type.Number(),
   /** The share of one core. */
   cpu: Type.Number(),
-  /** The longest time for which its event loop was blocked, in ms. */
+  /** The longest time for which its event loop was blocked. */
   loopMs: Type.Number(),
 });
 export type ProcessRow = Row<typeof ProcessRow>;
@@ -33,12 +33,12 @@ export interface Beat {
   readonly loopMs: number;
 }
 
-/** Interval between heartbeats, in seconds. */
+/** The interval between heartbeats. */
 export const beatSeconds = 10;
-/** A process without a report for this time is forgotten, in seconds. */
+/** A process without a report for this time is forgotten. */
 const keptSeconds = 3_600;
 
-/** Processes of this installation, by the clock of the database. */
+/** By the clock of the database. */
 export function createProcessRepository(db: Queryable) {
   return {
     beat: ({ cpu, host, id, loopMs, pid, role, rssBytes, upSeconds, version }: Beat) =>

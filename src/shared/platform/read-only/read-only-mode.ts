@@ -3,11 +3,10 @@ import { type AppErrorOptions, UnavailableError } from '../errors/errors.ts';
 /** Clients that wait for the end of the mode retry after this time. */
 const retrySeconds = 60;
 
-/** The time since when an installation is read-only, and the reason. */
 export interface ReadOnly {
   readonly since: Date;
   readonly reason: string;
-  /** Set if another site has taken over, in which case running updates are refused, too. */
+  /** Another site has taken over, in which case running updates are refused, too. */
   readonly isFenced?: true;
 }
 
@@ -26,7 +25,7 @@ export class ReadOnlyError extends UnavailableError {
   }
 }
 
-/** The read-only mode, as known to this process. The watch of the database refreshes it every second. */
+/** As known to this process. The watch of the database refreshes it every second. */
 export class ReadOnlyMode {
   #current: ReadOnly | null = null;
   #fence = new AbortController();
@@ -36,7 +35,6 @@ export class ReadOnlyMode {
     return this.#current;
   }
 
-  /** Whether another site has taken over. */
   get isFenced(): boolean {
     return this.#current?.isFenced === true;
   }

@@ -1,13 +1,12 @@
 import { ConfigError } from '../config/config.ts';
 import { type TlsFiles, takeTlsFiles } from '../tls/certificates.ts';
 
-/** One address of a Redis URL. */
 export interface RedisHost {
   readonly host: string;
   readonly port: number;
 }
 
-/** A parsed URL of several hosts. Login and database belong to Redis itself, not to the sentinels. */
+/** Login and database belong to Redis itself, not to the sentinels. */
 export interface RedisTarget {
   readonly layout: 'sentinel' | 'cluster';
   readonly hosts: readonly RedisHost[];
@@ -31,8 +30,7 @@ const defaultPorts = { sentinel: 26_379, cluster: 6379 } as const;
 
 /**
  * Parses `redis+sentinel://user:password@a:26379,b:26379/master/0` and `redis+cluster://user:password@a:6379,b:6379`, with `rediss` for
- * TLS. Returns null for the URL of a single server, which ioredis parses. Throws ConfigError, which never contains the URL, and
- * CertificateFileError.
+ * TLS. Returns null for the URL of a single server, which ioredis parses. Throws ConfigError, which never contains the URL.
  */
 export function parseRedisUrl(url: string): RedisTarget | null {
   if (/^rediss?:/.test(url)) return null;

@@ -12,10 +12,10 @@ export class RedisPolicyError extends OperatorError {
   override readonly name = 'RedisPolicyError';
 }
 
-/** An open connection, as other modules see it: to a server, to a master named by Sentinel, or to a cluster. */
+/** To a server, to a master named by Sentinel, or to a cluster. */
 export type RedisConnection = Redis | Cluster;
 
-/** The use of a connection: `producer` calls fail fast when Redis is down, `worker` calls wait until it is back. */
+/** `producer` calls fail fast when Redis is down, `worker` calls wait until it is back. */
 export type RedisUse = 'producer' | 'worker';
 
 const commandTimeoutMs = 5_000;
@@ -29,7 +29,7 @@ const lastErrors = new WeakMap<RedisConnection, Error>();
 /** Connections that must not reconnect. */
 const ended = new WeakSet<RedisConnection>();
 
-/** Tracks its duplicates: BullMQ duplicates the given connection, and does not end the duplicate while Redis is down. */
+/** BullMQ duplicates the given connection, and does not end the duplicate while Redis is down. */
 class TrackedRedis extends Redis {
   readonly duplicates: Redis[] = [];
 
@@ -53,8 +53,8 @@ class TrackedCluster extends Cluster {
 }
 
 /**
- * Opens a connection that, like its duplicates, reconnects until `disconnectRedis`. The query of a `rediss:` URL may contain
- * `sslrootcert`, `sslcert` and `sslkey`. Throws ConfigError and CertificateFileError.
+ * The connection, like its duplicates, reconnects until `disconnectRedis`. The query of a `rediss:` URL may contain `sslrootcert`,
+ * `sslcert` and `sslkey`.
  */
 export function connectRedis(url: string, use: RedisUse, logger: Logger): RedisConnection {
   const retryStrategy = (times: number): number | null =>
@@ -131,10 +131,7 @@ function isDemoted({ message }: Error): boolean {
   return /(?:^|-)READONLY /.test(message);
 }
 
-/**
- * Reconnects when the server stops responding. A host that vanishes closes no connection: the kernel would wait for a quarter of an hour,
- * or for hours if nothing is sent.
- */
+/** A host that vanishes closes no connection: the kernel would wait for a quarter of an hour, or for hours if nothing is sent. */
 function leaveIfSilent(redis: Redis): void {
   redis.on('connect', () => {
     let unanswered = 0;
@@ -159,8 +156,8 @@ function leaveIfSilent(redis: Redis): void {
 }
 
 /**
- * Reconnects when the connection that receives a cluster's messages stops responding. Returns a function that ends the watch. ioredis
- * opens this connection besides those to the nodes, and sends nothing else on it.
+ * Reconnects when the connection that receives a cluster's messages stops responding. Returns a function that ends the watch. ioredis opens
+ * this connection besides those to the nodes, and sends nothing else on it.
  */
 export function watchSubscription(cluster: Cluster, channel: string): () => void {
   let unanswered = 0;
@@ -183,7 +180,7 @@ function withoutTimes(error: Error | undefined): string | undefined {
   return error?.message.replace(/\d+ms/g, '');
 }
 
-/** Whether all keys of one command must have the same hash tag. */
+/** In a cluster, all keys of one command must have the same hash tag. */
 export function isCluster(redis: RedisConnection): redis is Cluster {
   return redis instanceof Cluster;
 }
@@ -196,8 +193,8 @@ function splitUrl(url: string): { plainUrl: string; tls: TlsFiles | null } {
 }
 
 /**
- * Ends a connection and its duplicates. ioredis emits `end` and rejects pending commands only when a connection closes, so a connection
- * that waits to reconnect makes one more attempt.
+ * Also ends the duplicates. ioredis emits `end` and rejects pending commands only when a connection closes, so a connection that waits to
+ * reconnect makes one more attempt.
  */
 export function disconnectRedis(redis: RedisConnection): void {
   ended.add(redis);
@@ -214,7 +211,7 @@ export function disconnectRedis(redis: RedisConnection): void {
   }
 }
 
-/** Resolves when the connection is ready. Rejects with UnavailableError after `limitMs`. */
+/** Rejects with UnavailableError after `limitMs`. */
 export async function untilReady(redis: RedisConnection, limitMs: number): Promise<void> {
   if (redis.status === 'ready') return;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -265,7 +262,7 @@ export async function assertNoEviction(redis: RedisConnection, logger: Logger): 
   }
 }
 
-/** Returns INFO about the memory of the server, or of each master of a cluster. */
+/** Returns the INFO of the server, or of each master of a cluster. */
 export async function readMemory(redis: RedisConnection): Promise<string[]> {
   return Promise.all((isCluster(redis) ? redis.nodes('master') : [redis]).map((server) => server.info('memory')));
 }
@@ -275,7 +272,7 @@ export async function checkWrites(redis: RedisConnection): Promise<void> {
   await redis.unlink('holdfast:none');
 }
 
-/** Runs a command. Converts any error to QueueUnavailableError, after which the CLI repeats its call. */
+/** Converts any error to QueueUnavailableError, after which the CLI repeats its call. */
 export async function redisCall<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -12,7 +12,7 @@ export interface StandardSchema<Output> {
   };
 }
 
-/** Compiled schemas: a schema of 25 columns takes 0.3 ms to compile, and each call creates its statements anew. */
+/** A schema of 25 columns takes 0.3 ms to compile, and each call creates its statements anew. */
 const validators = new WeakMap<TSchema, Validator>();
 
 interface Validator {
@@ -20,7 +20,7 @@ interface Validator {
   Errors(value: unknown): SchemaIssue[];
 }
 
-/** Wraps a TypeBox schema as a Standard Schema. Each schema is compiled once, on first use. */
+/** Each schema is compiled once, on first use. */
 export function standard<S extends TSchema>(schema: S): StandardSchema<Static<S>> {
   return {
     '~standard': {

@@ -11,13 +11,13 @@ export interface SiteStore {
   readonly store: BlobStore;
 }
 
-/** The mark in a store. The site with the highest term writes. */
+/** The site with the highest term writes. */
 export interface SiteMark {
   readonly term: number;
   readonly id: string;
 }
 
-/** The result of reading a store's mark. A null `mark` means that no site was promoted. */
+/** A null `mark` means that no site was promoted. */
 export type StoreMark = { readonly name: SiteStore['name'] } & (
   | { readonly mark: SiteMark | null; readonly error: null }
   | { readonly mark: null; readonly error: unknown }
@@ -28,14 +28,14 @@ class SiteError extends OperatorError {
   override readonly name = 'SiteError';
 }
 
-/** Maximum time to read the mark of one store, in ms. */
+/** For the mark of one store. */
 const markTimeoutMs = 5_000;
 
 const rule = /^(\d{1,9}) ([0-9a-f-]{36})\n?$/;
 
 const markKey = (installation: string): string => `sites/${installation}`;
 
-/** Reads the marks of all stores at once. A store that cannot be read yields an error, which is no information about the site. */
+/** A store that cannot be read yields an error, which is no information about the site. */
 export function readMarks(stores: readonly SiteStore[], installation: string): Promise<StoreMark[]> {
   return Promise.all(
     stores.map(async ({ name, store }): Promise<StoreMark> => {
@@ -53,7 +53,7 @@ export function isForeign({ id, term }: Pick<Site, 'id' | 'term'>, mark: SiteMar
   return mark !== null && (mark.term > term || (mark.term === term && mark.id !== id));
 }
 
-/** Writes the mark of this site to the stores that lack it. Returns the names of the stores that failed. */
+/** Returns the names of the stores that failed. */
 export async function writeMark(
   stores: readonly SiteStore[],
   installation: string,

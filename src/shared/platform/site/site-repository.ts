@@ -9,7 +9,7 @@ const SiteRow = Type.Object({
   id: Nullable(Type.String()),
   fencedSince: Nullable(Timestamp),
 });
-/** The site of the database, as recorded in it. */
+/** As recorded in the database. */
 export type Site = Row<typeof SiteRow>;
 
 const PostgresRow = Type.Object({
@@ -92,7 +92,7 @@ export function createSiteRepository(db: Queryable) {
     postgres: () => withoutHidden(readPostgres, unknownProgress),
     listStandbys: () => withoutHidden(listStandbys, sql.fragment`null::bigint`),
 
-    /** Makes the standby a primary. Returns false if it does not become one within a minute. */
+    /** Returns false if the standby does not become a primary within a minute. */
     promote: async (): Promise<boolean> => {
       const { done } = await db.one(sql.rows(Type.Object({ done: Type.Boolean() }))`
         /* site.promote */ select pg_promote(true, 60) as done`);

@@ -4,14 +4,10 @@ import type { Registry } from 'prom-client';
 import { OperatorError } from '../errors/errors.ts';
 import { securityHeaders } from '../http/security-headers.ts';
 
-/**
- * Enough for probes and scrapes. Together with the time limit, it prevents clients that hold connections open from blocking them for
- * long.
- */
+/** Enough for probes and scrapes. With the time limit, clients that hold connections open cannot block them for long. */
 const maxConnections = 64;
 const limitMs = 10_000;
 
-/** Health of a process, as reported to probes. */
 export interface ProcessHealth {
   healthz(): Promise<HealthResponse>;
   readyz(): Promise<HealthResponse>;
@@ -38,10 +34,7 @@ export class ListenError extends OperatorError {
   }
 }
 
-/**
- * Serves health, readiness and metrics over plain HTTP without authentication. Throws ListenError, which names
- * `setting`.
- */
+/** Serves plain HTTP without authentication. Throws ListenError, which names `setting`. */
 export async function startStatusServer(
   address: { readonly host: string; readonly port: number },
   { health, registry, setting }: { health: ProcessHealth; registry: Registry; setting: string },

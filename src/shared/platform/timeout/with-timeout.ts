@@ -1,7 +1,4 @@
-/**
- * Returns the result of `work`, or rejects with the error from `late` if `work` takes longer than `limitMs`. Late work continues, and its
- * result is ignored.
- */
+/** Rejects with the error from `late` if `work` takes longer than `limitMs`. Late work continues, and its result is ignored. */
 export async function withTimeout<T>(work: Promise<T>, limitMs: number, late: () => Error): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   let immediate: NodeJS.Immediate | undefined;

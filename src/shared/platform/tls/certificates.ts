@@ -9,7 +9,7 @@ class CertificateFileError extends OperatorError {
   override readonly name = 'CertificateFileError';
 }
 
-/** The TLS files of one connection, as PEM texts. */
+/** PEM texts. */
 export interface TlsFiles {
   /** Trusted instead of all other authorities. */
   readonly ca?: string;
@@ -20,8 +20,8 @@ export interface TlsFiles {
 const certificate = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 /**
- * Adds the authorities of a PEM file to those that all TLS connections of this process trust from now on. `setting` names the file in
- * errors. Throws CertificateFileError.
+ * All TLS connections of this process also trust the authorities of the PEM file from now on. `setting` names the file in errors. Throws
+ * CertificateFileError.
  */
 export function trustAuthorities(file: string, setting: string): void {
   const own = readPem(file, setting, 'certificate').match(certificate) ?? [];
@@ -29,8 +29,8 @@ export function trustAuthorities(file: string, setting: string): void {
 }
 
 /**
- * Removes libpq's file parameters `sslrootcert`, `sslcert` and `sslkey` from the query of a URL and reads the files.
- * `setting` names the URL in errors. Throws CertificateFileError.
+ * Removes libpq's file parameters `sslrootcert`, `sslcert` and `sslkey` from the query and reads the files. `setting` names the URL in
+ * errors. Throws CertificateFileError.
  */
 export function takeTlsFiles(query: URLSearchParams, setting: string): TlsFiles {
   const take = (name: string, what: 'certificate' | 'private key'): string | undefined => {

@@ -39,8 +39,8 @@ const kinds: Readonly<Record<NonNullable<SpanOptions['role']>, SpanKind>> = {
 };
 
 /**
- * Sends spans by OTLP over HTTP, in batches. Spans that do not fit into the queue are dropped. The SDK reads the endpoint, its headers
- * and certificates, and the resource from the variables that OpenTelemetry defines.
+ * Sends spans by OTLP over HTTP, in batches. Spans that do not fit into the queue are dropped. The SDK reads the endpoint, its headers and
+ * certificates, and the resource from the variables that OpenTelemetry defines.
  */
 export function createTracing(
   role: string,
@@ -53,7 +53,6 @@ export function createTracing(
   return createTracer(role, config, exporter);
 }
 
-/** Creates a tracer that passes its spans to `exporter`. */
 export function createTracer(
   role: string,
   config: TracingConfig,
@@ -101,7 +100,7 @@ function contextOf(span: Span): TraceContext {
   return { traceId, spanId, span };
 }
 
-/** Reads a traceparent header; null if it is invalid. */
+/** Null if the header is invalid. */
 function parse(traceparent: string): SpanContext | null {
   const [, version, traceId = '', spanId = '', flags = '', more] =
     /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(traceparent.trim()) ?? [];
