@@ -8,12 +8,11 @@ import { listBlobs } from './backup-content.ts';
 import type { Decrypt } from './backup-encryption.ts';
 import type { Manifest } from './manifest.ts';
 
-/** The blobs of a backup, for reading. */
 export class BackupBlobStore implements BlobStore {
   readonly #target: BlobStore;
   readonly #prefix: string;
   readonly #decrypt: Decrypt | null;
-  /** By key in the blob store. The target also has blobs of other backups. */
+  /** The target also has blobs of other backups. */
   readonly #sizes: ReadonlyMap<string, number>;
 
   private constructor(target: BlobStore, prefix: string, decrypt: Decrypt | null, sizes: ReadonlyMap<string, number>) {

@@ -80,13 +80,13 @@ export async function findDamage(
 
 export interface CopiedBlobs {
   readonly copied: number;
-  /** Keys of blobs whose copies in the backup are damaged. The store keeps its own blobs, which may differ. */
+  /** Keys of blobs whose copies in the backup are damaged. The store's own blobs, which may differ, stay. */
   readonly unsure: readonly string[];
 }
 
 /**
- * Copies the blobs that the store lacks or has with other bytes. `decrypt` is null if the backup is not encrypted. A damaged blob that the
- * store lacks is a BackupError, and is not stored.
+ * Copies the blobs that the store lacks or has with other bytes. `decrypt` is null if the backup is not encrypted. Throws BackupError, and
+ * stores nothing, for a damaged blob that the store lacks.
  */
 export async function copyBlobs(
   target: BlobStore,

@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto';
 import { BackupError } from './backup-error.ts';
 
-/** Encrypts the contents of a backup. Lists of blobs and the head of the manifest stay readable. */
+/** Lists of blobs and the head of the manifest stay readable. Without recipients, nothing is encrypted. */
 export interface BackupEncryption {
-  /** Empty if nothing is encrypted. */
   readonly recipients: readonly string[];
-  /** Yields chunks of 64 KiB. */
   encrypt(body: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
 }
 
@@ -14,7 +12,6 @@ export type Decrypt = (body: AsyncIterable<Buffer>) => AsyncIterable<Buffer>;
 
 export const noEncryption: BackupEncryption = { recipients: [], encrypt: (body) => body };
 
-/** Encrypts to age recipients (`age1…`). */
 export async function encryptToRecipients(recipients: readonly string[]): Promise<BackupEncryption> {
   if (recipients.length === 0) return noEncryption;
   // Few processes make encrypted backups.

@@ -16,7 +16,6 @@ export interface FoundBackup {
   readonly blobLists: readonly string[];
 }
 
-/** Oldest first. */
 export async function findBackups(target: BlobStore): Promise<FoundBackup[]> {
   const found = new Map<string, string[]>();
   for (let after: string | undefined; ; ) {
@@ -47,8 +46,8 @@ export async function findBackups(target: BlobStore): Promise<FoundBackup[]> {
 }
 
 /**
- * Throws BackupError if only other installations have complete backups there: an installation that starts in a used location by mistake,
- * e.g. because its own disk is not mounted, would otherwise back up without a warning.
+ * An installation that starts in a used location by mistake, e.g. because its own disk is not mounted, must not back up there without a
+ * warning.
  */
 export function assertOwn(present: readonly FoundBackup[], owner: string): void {
   const complete = present.filter(({ isComplete }) => isComplete);
@@ -65,7 +64,6 @@ const aheadMs = 60_000;
 export function nextId(present: readonly FoundBackup[], now: Date): string {
   const newest = present.findLast(({ id }) => idTime.test(id))?.id ?? '';
   const last = Date.parse(newest.replace(idTime, '$1-$2-$3T$4:$5:$6.$7Z'));
-  // Two backups that begin at once get different ids.
   const at = last >= now.getTime() ? new Date(last + Math.ceil(Math.random() * aheadMs)) : now;
   return at.toISOString().replace(/[-:.]/g, '').toLowerCase();
 }
@@ -101,17 +99,17 @@ const abandonedMs = 2 * 24 * 3600_000;
 export interface PrunedBackups {
   readonly backups: string[];
   readonly blobs: number;
-  /** Backups that an object lock protects. */
+  /** Protected by an object lock. */
   readonly locked: string[];
-  /** The backup that may still be running, for which unneeded blobs are kept; null for none. */
+  /** May still be running, so unneeded blobs are kept. */
   readonly unfinished: string | null;
 }
 
 /**
  * Deletes all but the newest `keep` complete backups of `owner` (null: of each owner); incomplete ones, of the owner or without an owner,
- * that are older than a complete one; and abandoned ones of any owner. Then deletes blobs that no remaining backup needs, unless a backup
- * may be running. Keeps what an object lock protects. Safe to repeat after an interruption. Throws BackupError if a remaining backup cannot
- * be read.
+ * that are older than a complete one; and abandoned ones. Then deletes blobs that no remaining backup needs, unless a backup may be
+ * running. Keeps what an object lock protects. Safe to repeat after an interruption. Throws BackupError if a remaining backup cannot be
+ * read.
  */
 export async function pruneBackups(
   target: BlobStore,

@@ -21,7 +21,7 @@ export type KnownBackup = Static<typeof KnownBackup>;
 
 const FailedAttempts = Type.Object({
   count: Type.Integer(),
-  /** When the last one began, in ms since 1970. */
+  /** In ms since 1970. */
   at: Type.Number(),
   error: Type.String(),
 });
@@ -33,18 +33,17 @@ const Backups = Type.Object({
   keep: Type.Number(),
   /** Complete ones, newest first. */
   backups: Type.Array(KnownBackup),
-  /** The last verification without faults of any backup ever found there, also a deleted one, in ms since 1970. */
+  /** The last verification without faults of any backup ever found there, in ms since 1970. */
   lastVerifiedAt: Type.Optional(Type.Number()),
   /** When the oldest backup ever found there was made, in ms since 1970. */
   firstTakenAt: Type.Optional(Type.Number()),
-  /** When the task first examined the location, in ms since 1970; absent if it was not recorded. */
+  /** When the task first examined the location, in ms since 1970. */
   seenAt: Type.Optional(Type.Number()),
   /** Failed or interrupted attempts since the last backup. */
   failure: Type.Optional(FailedAttempts),
   /** Failed or interrupted attempts since old backups were last deleted completely. */
   pruneFailure: Type.Optional(FailedAttempts),
 });
-/** The backups that the task has found in its location. */
 export type Backups = Static<typeof Backups>;
 
 const LastVerification = Type.Object({
@@ -52,7 +51,6 @@ const LastVerification = Type.Object({
   at: Nullable(Type.Number()),
   /** Null for none. */
   backup: Nullable(Type.String()),
-  /** Empty if there are no faults. */
   problems: Type.Array(Type.String()),
   /** Why backups are not verified here; null if they are. */
   skipped: Nullable(Type.String()),
@@ -80,7 +78,7 @@ export function hasPassed(at: number, now: number): boolean {
   return at <= now + clockToleranceMs;
 }
 
-/** Returns the last verification without faults or, without one, the time of the first backup; null if there was no backup. */
+/** Also knows deleted backups. Without a verification, returns the time of the first backup. */
 export function unverifiedSince({ firstTakenAt, lastVerifiedAt }: Backups, now: number): number | null {
   return [lastVerifiedAt, firstTakenAt].find((at) => at !== undefined && hasPassed(at, now)) ?? null;
 }
@@ -105,10 +103,7 @@ export async function saveBackups(
   await runs.saveResult(backupTasks.create, JSON.stringify({ ...found, ...history } satisfies Backups));
 }
 
-/**
- * Records a verification without faults. Pages and metrics show it at once: the task that examines the location may be busy with a backup
- * for hours.
- */
+/** Pages and metrics show the verification at once: the task that examines the location may be busy with a backup for hours. */
 export async function noteVerified(
   runs: BackgroundTaskRepository,
   { at, id, location }: { readonly at: number; readonly id: string; readonly location: string },

@@ -36,7 +36,6 @@ export async function openTarget(
   return openBlobStore({ ...target, lock: lock && { ...lock, days: lockDays ?? lock.days } });
 }
 
-/** Removes unfinished uploads of killed backups. */
 export async function sweepUploads(target: BlobStore): Promise<void> {
   try {
     await target.sweepUnfinished(leftoverAgeMs, [backupKeys.root, backupKeys.blobs]);

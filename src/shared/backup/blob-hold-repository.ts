@@ -3,13 +3,12 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** For how long a hold is valid without a renewal. */
 export const holdSeconds = 300;
 
-/** While the hold of a backup is valid, no blob becomes due for deletion. Times are in seconds. */
+/** While a hold is valid, no blob becomes due for deletion. Times are in seconds. */
 export function createBlobHoldRepository(db: Queryable) {
   return {
-    /** The hold is valid for `seconds`, with renewals for up to `longest`. Returns its id. Removes expired holds. */
+    /** Renewals extend the hold up to `longest`. Also removes expired holds. */
     insert: async (seconds: number, longest: number): Promise<string> => {
       const { id } = await db.one(sql.rows(IdRow)`
         /* blobHolds.insert */

@@ -14,7 +14,7 @@ const OwnerRow = Type.Object({
 
 export function createBlobOwnerRepository(db: Queryable) {
   return {
-    /** Finds the object that consists of the bytes of a blob. */
+    /** Finds the row whose object consists of the bytes of the blob. */
     find: (key: string) =>
       db.maybeOne(sql.rows(OwnerRow)`
         /* blobOwners.find */

@@ -17,7 +17,7 @@ export interface BlobReaderParts {
   readonly eventSegments: EventSegments;
 }
 
-/** Returns a function that compares a blob with its hash in the database; null if nothing there consists of the blob. */
+/** The result compares a blob with its hash in the database. Null if nothing there consists of the blob. */
 export async function findBlobReader(parts: BlobReaderParts, key: string): Promise<ReadDocument | null> {
   const { checkpoints, chunks, db, eventSegments } = parts;
   const owner = await createBlobOwnerRepository(db).find(key);

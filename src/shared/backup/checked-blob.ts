@@ -10,7 +10,6 @@ import { BackupError } from './backup-error.ts';
 import { type BlobReaderParts, findBlobReader } from './blob-reader.ts';
 import { Meter } from './stored-bytes.ts';
 
-/** The installation that is backed up. */
 export interface BackupSource extends BlobReaderParts {
   readonly blobs: BlobStore;
   readonly copies: DocumentCopies;

@@ -30,7 +30,6 @@ export interface BackupProgress {
   readonly done: number;
   /** Known from the second step on. */
   readonly total: number;
-  /** Written to the target. */
   readonly bytes: number;
 }
 
@@ -55,8 +54,8 @@ const bytesOfList = 64 * 1024 * 1024;
 const cleanUpMs = 5_000;
 
 /**
- * Returns the manifest, which is written last. Copies all tables as of one moment, then the blobs that they need and that no earlier backup
- * of the installation, complete or interrupted, has copied. The caller holds the blobs; see backUp. Throws the reason of `signal`.
+ * Copies all tables as of one moment, then the blobs that they need and that no earlier backup of the installation, complete or
+ * interrupted, has copied. Writes the manifest last. The caller holds the blobs; see backUp. Throws the reason of `signal`.
  */
 export async function createBackup(parts: BackupParts): Promise<Manifest> {
   const { encryption, target } = parts;
@@ -84,7 +83,6 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   return manifest;
 }
 
-/** Waits for work whose failure does not matter. */
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const timer = new AbortController();
   await Promise.race([work.catch(() => {}), sleep(ms, undefined, { signal: timer.signal }).catch(() => {})]);
@@ -193,7 +191,7 @@ class BlobCopies {
   readonly #missing: string[] = [];
   readonly #wrong: string[] = [];
   #unchecked = 0;
-  /** Keys in the target of the blobs that this backup has copied. */
+  /** In the target; copied by this backup. */
   readonly #fresh = new KeyPages();
   #list: BlobCopy[] = [];
   #count = 0;
@@ -246,7 +244,6 @@ class BlobCopies {
     this.#parts.onProgress({ step: 'blobs', done: this.#count, total, bytes: this.#written });
   }
 
-  /** Returns null if the copy of an earlier backup is gone. */
   async #stillThere(copy: BlobCopy): Promise<BlobCopy | null> {
     const { target } = this.#parts;
     const found = await target.stat(copy.key);
@@ -282,7 +279,7 @@ class BlobCopies {
     }
   }
 
-  /** The next backup continues from these lists after an interruption. */
+  /** After an interruption, the next backup continues from these lists. */
   async #writeList(): Promise<void> {
     if (this.#list.length === 0) return;
     const text = writeBlobList(this.#list);

@@ -12,8 +12,8 @@ interface KnownList {
 }
 
 /**
- * The blobs of the newest complete backup of an installation, and the copies of interrupted backups since then. Only the ranges of the
- * lists are in memory. Lists are almost in the order of their keys, so the copies of a page of keys are in a few lists.
+ * The blobs of the newest complete backup of an installation, and of interrupted ones since then. Only the ranges of the lists are in
+ * memory. Lists are almost in the order of their keys, so the copies of a page of keys are in a few lists.
  */
 export class KnownBlobs {
   readonly #target: BlobStore;
@@ -24,7 +24,6 @@ export class KnownBlobs {
     this.#lists = lists;
   }
 
-  /** Leaves out damaged lists. */
   static async open(target: BlobStore, owner: string): Promise<KnownBlobs> {
     const backups = (await findBackups(target)).filter((backup) => backup.owner === owner);
     const newest = backups.findLastIndex(({ isComplete }) => isComplete);
@@ -38,7 +37,6 @@ export class KnownBlobs {
     return new KnownBlobs(target, lists);
   }
 
-  /** Takes keys of the target. */
   async find(keys: readonly string[]): Promise<ReadonlyMap<string, BlobCopy>> {
     const found = new Map<string, BlobCopy>();
     const range = rangeOf(keys);
@@ -79,7 +77,7 @@ async function readList(target: BlobStore, { key, sha256 }: BlobList): Promise<B
   return readBlobList(key, bytes);
 }
 
-/** A prune may also have deleted the backup meanwhile. The blobs are then copied anew. */
+/** A prune may also have deleted the backup meanwhile. Its blobs are copied anew. */
 function noneIfDamaged(error: unknown): never[] {
   if (!(error instanceof BackupError || error instanceof BlobNotFoundError)) throw error;
   return [];

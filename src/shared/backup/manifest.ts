@@ -18,10 +18,9 @@ export type TableCopy = Static<typeof TableCopy>;
 const SequenceValue = Type.Object({ name: Type.String(), value: Type.Integer() });
 export type SequenceValue = Static<typeof SequenceValue>;
 
-/** `key`, `bytes` and `sha256` describe the object, which may be encrypted. */
+/** All but `size` describes the object, which may be encrypted. */
 const BlobCopy = Type.Object({
   ...StoredObject.properties,
-  /** Bytes of the blob itself. */
   size: Type.Integer({ minimum: 0 }),
 });
 export type BlobCopy = Static<typeof BlobCopy>;
@@ -31,9 +30,7 @@ const Contents = Type.Object({
   postgres: Type.String(),
   /** Position in the write-ahead log; null if the server does not report it. */
   position: Type.Union([Type.String(), Type.Null()]),
-  /** In the order of their application. */
   migrations: Type.Array(Type.String()),
-  /** Ids of the keys that the stored data needs. */
   masterKeys: Type.Array(Type.String()),
   tables: Type.Array(TableCopy),
   sequences: Type.Array(SequenceValue),
@@ -42,7 +39,7 @@ const Contents = Type.Object({
 const Head = Type.Object({
   format: Type.Literal(1),
   id: Type.String(),
-  /** When the database was in the state of the backup, and when the last blob was copied; ISO 8601. */
+  /** ISO 8601: the time of the tables, and the end of the last copy. */
   takenAt: Type.String(),
   finishedAt: Type.String(),
   release: Type.String(),
@@ -54,16 +51,16 @@ const Head = Type.Object({
   /** Unencrypted. Each line is a BlobCopy as JSON. */
   blobLists: Type.Array(StoredObject),
   blobs: Type.Object({ count: Type.Integer(), bytes: Type.Integer() }),
-  /** Blobs that a state needs and that the store lacked. */
+  /** Needed by a state; the store lacked them. */
   missingBlobs: Type.Array(Type.String()),
-  /** Blobs without a readable copy that has their hash. They are not in the backup. Earlier releases made no comparison. */
+  /** No readable copy has their hash. They are not in the backup. Earlier releases made no comparison. */
   wrongBlobs: Type.Optional(Type.Array(Type.String())),
-  /** Blobs copied without a comparison: encrypted without keys at hand, or replaced meanwhile. */
+  /** Copied without a comparison: encrypted without keys at hand, or replaced meanwhile. */
   uncheckedBlobs: Type.Optional(Type.Integer({ minimum: 0 })),
   /** JSON; in an encrypted backup, encrypted and in base64. */
   contents: Type.String(),
 });
-/** The part of the manifest that can be read without an identity. */
+/** Can be read without an identity. */
 export type ManifestHead = Static<typeof Head>;
 const { contents: _, ...openHead } = Head.properties;
 export const Manifest = Type.Object({ ...openHead, ...Contents.properties });
@@ -103,7 +100,6 @@ export function readManifestHead(id: string, bytes: Buffer): ManifestHead {
   return head;
 }
 
-/** `decrypt` is null without an identity. */
 export async function readManifest(head: ManifestHead, decrypt: Decrypt | null): Promise<Manifest> {
   const { contents, id, recipients } = head;
   const what = `The manifest of backup ${id}`;
@@ -132,7 +128,6 @@ function withHash(text: string): Buffer {
   return Buffer.from(`${text}\n${hashOf(text)}\n`);
 }
 
-/** Returns null if the text does not have its hash. */
 function readHashed(bytes: Buffer): string | null {
   const lines = bytes.toString('utf8').split('\n');
   const [hash, rest] = lines.splice(-2);

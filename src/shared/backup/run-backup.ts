@@ -11,10 +11,10 @@ import { BodyPace } from './stored-bytes.ts';
 import { createTableCopyRepository } from './table-copy-repository.ts';
 
 const renewEveryMs = 60_000;
-/** A longer backup fails, because blobs that it needs may be gone. */
+/** Later, blobs that the backup needs may be gone. */
 const longestHoldSeconds = 24 * 3600;
 
-/** Backs up the installation; see createBackup. Meanwhile, no blob becomes due for deletion. */
+/** Meanwhile, no blob becomes due for deletion; see createBackup. */
 export async function backUp({
   bytesPerSecond,
   onProgress = () => {},

@@ -7,7 +7,7 @@ import { BytePace } from '../platform/slices/byte-pace.ts';
 export const StoredObject = Type.Object({
   key: Type.String(),
   bytes: Type.Integer({ minimum: 0 }),
-  /** SHA-256 of the stored bytes, lower-case hex. */
+  /** In hex, lower case. */
   sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
 });
 export type StoredObject = Static<typeof StoredObject>;
@@ -23,7 +23,6 @@ export async function store(
   return { key, bytes: meter.bytes, sha256: meter.sha256 };
 }
 
-/** Whether the object has the bytes that were stored. */
 export async function isIntact(target: BlobStore, { bytes, key, sha256 }: StoredObject): Promise<boolean> {
   const meter = new Meter();
   for await (const _ of meter.pass(await target.open(key)));
@@ -53,7 +52,7 @@ export class Meter {
   }
 }
 
-/** Limits the rate of all passing bodies together. */
+/** One limit for all passing bodies. */
 export class BodyPace {
   readonly #pace: BytePace;
 

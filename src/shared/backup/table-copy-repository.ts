@@ -29,7 +29,7 @@ const tables = `
 /** Not copied: a restored installation has its blobs in the store of its settings. */
 const locationsTable = 'blob_places';
 
-/** Works on a separate connection. Names in results are quoted where SQL requires it. */
+/** Uses a separate connection. Names in results are quoted where SQL requires it. */
 export function createTableCopyRepository(client: pg.Client) {
   const run = async <T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> => {
     const result = await client.query<T>(text, values);
@@ -56,7 +56,7 @@ export function createTableCopyRepository(client: pg.Client) {
           array(select master_key_id from encryption_keys union select master_key_id from webhooks where secret is not null order by 1) as "masterKeys"`);
       return row as NonNullable<typeof row>;
     },
-    /** Returns the end of the write-ahead log; null if the server does not report it. */
+    /** The end of the write-ahead log; null if the server does not report it. */
     readPosition: async () => {
       // Without a savepoint, the error of a server that hides the function would end the transaction.
       await run('savepoint position');
@@ -69,7 +69,7 @@ export function createTableCopyRepository(client: pg.Client) {
         return null;
       }
     },
-    /** In the order of their application; none in a database that was never migrated. */
+    /** In the order of their application. */
     listMigrations: async (): Promise<string[]> => {
       const [table] = await run<{ found: boolean }>(`select to_regclass('${migrationsTable}') is not null as found`);
       if (!table?.found) return [];
@@ -89,7 +89,7 @@ export function createTableCopyRepository(client: pg.Client) {
         ${tables} ${withLocations ? '' : `and c.relname <> '${locationsTable}'`} order by c.relname`);
     },
 
-    /** Estimates the size of the compressed copy. */
+    /** Of the compressed copy. */
     estimateBytes: async ({ name }: TableShape): Promise<number> => {
       const [row] = await run<{ bytes: string }>(
         `/* tableCopies.estimateBytes */
@@ -100,7 +100,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return Number(row?.bytes);
     },
 
-    /** Lists the last values of used sequences. */
+    /** Only of used sequences. */
     listSequences: () =>
       run<SequenceValue>(`
         /* tableCopies.listSequences */
@@ -109,7 +109,7 @@ export function createTableCopyRepository(client: pg.Client) {
         where s.schemaname = current_schema() and s.last_value is not null and ${isOurs('c')}
           and s.sequencename <> '${migrationsTable}_id_seq' order by s.sequencename`),
 
-    /** Returns the rows as text of COPY. `rows` is known at the end of the stream. */
+    /** Text of COPY. `rows` is known at the end of the stream. */
     read: ({ columns, name }: TableShape): { text: Readable; rows: () => number } => {
       const text = client.query(copyTo(`copy (select ${columns.join(', ')} from ${name}) to stdout`));
       // The reader gets the error. After the reader has ended, the error of a lost connection would end the process.
@@ -127,7 +127,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return rows.map(({ key }) => key);
     },
 
-    /** Returns, by organization, the batch of the audit chain before which retention has dropped everything. */
+    /** By organization, the batch of the audit chain before which retention has dropped everything. */
     listAuditBases: async (): Promise<ReadonlyMap<string, number>> => {
       const rows = await run<{ id: string; base: number }>(
         `/* tableCopies.listAuditBases */ select organization_id as id, base_batch::float8 as base from audit_chains where base_batch > 0`,
@@ -135,7 +135,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return new Map(rows.map(({ base, id }) => [id, base]));
     },
 
-    /** Whether the database has organizations. A database without migrations is empty. */
+    /** Whether the database has organizations. */
     isUsed: async () => {
       const [table] = await run<{ found: boolean }>(`select to_regclass('organizations') is not null as found`);
       if (!table?.found) return false;
@@ -143,12 +143,12 @@ export function createTableCopyRepository(client: pg.Client) {
       return row?.used ?? true;
     },
 
-    /** Prevents anybody from beginning to use the database, until the end of the transaction. */
+    /** Until the end of the transaction, nobody can begin to use the database. */
     lockUse: async () => {
       const [table] = await run<{ found: boolean }>(`select to_regclass('organizations') is not null as found`);
       if (table?.found) await run('lock table organizations in access exclusive mode');
     },
-    /** Takes the lock of restores, which the end of the session releases. Returns whether another session has it. */
+    /** The end of the session releases the lock. Returns whether another session has it. */
     lockRestore: async (): Promise<boolean> => {
       const [row] = await run<{ held: boolean }>(
         `/* tableCopies.lockRestore */ select pg_try_advisory_lock(hashtextextended('holdfast restore', 0)) as held`,
@@ -158,7 +158,7 @@ export function createTableCopyRepository(client: pg.Client) {
 
     analyze: () => run('analyze'),
 
-    /** Records, in the transaction of a load, the backup that is being restored; null when the restore has ended. */
+    /** In the transaction of a load. Null when the restore has ended. */
     markRestore: async (id: string | null) => {
       const [row] = await run<{ statement: string }>(
         `select format('comment on table installation is %L', $1::text) as statement`,
@@ -166,7 +166,7 @@ export function createTableCopyRepository(client: pg.Client) {
       );
       await run(row?.statement as string);
     },
-    /** Returns the backup whose restore was interrupted after it had loaded the tables. */
+    /** The restore was interrupted after it had loaded the tables. */
     readRestoreMark: async (): Promise<string | null> => {
       const [row] = await run<{ note: string | null }>(
         `select obj_description('installation'::regclass, 'pg_class') as note`,
@@ -174,7 +174,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return row?.note?.startsWith(restoreMark) ? row.note.slice(restoreMark.length) : null;
     },
 
-    /** Blocks the sending of webhooks and audit events, if the migrations of the load support this. */
+    /** Blocks webhooks and audit events, if the migrations of the load support this. */
     holdOutgoing: async () => {
       const column = await run(
         `select 1 from pg_attribute where attrelid = 'installation'::regclass and attname = 'outgoing_held_since'`,
@@ -182,7 +182,7 @@ export function createTableCopyRepository(client: pg.Client) {
       if (column.length > 0) await run('update installation set outgoing_held_since = clock_timestamp()');
     },
 
-    /** Works in the caller's transaction. Returns the removed foreign keys. */
+    /** In the caller's transaction. Returns the removed foreign keys. */
     prepareLoad: async (): Promise<ForeignKey[]> => {
       await run(`set local datestyle = 'ISO'`);
       await liftLimits(client, { isLocal: true });

@@ -28,7 +28,6 @@ const scratchFolder = 'cluster.upgrade';
 const connectMs = 30_000;
 const stopMs = 60_000;
 
-/** `kept` is the folder of the old files. */
 export interface DatabaseUpgrade {
   readonly from: number;
   readonly to: number;
@@ -37,9 +36,9 @@ export interface DatabaseUpgrade {
 }
 
 /**
- * Copies the embedded database in `directory`, whose files have an earlier major version, into a new cluster, and puts the new cluster in
- * its place. The old files stay beside it. An interruption at any moment leaves either the old cluster or the complete new one. Returns
- * null if no upgrade is needed. Throws UpgradeError and EmbeddedPostgresError.
+ * Copies the embedded database, whose files have an earlier major version, into a new cluster, and puts it in the place of the old one,
+ * whose files stay beside it. An interruption at any moment leaves either the old cluster or the complete new one. Returns null if no
+ * upgrade is needed.
  */
 export async function upgradeCluster(
   directory: string,
@@ -102,7 +101,7 @@ export async function upgradeCluster(
   return { from, to, rows, kept };
 }
 
-/** Also stops the processes of an interrupted upgrade. */
+/** Also stops its processes. */
 export async function abandonUpgrade(directory: string, logger: Logger): Promise<void> {
   for (const cluster of [scratchFolder, clusterFolder]) await stopOrphan(path.join(directory, cluster), stopMs, logger);
   removeCopy(directory);
@@ -147,7 +146,7 @@ async function copyDatabase(from: string, to: string, logger: Logger, onStep: (t
   }
 }
 
-/** Copies in one transaction and compares the numbers of rows. Returns their total. */
+/** In one transaction. Compares the numbers of rows, and returns their total. */
 async function copyTables(
   old: TableCopyRepository,
   fresh: TableCopyRepository,

@@ -11,8 +11,8 @@ import { assertNotSecond, BlobMoveError, type Move, type MoveParts, openMove } f
 import { digest, type PassOptions, stillNeeded } from './compare-locations.ts';
 
 /**
- * Makes the other location the main one, or completes an interrupted switch. If this database owns the location that it leaves, marks it as
- * left: `finishMove` empties only a marked one. Throws BlobMoveError if the new location is not verified or a backup is running.
+ * Also completes an interrupted switch. If this database owns the location that it leaves, marks it as left: `finishMove` empties only a
+ * marked one. Throws BlobMoveError if the new location is not verified or a backup is running.
  */
 export async function switchMove({ blobs, db, record }: MoveParts): Promise<void> {
   const row = await blobs.read();
@@ -36,7 +36,7 @@ export async function switchMove({ blobs, db, record }: MoveParts): Promise<void
   if (owner === 'this database' && newId) await unlessAway(() => leaveStore({ blobs: main, db }, newId));
 }
 
-/** Does the rest of a switch after its commit. */
+/** The rest of a switch after its commit. */
 async function leaveSwitched({ blobs, db }: Pick<MoveParts, 'blobs' | 'db'>, row: BlobLocations): Promise<void> {
   const { otherId: id, otherUrl: url } = row;
   if (id === null || url === null) return;
@@ -47,7 +47,7 @@ async function leaveSwitched({ blobs, db }: Pick<MoveParts, 'blobs' | 'db'>, row
   });
 }
 
-/** Gives up the location to which blobs are copied. The copies stay there. */
+/** The copies stay there. */
 export async function cancelMove(parts: MoveParts): Promise<void> {
   const { blobRows, blobs, db } = parts;
   const row = await blobs.read();
@@ -62,7 +62,6 @@ export async function cancelMove(parts: MoveParts): Promise<void> {
   });
 }
 
-/** Returns false if the move is in another phase. */
 function settle({ db, record }: MoveParts, phase: 'copying' | 'switched'): Promise<boolean> {
   return db.inTransaction(async (tx) => {
     const isSettled = await createBlobLocationRepository(tx).settle(phase);
@@ -71,7 +70,6 @@ function settle({ db, record }: MoveParts, phase: 'copying' | 'switched'): Promi
   });
 }
 
-/** Returns null if the store fails. */
 async function unlessAway<T>(run: () => Promise<T>): Promise<T | null> {
   try {
     return await run();
@@ -83,15 +81,14 @@ async function unlessAway<T>(run: () => Promise<T>): Promise<T | null> {
 
 export interface EmptyOptions {
   readonly empty?: boolean;
-  /** Repairs the main location if the left one has the bytes with the hash in the database. Returns whether the main one is right. */
+  /** Copies the left blob if it has the hash in the database. Returns whether the main location is right. */
   readonly repair?: (key: string) => Promise<boolean>;
 }
 
 /**
  * Forgets the location that was left. With `empty`, first deletes its blobs, except unneeded ones that the main location lacks. Can be
- * repeated after an interruption. Returns the numbers of deleted and remaining blobs. Throws BlobMoveError, before any deletion, if the
- * main location lacks a needed blob or has other bytes (with the keys), if another copy of the database may use the location, or if it is
- * the second store.
+ * repeated after an interruption. Throws BlobMoveError, before any deletion, if the main location lacks a needed blob or has other bytes,
+ * if another copy of the database may use the location, or if it is the second store.
  */
 export async function finishMove(
   parts: MoveParts,
@@ -118,7 +115,7 @@ export async function finishMove(
   return result;
 }
 
-/** Another copy of the database may use a location that this one did not own at the switch. */
+/** A location that this database did not own at the switch may belong to another copy of it. */
 async function assertLeft({ blobRows, db }: MoveParts, { other, row }: Move): Promise<void> {
   const owner = await findStoreOwner({ blobs: other, db });
   if (owner === 'nobody' || owner === `left for ${row.mainId}`) return;
@@ -128,10 +125,10 @@ async function assertLeft({ blobRows, db }: MoveParts, { other, row }: Move): Pr
 }
 
 const shownKeys = 100;
-/** Blobs deleted between two checks of the location's owner. */
+/** Between two checks of the location's owner. */
 const deletesAtOnce = 16;
 
-/** Compares the blobs of the left location in both. */
+/** Compares only the blobs of the left location. */
 async function assertSame(
   { blobRows }: MoveParts,
   { main, other }: Move,
@@ -186,7 +183,7 @@ async function emptyLocation(
   return { deleted, left };
 }
 
-/** Omits the location's mark and its owner. */
+/** Omits the mark and the owner. */
 async function* listPages(store: BlobStore): AsyncGenerator<readonly string[]> {
   for (let after: string | null | undefined; after !== null; ) {
     const page: Awaited<ReturnType<BlobStore['list']>> = await store.list('', after);

@@ -13,12 +13,11 @@ export interface BundleSettings {
   readonly secret: BundleSecret;
 }
 
-/** Returns null if there is no bundle. */
 export function bundleOf(config: Pick<Config, 'bundleUrl' | 'bundleKms' | 'secrets'>): BundleSettings | null {
   return config.bundleUrl === null ? null : { location: config.bundleUrl, secret: bundleSecretOf(config) };
 }
 
-/** The bundle contains something that must not be overwritten, or lacks something that it had. */
+/** Something in the bundle must not be overwritten, or is missing. */
 export class BundleChangedError extends OperatorError {
   override readonly name = 'BundleChangedError';
 }
@@ -27,7 +26,6 @@ export function pathOf({ project, stack }: BundleLocation): string {
   return `${project}/${stack}`;
 }
 
-/** The present state file. */
 export interface StateThere {
   readonly name: string;
   readonly sha256: string;
@@ -37,7 +35,7 @@ export interface StateThere {
 /** Longer than the text before the mark of a state file. */
 const headBytes = 2048;
 
-/** A stack usually has one state file, or two if a user has also compressed it. */
+/** Usually one, or two if a user has also compressed the file. */
 export async function readThere(folder: Folder, where: BundleLocation): Promise<StateThere[]> {
   const found: StateThere[] = [];
   for (const name of stateNames(where)) {
@@ -54,13 +52,13 @@ export async function readThere(folder: Folder, where: BundleLocation): Promise<
   return found;
 }
 
-/** The names under which the CLI reads a state. */
+/** The CLI reads a state under these names. */
 export function stateNames(where: BundleLocation): string[] {
   const name = stateFile(pathOf(where));
   return [name, `${name}.gz`, `${name}.zst`];
 }
 
-/** Whether a worker has written the state file. */
+/** By a worker. */
 export function isOurs(
   { mark, sha256 }: StateThere,
   known: { readonly sha256: string | null; readonly attempts: readonly string[] },
@@ -68,15 +66,15 @@ export function isOurs(
   return sha256 === known.sha256 || (mark !== null && known.attempts.includes(mark));
 }
 
-/** Whether somebody is working on the stack in the bundle. */
+/** By a user of the bundle. */
 export async function isLocked(folder: Folder, where: BundleLocation): Promise<boolean> {
   for await (const _ of folder.list(locksOf(pathOf(where)))) return true;
   return false;
 }
 
 /**
- * Finds an update of the CLI in the history after `entry`. If the state file is a worker's, this worker was frozen while it wrote, and has
- * overwritten the state of the update. Workers store the number of the version in their entries.
+ * Finds an update of the CLI after `entry`. If the state file is a worker's, this worker was frozen while it wrote, and has overwritten the
+ * state of the update. Workers store the number of the version in their entries.
  */
 export async function findOverwritten(
   folder: Folder,
@@ -105,7 +103,6 @@ function isOfCli(name: string, text: string | null): boolean {
   }
 }
 
-/** Says how to handle an update found by `findOverwritten`. */
 export function overwrittenText(where: BundleLocation, entry: string): string {
   return `a worker wrote over the state of update ${entry} in the bundle: bring what it did into the stack here, then delete its checkpoint from ${historyOf(pathOf(where))}`;
 }

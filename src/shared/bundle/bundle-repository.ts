@@ -3,7 +3,7 @@ import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { mayBeSent } from '../platform/outgoing/held-outgoing-repository.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 
-/** The name of the task. Every write of a worker requires its claim. */
+/** Every write of a worker requires the claim of this task. */
 export const bundleTask = 'bundle';
 
 /** For `key`, see BundleKey. */
@@ -21,7 +21,6 @@ const bundled = {
   attempts: Type.Array(Type.String()),
 };
 const BundledRow = Type.Object({ ...address, stackId: Type.String(), ...bundled, error: Nullable(Type.String()) });
-/** A stack as recorded for the bundle. */
 export type BundledRow = Row<typeof BundledRow>;
 export type BundleLocation = Pick<BundledRow, 'organization' | 'project' | 'stack'>;
 
@@ -33,11 +32,10 @@ const DueRow = Type.Object({
   isChanged: Type.Boolean(),
   /** Seconds since the change; null if the bundle lacks the stack, or nothing has changed. */
   waitedSeconds: Nullable(Type.Number()),
-  /** The stack that the bundle has at this address. */
+  /** What the bundle has at this address. */
   bundledId: Nullable(Type.String()),
   ...bundled,
 });
-/** A stack whose files must be written. */
 export type DueRow = Row<typeof DueRow>;
 
 const LagRow = Type.Object({ stacks: Type.Integer(), seconds: Type.Integer(), errors: Type.Integer() });
@@ -46,21 +44,19 @@ const NameRow = Type.Object({ name: Type.String() });
 const AddressRow = Type.Object(address);
 const FoundRow = Type.Object({ stack: Type.String() });
 
-/** A write becomes visible within this time after its beginning. */
+/** A write is visible within this time after its beginning. */
 const attemptSeconds = 1200;
 const recheckSeconds = 60;
 const retrySeconds = 30;
 const maxRetrySeconds = 3600;
-/** Changed stacks written for each missing one, so that a first fill of thousands delays no change. */
+/** Per missing stack, so that a first fill of thousands delays no change. */
 const changesFirst = 4;
-/** Attempts kept per stack. */
 const maxAttempts = 20;
 const maxError = 500;
 const maxEarlierKeys = 100;
 
 export type BundleRepository = ReturnType<typeof createBundleRepository>;
 
-/** The bundle, and its recorded content for each stack. */
 export function createBundleRepository(db: Queryable) {
   const columns = sql.fragment`
     b.organization, b.project, b.stack, b.stack_id as "stackId", b.stack_version as "stackVersion",
@@ -88,10 +84,7 @@ export function createBundleRepository(db: Queryable) {
       db.maybeOne(sql.rows(KeysRow)`
         /* bundles.findKeys */ select salt as key, earlier_keys as earlier from bundles`),
 
-    /**
-     * The records of the stacks at the previous location are kept for a return to it. After a change of the key, all stacks are written
-     * again.
-     */
+    /** Keeps the records of the stacks at the previous location for a return to it. With another key, all stacks are written again. */
     set: async (bundle: { readonly location: string; readonly key: string }): Promise<void> => {
       const before = await db.maybeOne(sql.rows(BundleRow)`
         /* bundles.lock */ select place as location, salt as key from bundles for update`);
@@ -126,7 +119,6 @@ export function createBundleRepository(db: Queryable) {
       db.query(sql.nothing`
         /* bundledStacks.forget */ delete from bundled_stacks where organization = ${organization}`),
 
-    /** Organizations with stacks in the bundle. */
     listBundledOrganizations: async (): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* bundledStacks.listOrganizations */ select distinct organization as name from bundled_stacks order by 1`);
@@ -134,8 +126,8 @@ export function createBundleRepository(db: Queryable) {
     },
 
     /**
-     * Lists changed stacks and, between them, stacks that the bundle lacks or that have unfinished writes; the longest waiting first. Omits
-     * stacks whose import has not ended, because updates of an old state could be made in the bundle.
+     * Changed stacks and, between them, stacks that the bundle lacks or that have unfinished writes; the longest waiting first. Not before
+     * the end of an import, because updates of an old state could be made in the bundle.
      */
     listDue: (limit: number) =>
       db.any(sql.rows(DueRow)`
@@ -152,7 +144,7 @@ export function createBundleRepository(db: Queryable) {
         order by row_number() over (partition by ${isOutdated} order by c.changed_at)
           / case when ${isOutdated} then ${changesFirst}::float8 else 1 end, c.changed_at limit ${limit}`),
 
-    /** Lists addresses without a stack, once the stack is at its new address. */
+    /** Addresses without a stack, once the stack is at its new address. */
     listLeft: (limit: number) =>
       db.any(sql.rows(BundledRow)`
         /* bundledStacks.listLeft */
@@ -164,7 +156,7 @@ export function createBundleRepository(db: Queryable) {
                 and n.stack_id = c.stack_id and n.stack_version is not null))
         order by b.organization, b.project, b.stack limit ${limit}`),
 
-    /** Lists all stacks of the bundle, or of one organization in it, by address. */
+    /** By address. */
     list: (organization: string | null = null) =>
       db.any(sql.rows(BundledRow)`
         /* bundledStacks.list */
@@ -178,7 +170,7 @@ export function createBundleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Called before files are written. Returns false if another worker has taken over. */
+    /** Before files are written. False if another worker has taken over. */
     begin: async (
       where: BundleLocation,
       write: { stackId: string; mark: string; holder: string },
@@ -195,7 +187,7 @@ export function createBundleRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Called when the files are written. Returns false if another worker has taken over. */
+    /** After files were written. False if another worker has taken over. */
     confirm: async (
       where: BundleLocation,
       holder: string,
@@ -214,18 +206,18 @@ export function createBundleRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Records a change of the stack that does not affect its bundled content. */
+    /** The change does not affect the bundled content. */
     pass: (where: BundleLocation, holder: string, changedAt: string) =>
       db.query(sql.nothing`
         /* bundledStacks.pass */
         update bundled_stacks set changed_at = ${changedAt}::timestamptz, behind_since = null, failures = 0, postponed_until = null, error = null
         where ${at(where)} and ${isHeld(holder)}`),
 
-    /** Has the stack checked again, because a worker that lost its claim may have left a file. */
+    /** A worker that lost its claim may have left a file. */
     doubt: (where: BundleLocation) =>
       db.query(sql.nothing`/* bundledStacks.doubt */ update bundled_stacks set changed_at = null where ${at(where)}`),
 
-    /** Records that the file is the confirmed one. Forgets old attempts. */
+    /** The file is the confirmed one. Forgets old attempts. */
     settle: (where: BundleLocation) =>
       db.query(sql.nothing`
         /* bundledStacks.settle */
@@ -233,7 +225,7 @@ export function createBundleRepository(db: Queryable) {
           attempts = case when attempted_at < clock_timestamp() - make_interval(secs => ${attemptSeconds}) then '{}' else attempts end
         where ${at(where)}`),
 
-    /** Postpones a stack after an error, twice as long each time, up to an hour. */
+    /** Waits twice as long each time, up to an hour. */
     postpone: (where: BundleLocation, failure: { stackId: string; changedAt: string | null; error: string }) =>
       db.query(sql.nothing`
         /* bundledStacks.postpone */
@@ -248,7 +240,7 @@ export function createBundleRepository(db: Queryable) {
       db.query(sql.nothing`
         /* bundledStacks.delete */ delete from bundled_stacks where ${at(where)} and ${isHeld(holder)}`),
 
-    /** Records that this stack has the bundle's content up to `entry`, and all of it if `sha256` is known. The worker writes it again. */
+    /** The stack has the bundle's content up to `entry`, and all of it if `sha256` is known. The worker writes it again. */
     adopt: (
       where: BundleLocation,
       taken: { stackId: string; stackVersion: number; entry: string | null; sha256: string | null },
@@ -262,7 +254,7 @@ export function createBundleRepository(db: Queryable) {
           checkpoint_id = excluded.checkpoint_id, entry = coalesce(excluded.entry, b.entry), sha256 = coalesce(excluded.sha256, b.sha256), changed_at = null, tags = null,
           postponed_until = null, error = null`),
 
-    /** Lists changed stacks that wait for the end of their import. */
+    /** Changed stacks that wait for the end of their import. */
     listUnfinishedImports: (limit: number) =>
       db.any(sql.rows(AddressRow)`
         /* bundledStacks.listUnfinishedImports */

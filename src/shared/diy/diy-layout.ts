@@ -12,7 +12,7 @@ const stacksFolder = `${root}/stacks/`;
 const historyFolder = `${root}/history/`;
 const locksFolder = `${root}/locks/`;
 
-/** The organization of every stack in a DIY backend. */
+/** Of every stack in a DIY backend. */
 export const diyOrganization = 'organization';
 
 /** The CLI may also have compressed it. */
@@ -37,12 +37,10 @@ export function configFile({ project, stack }: { readonly project: string; reado
   return `config/${project}/Pulumi.${stack}.yaml`;
 }
 
-/** Returns the entry of a file in a history; null if it has none. */
 export function entryOf(file: string): string | null {
   return /-(\d+)\.(?:history|checkpoint)\.json(?:\.gz|\.zst)?$/.exec(file)?.[1] ?? null;
 }
 
-/** The folder cannot be imported, or an operation on it is refused. */
 export class TransferError extends OperatorError {
   override readonly name = 'TransferError';
 }
@@ -56,9 +54,8 @@ export interface HistoryEntry {
 }
 
 export interface FolderStack {
-  /** `project/stack`, or only the stack in the layout without projects. */
+  /** Only the stack in the layout without projects. */
   readonly name: string;
-  /** Null in the layout without projects. */
   readonly project: string | null;
   readonly stack: string;
   readonly state: FolderFile;
@@ -72,7 +69,7 @@ export interface FolderStack {
 
 export interface FolderListing {
   readonly stacks: readonly FolderStack[];
-  /** Files that look like stacks of the layout that the folder does not use. */
+  /** They look like stacks of the other layout. */
   readonly strays: readonly string[];
 }
 
@@ -84,7 +81,6 @@ interface Found {
   readonly locks: string[];
 }
 
-/** Sorts by name. */
 export async function listFolder(folder: Folder): Promise<FolderListing> {
   const hasProjects = (await readLayoutVersion(folder)) === 1;
   const depth = hasProjects ? 2 : 1;
@@ -105,7 +101,7 @@ export async function listFolder(folder: Folder): Promise<FolderListing> {
     }
     const entry = at([...parts.slice(0, -1), stack].join('/'));
     if (kind === '.pulumi-tags') entry.tags = file;
-    // If a state exists in two encodings, the CLI reads the newer file.
+    // Like the CLI, with two encodings of a state.
     else if (entry.state === null || entry.state.modifiedAt < file.modifiedAt) entry.state = file;
   }
   for await (const file of folder.list(historyFolder)) {
@@ -142,7 +138,7 @@ function toStack(name: string, state: FolderFile, found: Found, hasProjects: boo
   };
 }
 
-/** Returns 1 for the layout with projects, 0 for the older one. */
+/** 1 is the layout with projects. */
 async function readLayoutVersion(folder: Folder): Promise<number> {
   const text = await readText(folder, metaFile);
   if (text === null) return 0;
@@ -153,7 +149,6 @@ async function readLayoutVersion(folder: Folder): Promise<number> {
 
 const maxTextBytes = 64 * 1024 * 1024;
 
-/** Returns null if the file does not exist. */
 export async function readText(folder: Folder, name: string): Promise<string | null> {
   const file = await folder.open(name);
   if (file === null) return null;
@@ -167,7 +162,7 @@ export async function readText(folder: Folder, name: string): Promise<string | n
   return Buffer.concat(parts).toString('utf8');
 }
 
-/** Decompresses like `decompressed`. Throws TransferError if the file is gone. */
+/** Throws TransferError if the file is gone. */
 export async function* readBytes(folder: Folder, name: string): AsyncGenerator<Buffer> {
   const file = await folder.open(name);
   if (file === null) throw new TransferError(`${name} was deleted meanwhile`);

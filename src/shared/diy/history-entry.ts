@@ -2,14 +2,14 @@ import type { createExportedStackRepository, EntryRow } from './exported-stack-r
 
 const pageRows = 1_000;
 
-/** Returns the version's entry in the history: its time in ns, later than the previous version's. An imported version keeps its entry. */
+/** The entry is the version's time in ns, later than the previous version's. An imported version keeps its entry. */
 export function laterOf(last: bigint, { endedAt, entry }: EntryRow): bigint {
   // Entries of a service are not times.
   const own = entry && /^\d+$/.test(entry) ? BigInt(entry) : BigInt(endedAt.getTime()) * 1_000_000n;
   return own > last ? own : last + 1n;
 }
 
-/** Returns the entry of the last version before `first`, which depends on all earlier ones; 0 if there is none. */
+/** Depends on all earlier versions; 0 if there are none. */
 export async function findEntryBefore(
   rows: Pick<ReturnType<typeof createExportedStackRepository>, 'listEntries'>,
   stackId: string,

@@ -9,7 +9,6 @@ const exactJson = JSON as unknown as {
   parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): unknown;
 };
 
-/** A configuration value in an update of the service. */
 interface ConfigValue {
   readonly string: string;
   readonly secret: boolean;
@@ -32,7 +31,7 @@ export interface ServiceUpdate {
   readonly requestedBy?: { readonly name?: string; readonly githubLogin?: string };
 }
 
-/** The member of an environment that names the user in the other service. */
+/** Names the user in the other service. */
 const requesterMember = 'import.requestedBy';
 
 /** An update in the history of a DIY backend (pkg/backend/updates.go). */
@@ -75,7 +74,6 @@ export function readHistoryInfo(name: string, text: string): HistoryInfo {
 /** Only archives contain cancelled updates. */
 export type StoredStatus = 'succeeded' | 'failed' | 'cancelled';
 
-/** The kind and status under which the service keeps the update. */
 export function storedOutcome({ kind, result }: Pick<HistoryInfo, 'kind' | 'result'>): {
   kind: string;
   status: StoredStatus;
@@ -96,7 +94,7 @@ export function storedPreview({ kind, result }: Pick<HistoryInfo, 'kind' | 'resu
   return storedOutcome({ kind: kind.replace(/^P/, ''), result });
 }
 
-/** Describes a state written by `pulumi state` or `pulumi stack import`, for which a DIY backend keeps no update. */
+/** For a state written by `pulumi state` or `pulumi stack import`: a DIY backend keeps no update. */
 export function unrecordedInfo(at: Date): HistoryInfo {
   const seconds = Math.floor(at.getTime() / 1000);
   return {
@@ -106,7 +104,7 @@ export function unrecordedInfo(at: Date): HistoryInfo {
   };
 }
 
-/** Converts the configuration of a service's update to that of a history file. `reencrypt` gets the ciphertexts in order. */
+/** `reencrypt` gets the ciphertexts in order. */
 export async function toHistoryConfig(
   stored: string,
   reencrypt: (ciphertexts: readonly string[]) => Promise<readonly string[]>,
@@ -126,8 +124,8 @@ export async function toHistoryConfig(
 }
 
 /**
- * Reads an update listed by a service, in the form for the CLI or the one for consoles, which nests the fields in `info`. The requester
- * becomes a member of the environment, because users of another service are not users of this one.
+ * Takes the form for the CLI or the one for consoles, which nests the fields in `info`. The requester becomes a member of the environment,
+ * because users of another service are not users of this one.
  */
 export function readServiceInfo(update: ServiceUpdate): HistoryInfo {
   const { info = update, requestedBy } = update;
@@ -150,7 +148,7 @@ export function withRequester(environment: string, requester: string | null): st
   return JSON.stringify({ ...(JSON.parse(environment) as object), ...requestedIn(requester) });
 }
 
-/** Returns the requester of an imported update in the source. */
+/** The requester in the source. */
 export function requesterIn(environment: object): string | null {
   const requester = (environment as Readonly<Record<string, unknown>>)[requesterMember];
   return typeof requester === 'string' ? requester : null;
@@ -160,7 +158,7 @@ function requestedIn(requester: string): object {
   return requester === '' ? {} : { [requesterMember]: requester };
 }
 
-/** Replaces the ciphertexts in a configuration of the service; null keeps a ciphertext. */
+/** Null keeps a ciphertext. */
 export async function reencryptConfig(
   stored: string,
   reencrypt: (ciphertexts: readonly string[]) => Promise<readonly (string | null)[]>,
@@ -221,7 +219,7 @@ function parseExactly(text: string): unknown {
   );
 }
 
-/** Far more than any stack gets, and far below the limit of Postgres's integers. */
+/** More than any stack gets, and below the limit of Postgres's integers. */
 const maxVersion = 1_000_000_000;
 
 function versionOf(value: unknown): number | null {
@@ -238,7 +236,7 @@ function numberOf(value: unknown): number {
   return Number(typeof value === 'object' && value !== null ? JSON.stringify(value) : value);
 }
 
-/** Postgres stores no NULs and no lone surrogates. JSON texts contain only escapes of them, which Postgres keeps. */
+/** Postgres stores no NULs and no lone surrogates, but keeps their escapes in JSON texts. */
 export function storable(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }

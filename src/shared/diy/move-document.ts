@@ -4,27 +4,23 @@ import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { ScanWindow } from '../platform/json/scan-window.ts';
 import { assertDeploymentVersion } from '../state/checkpoints/deployment-scanner.ts';
 
-/** The members before the deployment. */
 interface Envelope {
   readonly version: number;
-  /** Raw JSON of a list that is not empty; null if there is none. */
+  /** Raw JSON; null for no or an empty list. */
   readonly features: string | null;
 }
 
 interface Shape {
-  /** The path of the deployment. */
   readonly path: readonly string[];
   head(envelope: Envelope): string;
   readonly tail: string;
 }
 
-/** The limit of each member around the deployment. */
 const maxMemberBytes = 64 * 1024;
 
 /**
- * Converts a checkpoint file `{version, features?, checkpoint: {stack, latest}}` to the deployment document `{version, features?,
- * deployment}`, with the bytes of the deployment unchanged. Yields nothing if the stack has no state. Throws JsonSyntaxError and
- * InvalidRequestError.
+ * Converts `{version, features?, checkpoint: {stack, latest}}` to `{version, features?, deployment}`, with the bytes of the deployment
+ * unchanged. Yields nothing if the stack has no state. Throws JsonSyntaxError and InvalidRequestError.
  */
 export function documentOfCheckpoint(checkpoint: ByteSource): AsyncGenerator<Buffer> {
   return cutOut(checkpoint, {
@@ -126,7 +122,7 @@ async function readEnvelope(source: ByteSource): Promise<Envelope> {
   return { version: assertDeploymentVersion(version), features };
 }
 
-/** All features are kept: without them, the CLI would misread the state. */
+/** Without all features, the CLI would misread the state. */
 function readFeatures(kind: string, text: Buffer | null): string | null {
   if (kind === 'literal') return null;
   if (kind !== 'array' || text === null)

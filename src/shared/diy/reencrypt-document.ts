@@ -6,24 +6,23 @@ import { type Replacement, replaceRanges } from '../platform/json/member-edits.t
 const signatureKey = '4dabf18193072939515e22adb298388d';
 const secretSignature = '1b47061264138c4ac30d75fd1eb44270';
 
-/** Returns null for each ciphertext that does not belong to the stack. */
+/** Null keeps a ciphertext that does not belong to the stack. */
 export type Reencrypt = (ciphertexts: readonly string[]) => Promise<readonly (string | null)[]>;
 
 /** Known once the document was read. */
 export interface DocumentSecrets {
-  /** The original secrets provider. */
+  /** Before it was replaced. */
   provider: { readonly type: string; readonly state: Readonly<Record<string, unknown>> } | null;
   reencrypted: number;
-  /** Secrets that are kept unchanged. */
   kept: number;
 }
 
-/** Returns null to keep the secrets provider. */
+/** Null keeps the secrets provider. */
 type ReplaceProvider = (current: NonNullable<DocumentSecrets['provider']>) => Promise<object | null>;
 
 /**
- * Yields the deployment document with new ciphertexts and the replaced secrets provider; keeps all other bytes. Reads the document once;
- * memory depends on its largest value. Throws JsonSyntaxError.
+ * Replaces ciphertexts and the secrets provider; keeps all other bytes. Reads the document once; memory depends on its largest value.
+ * Throws JsonSyntaxError.
  */
 export async function* reencryptDocument(
   document: AsyncIterable<Buffer>,
@@ -74,7 +73,7 @@ interface Span {
   readonly end: number;
 }
 
-/** Finds ciphertexts and the secrets provider in a document that arrives in chunks. */
+/** In a document that arrives in chunks. */
 class SecretSpans {
   /** By depth. The signature comes first, both in the CLI's output and with sorted members. */
   readonly #isSecret: boolean[] = [];
@@ -101,7 +100,7 @@ class SecretSpans {
     this.#scanner.write(chunk);
   }
 
-  /** Returns the findings since the last call, and the offset up to which the text is complete. */
+  /** Also returns the offset up to which the text is complete. */
   take(): { ciphertexts: readonly Span[]; provider: Span | null; end: number } {
     const found = { ciphertexts: this.#ciphertexts, provider: this.#provider, end: this.#openProvider ?? this.#end };
     this.#ciphertexts = [];

@@ -8,9 +8,9 @@ export interface DispatchOptions {
   readonly bytes?: number;
   /** Encrypts the body in the payload store. */
   readonly encryption?: BodyEncryption | null;
-  /** The owner of the share of the workers that the job uses, e.g. the organization. */
+  /** The job uses the workers' share of this owner, e.g. of the organization. */
   readonly fairnessKey?: string;
-  /** For optional jobs: throws QueueUnavailableError as soon as the queue is unreachable. */
+  /** For optional jobs: throws QueueUnavailableError once the queue is unreachable. */
   readonly onlyWhileReachable?: boolean;
 }
 
@@ -35,15 +35,14 @@ export function shuttingDown(): UnavailableError {
   return new UnavailableError('The server is shutting down; please retry', { retryAfterSeconds: 1 });
 }
 
-/** Dispatches jobs to workers, in this process or others. */
+/** In this process or others. */
 export interface JobDispatcher {
   /**
-   * Resolves once the effect of the job is committed. Rejects with the typed error of a rejected job, or with UnavailableError if the job
-   * failed, did not begin within the wait (JobWithdrawnError), or did not end within it (JobPendingError). The call may then be repeated
-   * safely.
+   * Resolves once the effect is committed. Rejects with the typed error of a rejected job, or with UnavailableError if the job failed, did
+   * not begin within the wait (JobWithdrawnError), or did not end within it (JobPendingError). The call may then be repeated safely.
    */
   run(job: Job, options?: DispatchOptions): Promise<void>;
-  /** Resolves once the job is accepted, to run later. */
+  /** Resolves once the job is accepted. */
   enqueue(job: Job, options?: DispatchOptions): Promise<void>;
   state(): DispatcherState;
   /** Accepts no more jobs and waits for running calls. */

@@ -25,18 +25,16 @@ export interface JobAdmission {
   /** This release may not know the fields of another one. */
   readonly job: unknown;
   readonly encryption: BodyEncryption | null;
-  /** The admission has expired or was revoked: the job must not run. */
+  /** Expired or revoked, so the job must not run. */
   readonly expired: boolean;
-  /** Null if the job has not ended. */
   readonly outcome: Outcome | null;
 }
 
 export type JobAdmissionRepository = ReturnType<typeof createJobAdmissionRepository>;
 
-/** The permission for each queued job, by job id. Only the id is trusted from Redis. */
+/** By job id, which is all that is trusted from Redis. */
 export function createJobAdmissionRepository(db: Queryable) {
   return {
-    /** The admission expires after `seconds`. */
     insert: async (id: string, job: Job, encryption: BodyEncryption | null, seconds: number): Promise<void> => {
       await db.maybeOne(sql.prepared('admissions_insert', NoRow)`
         /* admissions.insert */
@@ -64,7 +62,7 @@ export function createJobAdmissionRepository(db: Queryable) {
       };
     },
 
-    /** Only a worker that is already running the job may finish it. Returns the job; null if there is none. */
+    /** Only a worker that is already running the job may finish it. */
     revoke: async (id: string): Promise<unknown> => {
       const row = await db.maybeOne(sql.rows(JobRow)`
         /* admissions.revoke */
@@ -81,7 +79,6 @@ export function createJobAdmissionRepository(db: Queryable) {
       return new Map(rows.map(({ id, job }) => [id, JSON.parse(job) as unknown]));
     },
 
-    /** Deletes admissions that expired more than `seconds` ago. */
     deleteExpired: (seconds: number) =>
       db.query(sql.nothing`
         /* admissions.deleteExpired */

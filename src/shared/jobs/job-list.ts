@@ -27,7 +27,7 @@ export interface JobServices {
   /** Never rejects, because a snapshot only saves time later. */
   readonly requestSnapshot: (updateId: string) => Promise<void>;
   readonly incrementalCompaction: IncrementalCompaction;
-  /** Requests an incremental compaction of a journal, here or on a worker. Never rejects. */
+  /** Here or on a worker. Never rejects. */
   readonly requestIncremental: (updateId: string) => Promise<void>;
 }
 
@@ -42,7 +42,6 @@ export const renameStack = defineJob({
   run: ({ renamer }, job, beforeCommit) => renamer.rename(job, beforeCommit),
 });
 
-/** Compacts the journal of an update into a checkpoint. */
 export const compactJournal = defineJob({
   name: 'compact-journal',
   schemas: [1],
@@ -50,7 +49,6 @@ export const compactJournal = defineJob({
   run: ({ compactor, waitsForClaims }, { updateId }) => compactor.compact(updateId, waitsForClaims),
 });
 
-/** Takes a snapshot of the replay of a journal. */
 export const snapshotJournal = defineJob({
   name: 'snapshot-journal',
   schemas: [1],
@@ -103,9 +101,9 @@ type JobOf<N extends string, P extends TProperties> = Static<TObject<P>> & {
 /** A job without a body. */
 export interface JobDefinition<N extends string, P extends TProperties> {
   readonly name: N;
-  /** Does not match jobs of other releases that this release does not know. */
+  /** Does not match jobs that this release does not know. */
   readonly record: TUnsafe<JobOf<N, P>>;
-  /** In the format of this release. */
+  /** In this release's format. */
   create(fields: Static<TObject<P>>): JobOf<N, P>;
   /** If `beforeCommit` throws, nothing is committed. */
   run(services: JobServices, job: JobOf<N, P>, beforeCommit?: () => Promise<void>): Promise<void>;
@@ -114,8 +112,8 @@ export interface JobDefinition<N extends string, P extends TProperties> {
 interface Common<N extends string, P extends TProperties> {
   readonly name: N;
   /**
-   * The versions of the fields that this release reads; it writes the last one. If fields change their meaning, the job gets a new number.
-   * Two releases can thus share a queue: each leaves jobs that it does not know to the other.
+   * The versions of the fields that this release reads; it writes the last one. Fields with another meaning get a new number. Two releases
+   * can thus share a queue: each leaves jobs that it does not know to the other.
    */
   readonly schemas: readonly number[];
   readonly fields: P;
@@ -132,14 +130,11 @@ function defineJob<const N extends string, P extends TProperties>(
   return { name, record: Type.Unsafe(recordOf(definition)), create, run };
 }
 
-/**
- * A job with a body: `Q` in its queued form, `J` without the fields of the body. `I` is the input that a route has before the body has
- * arrived.
- */
+/** A job with a body: `Q` in its queued form, `J` without the fields of the body. `I` is what a route knows before the body has arrived. */
 export interface WriteDefinition<J, I, Q = J & QueuedBody> extends WriteOptions<J, I> {
   readonly name: string;
   readonly record: TUnsafe<Q>;
-  /** In the format of this release. Called when the body is complete. */
+  /** In this release's format. Called when the body is complete. */
   create(services: JobServices, input: I): Promise<J>;
   queued(job: J, body: QueuedBody): Q;
 }
@@ -147,17 +142,17 @@ export interface WriteDefinition<J, I, Q = J & QueuedBody> extends WriteOptions<
 interface WriteOptions<J, I> {
   /** A label in the metrics. */
   label(input: I): string;
-  /** `imports` is for calls that the CLI does not repeat: they wait for capacity instead of being refused. */
+  /** Calls that the CLI does not repeat use `imports`: they wait for capacity instead of being refused. */
   readonly budget: BudgetName;
   /**
-   * Skips the write if the client has disconnected before its body is complete: it may have repeated the call elsewhere, and this call has
-   * no number that identifies a repetition.
+   * Skips the write if the client has disconnected before its body is complete: it may have repeated the call elsewhere, and no number
+   * identifies the repetition.
    */
   onlyWhileAwaited?(input: I): boolean;
   run(services: JobServices, job: J, body: WriteBody): Promise<void>;
   /**
-   * For writes that must not be committed after their client got an error. Receives the error of the commit. Resolves if the write is
-   * committed nevertheless; otherwise throws the error for the client and prevents the commit.
+   * For writes that must not be committed after their client got an error. Resolves if the write is committed nevertheless; otherwise
+   * throws the error for the client and prevents the commit.
    */
   resolveFailure?(services: JobServices, job: J, error: unknown): Promise<void>;
 }
@@ -188,7 +183,7 @@ function defineWriteOf<const N extends string, P extends TProperties, I>(
   };
 }
 
-/** The request and the trace of the current work. */
+/** Of the current work. */
 function originOfJob(): { requestId?: string; traceparent?: string } {
   const requestId = currentRequest();
   const traceparent = currentTraceparent();

@@ -11,10 +11,10 @@ import type { JobData, Queues } from './queues.ts';
 const jobStates = ['active', 'wait', 'prioritized', 'delayed', 'failed'] as const;
 export type JobState = (typeof jobStates)[number];
 
-/** For text from Redis, which other clients may have written. */
+/** Other clients may have written text in Redis. */
 const shownCharacters = 200;
 
-/** A job as shown to people. Name, times and fault come from Redis; update and stack come from its admission, and are null without one. */
+/** Name, times and fault come from Redis; update and stack come from the admission, and are null without one. */
 export interface JobView {
   readonly id: string;
   readonly name: string;
@@ -27,7 +27,6 @@ export interface JobView {
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
   readonly fault: string | null;
-  /** Whether it failed permanently and can be run again. */
   readonly canRetry: boolean;
 }
 
@@ -48,7 +47,7 @@ interface FoundQueue {
   readonly jobs: readonly { readonly queued: QueuedJob<JobData>; readonly state: JobState }[];
 }
 
-/** Jobs for which a call waited cannot be run again: their callers got the error and repeat the calls themselves. */
+/** Jobs for which a call waited cannot be run again: their callers repeat the calls themselves. */
 export class JobQueueView {
   readonly #queues: Queues;
   readonly #monitor: QueueMonitor;
@@ -60,7 +59,7 @@ export class JobQueueView {
     this.#admissions = admissions;
   }
 
-  /** Each queue has its newest `limit` jobs of every state. Throws UnavailableError. */
+  /** The newest `limit` jobs of every state. Throws UnavailableError. */
   async overview(limit: number): Promise<QueueOverview> {
     await this.#monitor.poll();
     const found = await Promise.all(queueNames.map((name) => redisCall(() => this.#find(name, limit))));
@@ -75,7 +74,7 @@ export class JobQueueView {
     return { redis: this.#monitor.redis, queues: shown };
   }
 
-  /** Finds a permanently failed job. `retry` is the job to run again, or null if it may not be. Throws UnavailableError. */
+  /** Only a permanently failed job. `retry` is null if it may not be run again. Throws UnavailableError. */
   async findFailed(name: QueueName, id: string): Promise<{ readonly name: string; readonly retry: Job | null } | null> {
     const queued = await redisCall(async () => (await this.#queues.get(name)).getJob(id));
     if (!queued || (await redisCall(() => queued.getState())) !== 'failed') return null;
@@ -83,7 +82,7 @@ export class JobQueueView {
     return { name: textOf(queued.name), retry: retryOf(admitted) };
   }
 
-  /** Removes a permanently failed job. Returns whether it existed. Throws UnavailableError. */
+  /** Returns whether there was such a permanently failed job. Throws UnavailableError. */
   async discard(name: QueueName, id: string): Promise<boolean> {
     const queued = await redisCall(async () => (await this.#queues.get(name)).getJob(id));
     if (!queued || (await redisCall(() => queued.getState())) !== 'failed') return false;
@@ -124,7 +123,7 @@ function showJob(queued: QueuedJob<JobData>, state: JobState, admitted: unknown)
   };
 }
 
-/** Returns null if only the job's caller can repeat it, or if it is no longer known. */
+/** Null if only the job's caller can repeat it, or if it is no longer known. */
 function retryOf(admitted: unknown): Job | null {
   if (!Value.Check(Job, admitted)) return null;
   return admitted.name === 'compact-journal' || admitted.name === 'snapshot-journal' ? admitted : null;

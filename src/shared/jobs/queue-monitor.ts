@@ -94,7 +94,7 @@ export class QueueMonitor {
   }
 }
 
-/** Takes the INFO of each master. A queue and all budgets are on one master, so the one closest to its limit counts. */
+/** Takes the INFO of each master. A queue and all budgets are on one, so the fullest one counts. */
 export function fullest(infos: readonly string[]): Pick<RedisState, 'memoryBytes' | 'memoryLimitBytes'> {
   const servers = infos.map((info) => {
     const numberOf = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);

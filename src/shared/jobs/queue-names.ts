@@ -1,4 +1,4 @@
-/** Two queues, so that imports of hundreds of MB do not delay small writes. */
+/** Imports of hundreds of MB must not delay small writes. */
 export const queueNames = ['small', 'large'] as const;
 export type QueueName = (typeof queueNames)[number];
 
@@ -10,7 +10,7 @@ export interface QueueState {
   /** Also counts jobs that wait for their next attempt. */
   readonly waiting: number;
   readonly active: number;
-  /** Jobs that failed permanently and are kept for inspection. */
+  /** Permanently; kept for inspection. */
   readonly failed: number;
   readonly oldestWaitingMs: number;
 }

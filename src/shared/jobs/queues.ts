@@ -17,7 +17,7 @@ export const replyChannelPrefix = 'holdfast:done:';
 export const JobData = Type.Object({ replyTo: Type.String({ pattern: `^${replyChannelPrefix}[0-9a-f-]{36}$` }) });
 export type JobData = Type.Static<typeof JobData>;
 
-/** The message on the reply channel when a job has ended. Only a hint. */
+/** Only a hint. */
 export const JobCompletion = Type.Object({
   jobId: Type.String(),
   result: Type.Union([Type.Literal('settled'), Type.Literal('failed')]),
@@ -26,7 +26,7 @@ export type JobCompletion = Type.Static<typeof JobCompletion>;
 
 /** Faults are retried after about 0.2, 0.4, 0.8 … s, each with 25 % jitter. */
 const jobAttempts = 8;
-/** Failed jobs kept for inspection. */
+/** For inspection. */
 export const keptFailures: KeepJobs = { age: 7 * 24 * 3600, count: 10_000 };
 const jobOptions: JobsOptions = {
   backoff: { type: 'exponential', delay: 200, jitter: 0.25 },
@@ -35,7 +35,7 @@ const jobOptions: JobsOptions = {
   stackTraceLimit: 1,
 };
 
-/** The queues of a process, over a shared connection that this class does not close. */
+/** The shared connection is not closed here. */
 export class Queues {
   readonly #connection: RedisConnection;
   readonly #logger: Logger;

@@ -20,12 +20,12 @@ import type { QueueStates } from './queue-names.ts';
 import { JobCompletion, type JobData } from './queues.ts';
 import { RedisJobQueue, type RedisJobQueueOptions } from './redis-job-queue.ts';
 
-/** Intervals at which a waiting call polls, in case the completion message was lost. */
+/** In case the completion message was lost. */
 const pollMs = [1_000, 2_000, 4_000, 5_000];
 /** Added to the wait of a call. Entries of a dead process expire after that. */
 const countGraceMs = 10_000;
 
-/** Adds a job to the jobs of a fairness key and returns their number. Entries expire, so that dead processes do not count forever. */
+/** Returns the number of jobs of a fairness key. Entries expire, so that dead processes do not count forever. */
 const countJobScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -46,14 +46,13 @@ export interface RedisDispatcherOptions extends RedisJobQueueOptions {
   readonly jobResults: OutcomeRepository;
   readonly logger: Logger;
   readonly waitMs: number;
-  /** Across all processes. */
   readonly queueStates: () => QueueStates;
 }
 
 /**
- * Dispatches jobs to worker processes through BullMQ. A call waits for the completion message, which is only a hint to poll: the job result
- * in Postgres is authoritative. If there is neither a job nor a result (Redis lost it), or the wait is over, the call throws
- * UnavailableError and the client repeats it. A job that no worker has taken by then is withdrawn.
+ * A call waits for the completion message of BullMQ's workers, which is only a hint to poll: the job result in Postgres is authoritative.
+ * If there is neither a job nor a result (Redis lost it), or the wait is over, the call throws UnavailableError and the client repeats it.
+ * A job that no worker has taken by then is withdrawn.
  */
 export class RedisDispatcher implements JobDispatcher {
   readonly #options: RedisDispatcherOptions;
@@ -83,7 +82,6 @@ export class RedisDispatcher implements JobDispatcher {
     return this.#track(() => this.#queue.enqueue(job, options));
   }
 
-  /** Makes `close` wait for the call. */
   #track(start: () => Promise<void>): Promise<void> {
     if (this.#closed) return Promise.reject(shuttingDown());
     const call = start().finally(() => this.#calls.delete(call));
@@ -128,7 +126,7 @@ export class RedisDispatcher implements JobDispatcher {
     }
   }
 
-  /** Without a withdrawal, the next workers would first run jobs whose callers have long since repeated their calls. */
+  /** Otherwise, workers would first run jobs whose callers have long since repeated their calls. */
   async #withdraw(jobId: string, queue: Queue<JobData>): Promise<boolean> {
     try {
       if (!(await this.#queue.withdraw(queue, jobId))) return false;
@@ -140,7 +138,7 @@ export class RedisDispatcher implements JobDispatcher {
     return true;
   }
 
-  /** For a job that Redis should not have: a copy must not run after the caller has repeated the call. */
+  /** A copy that Redis should not have must not run after the caller has repeated the call. */
   #revoke(jobId: string): void {
     const { admissions, logger } = this.#options;
     const revoking = admissions
@@ -153,7 +151,7 @@ export class RedisDispatcher implements JobDispatcher {
     this.#calls.add(revoking);
   }
 
-  /** Returns the number of unfinished jobs of the fairness key, including this one. Keys with fewer jobs run first. */
+  /** Includes this job. Keys with fewer unfinished jobs run first. */
   async #countJob(jobId: string, fairnessKey: string | undefined): Promise<number> {
     if (fairnessKey === undefined) return 1;
     const { producer, waitMs } = this.#options;
@@ -201,7 +199,7 @@ export class RedisDispatcher implements JobDispatcher {
     }
   }
 
-  /** Throws the error of a rejected job. `open`: no result yet. `unknown`: Postgres is unreachable. */
+  /** `open`: no result yet. `unknown`: Postgres is unreachable. Throws the error of a rejected job. */
   async #outcomeOf(jobId: string): Promise<'committed' | 'open' | 'unknown'> {
     let outcome: Outcome | null;
     try {

@@ -8,10 +8,7 @@ import type { Job } from './job-list.ts';
 import { queueFor } from './queue-names.ts';
 import { type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 
-/**
- * Removes a job that waits and was never taken. BullMQ would also remove a job that a worker has taken and that stalled: this worker may
- * still run it.
- */
+/** BullMQ would also remove a job that a worker has taken and that stalled: this worker may still run it. */
 const withdrawScript = `
 if tonumber(redis.call('HGET', KEYS[1], 'ats') or 0) > 0 then return 0 end
 if redis.call('ZREM', KEYS[2], ARGV[1]) + redis.call('LREM', KEYS[3], 1, ARGV[1]) == 0 then return 0 end
@@ -27,13 +24,12 @@ export interface RedisJobQueueOptions {
   readonly producer: RedisConnection;
   readonly queues: Queues;
   readonly admissions: JobAdmissionRepository;
-  /** Bodies of at least this size go to the large queue. */
   readonly largeBytes: number;
-  /** Maximum time after queueing in which a job may still run. */
+  /** After queueing. */
   readonly jobLifeMs: number;
 }
 
-/** Queues jobs for worker processes. First writes the permission for a job to Postgres; Redis only gets its id. */
+/** First writes the permission for a job to Postgres; Redis only gets its id. */
 export class RedisJobQueue {
   readonly #options: RedisJobQueueOptions;
   /** For the completion messages of this process's jobs. It may have no subscriber. */
@@ -43,7 +39,7 @@ export class RedisJobQueue {
     this.#options = options;
   }
 
-  /** Resolves once the job is accepted, to run later. Throws UnavailableError. */
+  /** Resolves once the job is accepted. Throws UnavailableError. */
   async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
     const queue = await this.queueFor(options);
     const jobId = randomUUID();
@@ -61,13 +57,13 @@ export class RedisJobQueue {
     await admissions.insert(jobId, job, encryption, jobLifeMs / 1000);
   }
 
-  /** Removes the job if no worker has taken it. Returns whether it was removed. Throws QueueUnavailableError. */
+  /** Returns false if a worker has taken the job. Throws QueueUnavailableError. */
   async withdraw(queue: Queue<JobData>, jobId: string): Promise<boolean> {
     const keys = [jobId, 'prioritized', 'wait'].map((type) => queue.toKey(type));
     return (await redisCall(() => this.#options.producer.eval(withdrawScript, keys.length, ...keys, jobId))) === 1;
   }
 
-  /** Jobs with a lower `priority` run first. */
+  /** A lower `priority` runs first. */
   async add(queue: Queue<JobData>, jobId: string, job: Job, priority: number): Promise<void> {
     const options = { jobId, priority: Math.min(priority, lowestPriority) };
     // The name is only for people who inspect the queue.

@@ -15,33 +15,32 @@ const RunRow = Type.Object({
   isRunning: Type.Boolean(),
   startedAt: Nullable(Timestamp),
   endedAt: Nullable(Timestamp),
-  /** Null if the last run did not report its amount of work. */
+  /** The amount of work; null if not reported. */
   count: Nullable(Type.Integer()),
   /** Null if the last run has not failed, or if no process has had the task for a day. */
   failedAt: Nullable(Timestamp),
   error: Nullable(Type.String()),
-  /** The last sign of a process that has the task. */
+  /** Of a process that has the task. */
   seenAt: Nullable(Timestamp),
 });
 const maxError = 500;
 const cutOff = 'The run was interrupted';
 /** A failed task is repeated long before this time. */
 const failureHours = 24;
-/** After a failed run, the next one begins this long after its start, if the task runs less often. */
+/** For a task that runs less often; from the start of the failed run. */
 const retrySeconds = 540;
 
 export type BackgroundTaskRepository = ReturnType<typeof createBackgroundTaskRepository>;
 
-/** Assigns each background task to one process at a time, by the database's clock. One row per task. */
+/** One process at a time, by the database's clock. One row per task. */
 export function createBackgroundTaskRepository(db: Queryable) {
   const isFailing = sql.fragment`(failed_at > clock_timestamp() - make_interval(hours => ${failureHours}) or claimed_until > clock_timestamp())`;
   const until = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
   return {
     /**
-     * Claims a task for `claimSeconds` if no other process holds it and its last run either started at least `everySeconds` ago or saved a
-     * position. A run that has reported its failure is repeated after about ten minutes. Ignores times in the future, which occur when the
-     * clock was set back. Returns null if the task is not due or held. A run that never ended counts as failed if the previous one did not
-     * end either, because the task may kill its process.
+     * Succeeds if no other process holds the task and its last run either started at least `everySeconds` ago or saved a position. A run
+     * that has reported its failure is repeated after about ten minutes. Ignores times in the future, which occur when the clock was set
+     * back. A run that never ended counts as failed if the previous one did not end either, because the task may kill its process.
      */
     claim: (name: string, holder: string, times: { claimSeconds: number; everySeconds: number }) =>
       db.maybeOne(sql.rows(ClaimRow)`
@@ -83,7 +82,6 @@ export function createBackgroundTaskRepository(db: Queryable) {
         insert into maintenance_runs (name, last_ended_at, result) values (${name}, clock_timestamp(), ${result})
         on conflict (name) do update set place = null, last_ended_at = excluded.last_ended_at, result = excluded.result`),
 
-    /** `count` is the amount of work; null if not reported. */
     release: (name: string, holder: string, count: number | null = null) =>
       db.query(sql.nothing`
         /* backgroundTasks.release */
@@ -104,7 +102,6 @@ export function createBackgroundTaskRepository(db: Queryable) {
       return at.getTime();
     },
 
-    /** Lists all tasks that have ever run, by name. */
     list: () =>
       db.any(sql.rows(RunRow)`
         /* backgroundTasks.list */
@@ -115,8 +112,7 @@ export function createBackgroundTaskRepository(db: Queryable) {
         from maintenance_runs order by name`),
 
     /**
-     * Returns the result of the last complete run, the database's time in ms since 1970, and whether the database has taken over, in one
-     * statement.
+     * One statement: the result of the last complete run, the database's time in ms since 1970, and whether the database has taken over.
      */
     findResultNow: async (
       name: string,
@@ -128,7 +124,6 @@ export function createBackgroundTaskRepository(db: Queryable) {
       return { ...found, now: now.getTime() };
     },
 
-    /** Finds the result of the last complete run. */
     findResult: async (name: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(ResultRow)`
         /* backgroundTasks.findResult */ select result from maintenance_runs where name = ${name}`);

@@ -6,10 +6,7 @@ export type BlobStoreConfig =
   | ({ readonly kind: 'files' } & FileBlobStoreOptions)
   | ({ readonly kind: 's3' } & S3Options);
 
-/**
- * For files, prepares the directory and throws BlobStoreUnavailableError if it cannot be used; with `isPrepared`, leaves the directory
- * unchanged. For S3, sends nothing.
- */
+/** Prepares the directory of files, unless `isPrepared`, and throws BlobStoreUnavailableError if it cannot be used. Sends nothing to S3. */
 export async function openBlobStore(
   config: BlobStoreConfig,
   { isPrepared = false }: { readonly isPrepared?: boolean } = {},

@@ -18,7 +18,7 @@ import {
 import { OpenedBlob, PutBody, withDeadline } from './blob-streams.ts';
 
 export interface FileBlobStoreOptions {
-  /** Created if missing. Must be on a single file system, because temporary files inside it are renamed. */
+  /** Must be on a single file system, because temporary files inside it are renamed. */
   readonly directory: string;
   /** Blobs per page of `list`. */
   readonly pageSize?: number;
@@ -29,8 +29,8 @@ const readChunkBytes = 256 * 1024;
 const leftoverAgeMs = 60 * 60 * 1000;
 
 /**
- * Stores blobs as files, `blobs/<shard>/<key with ~ for />`, in 256 directories by the hash of the key. All directories are created up
- * front: a file missing from an existing directory is not stored, and a missing directory means that the volume is gone.
+ * Files are `blobs/<shard>/<key with ~ for />`, in 256 directories by the hash of the key. All directories are created up front: a file
+ * missing from an existing directory is not stored, and a missing directory means that the volume is gone.
  */
 export class FileBlobStore implements BlobStore {
   readonly #blobs: string;
@@ -44,14 +44,13 @@ export class FileBlobStore implements BlobStore {
     this.#pageSize = options.pageSize ?? 1000;
   }
 
-  /** Does not change the directory: it may belong to another installation, or be missing. */
+  /** Leaves the directory unchanged: it may belong to another installation, or be missing. */
   static at(options: FileBlobStoreOptions): FileBlobStore {
     return new FileBlobStore(options);
   }
 
   /**
-   * Creates the directories and removes temporary files of dead processes that are older than an hour. Throws BlobStoreUnavailableError if
-   * the directory cannot be used.
+   * Removes temporary files older than an hour, left by dead processes. Throws BlobStoreUnavailableError if the directory cannot be used.
    */
   static async open(options: FileBlobStoreOptions): Promise<FileBlobStore> {
     const store = new FileBlobStore(options);
@@ -94,7 +93,7 @@ export class FileBlobStore implements BlobStore {
       options.signal?.throwIfAborted();
       await io('renaming', () => rename(temporary, target));
     } catch (error) {
-      // A file that cannot be removed now is swept later. The first error is the one to report.
+      // Swept later. The first error is the one to report.
       await rm(temporary, { force: true }).catch(() => undefined);
       throw error;
     }
@@ -110,7 +109,7 @@ export class FileBlobStore implements BlobStore {
     try {
       const { size } = await io('reading', () => file.stat());
       const { start, end } = options.range ?? { start: 0, end: size };
-      // The end of a read stream is the position of the last byte. With it, a buffer is allocated only for existing bytes.
+      // Without the end, i.e. the position of the last byte, a larger buffer than needed is allocated.
       const source = file.createReadStream({
         highWaterMark: readChunkBytes,
         ...(options.range || size > 0 ? { start, end: end - 1 } : {}),

@@ -1,15 +1,15 @@
-/** Its name is relative, with `/` as the separator. */
+/** Names are relative, with `/` as the separator. */
 export interface FolderFile {
   readonly name: string;
   readonly bytes: number;
   readonly modifiedAt: Date;
 }
 
-/** Files that other programs read and write, on a disk or in a bucket. Unlike a blob store, it keeps any names. */
+/** Other programs read and write the files. Unlike a blob store, it keeps any names. */
 export interface Folder {
-  /** Lists all files whose names begin with `prefix`, which ends in `/`, in any order. */
+  /** `prefix` ends in `/`. In any order. */
   list(prefix: string): AsyncIterable<FolderFile>;
-  /** Opens a file for one read; null if it does not exist. */
+  /** For one read; null if the file does not exist. */
   open(name: string): Promise<AsyncIterable<Buffer> | null>;
   /** Readers see either the old file or the new one. */
   write(name: string, body: AsyncIterable<Buffer>, signal?: AbortSignal): Promise<void>;

@@ -6,7 +6,7 @@ import { FileFolder } from './file-folder.ts';
 import type { Folder } from './folder.ts';
 import { LocationError, parseBucketUrl } from './locations/location-url.ts';
 
-/** For a bucket whose location omits them. */
+/** Used if the location omits them. */
 export interface BucketDefaults {
   readonly region: string;
   readonly endpoint: string | null;
@@ -14,15 +14,14 @@ export interface BucketDefaults {
   readonly requestTimeoutMs: number;
 }
 
-/** The same defaults as for the blob store. */
 export function bucketDefaults({ blobs }: Pick<Config, 'blobs'>): BucketDefaults {
   if (blobs.kind === 's3') return blobs;
   return { region: 'us-east-1', endpoint: null, forcePathStyle: false, requestTimeoutMs: 30_000 };
 }
 
 /**
- * Opens `file://DIR`, a path, or `s3://BUCKET/PREFIX`. Interprets `?region=`, `?endpoint=` and `?s3ForcePathStyle=true` like the CLI. Sends
- * nothing. Throws LocationError.
+ * `file://DIR`, a path, or `s3://BUCKET/PREFIX`. Interprets `?region=`, `?endpoint=` and `?s3ForcePathStyle=true` like the CLI. Sends
+ * nothing.
  */
 export async function openFolder(location: string, defaults: BucketDefaults): Promise<Folder> {
   const scheme = /^([a-z0-9+.-]+):\/\//i.exec(location)?.[1]?.toLowerCase() ?? 'file';

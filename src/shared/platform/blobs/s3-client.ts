@@ -8,25 +8,23 @@ export interface S3Options {
   readonly region: string;
   /** An S3-compatible server; AWS if missing. */
   readonly endpoint?: string | null;
-  /** Whether the bucket is in the path instead of the host name. */
   readonly forcePathStyle: boolean;
-  /** Prepended to every key; includes the trailing `/`. */
+  /** Includes the trailing `/`. */
   readonly prefix?: string;
   /** Maximum time without progress. A connection that transfers bytes is not closed. */
   readonly requestTimeoutMs: number;
   readonly connectTimeoutMs?: number;
-  /** Maximum time from sending one request (at most one part) to its response headers. */
+  /** From sending one request (at most one part) to its response headers. */
   readonly attemptTimeoutMs?: number;
-  /** Includes the first attempt of a request. */
+  /** Includes the first one. */
   readonly maxAttempts?: number;
-  /** For tests. Default: the AWS credential chain (environment, files, container and instance roles). */
+  /** For tests. Default: the AWS credential chain. */
   readonly accessKeyId?: string;
   readonly secretAccessKey?: string;
-  /** The profile of the AWS files that contains the credentials. */
+  /** A profile of the AWS files, with the credentials. */
   readonly profile?: string;
-  /** Blobs per page of `list`. */
   readonly pageSize?: number;
-  /** The object lock of each stored object. The bucket must permit locks. */
+  /** The bucket must permit locks. */
   readonly lock?: { readonly mode: 'GOVERNANCE' | 'COMPLIANCE'; readonly days: number } | null;
 }
 
@@ -38,11 +36,11 @@ export interface S3Clients {
   /** For everything except reading blobs. */
   readonly requests: S3Client;
   /**
-   * A slow reader can leave its connection idle for any length of time, so there is no idle limit, and reads have their own connections so
-   * that they cannot block puts and health checks.
+   * A slow reader can leave its connection idle for any time, so there is no idle limit. Separate connections, so that reads cannot block
+   * puts and health checks.
    */
   readonly reads: S3Client;
-  /** Maximum time until the response to a read begins, over all attempts. */
+  /** Over all attempts, until the response begins. */
   readonly readDeadlineMs: number;
 }
 
@@ -89,7 +87,7 @@ export function createS3Clients(options: S3Options): S3Clients {
   return { requests, reads, readDeadlineMs: maxAttempts * (requestTimeoutMs + retryPauseMs) };
 }
 
-/** In ms since 1970, from the store's last response, because the clock of this process may be wrong. */
+/** In ms since 1970, by the store's last response: the clock of this process may be wrong. */
 export function storeNow({ requests }: S3Clients): number {
   return Date.now() + requests.config.systemClockOffset;
 }

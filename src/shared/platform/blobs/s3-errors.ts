@@ -22,14 +22,14 @@ const network = new Set([
 const full = new Set(['XMinioStorageFull', 'QuotaExceeded', 'XMinioAdminBucketQuotaExceeded']);
 
 /**
- * True only if S3 itself reports that the key does not exist. A bare 404 from a proxy, a wrong endpoint or a missing bucket does not count,
- * nor does a 404 to HEAD, which has no body with the reason.
+ * Only if S3 itself reports it. A bare 404 from a proxy, a wrong endpoint or a missing bucket does not count, nor does a 404 to HEAD, which
+ * has no body with the reason.
  */
 export function isNoSuchKey(error: unknown): boolean {
   return isS3Error(error, 'NoSuchKey') && error.$metadata.httpStatusCode === 404;
 }
 
-/** Whether the range of a read begins after the last byte. Also takes a BlobStoreUnavailableError with that cause. */
+/** Also takes a BlobStoreUnavailableError with that cause. */
 export function isPastEnd(error: unknown): boolean {
   return isS3Error(error instanceof BlobStoreUnavailableError ? error.cause : error, 'InvalidRange');
 }
@@ -72,7 +72,7 @@ function faultOf(code: string, status: number | undefined): BlobStoreFault {
   if (throttling.has(code) || status === 429) return 'throttled';
   if (full.has(code) || status === 507) return 'full';
   if (code === 'CredentialsProviderError' || expired.has(code) || status === 401 || status === 403) return 'denied';
-  // The response to a retried CompleteMultipartUpload whose first response was lost.
+  // A retried CompleteMultipartUpload whose first response was lost.
   if (code === 'NoSuchUpload') return 'faulty';
   if (status !== undefined && status >= 300 && status < 500) return 'misconfigured';
   return 'faulty';

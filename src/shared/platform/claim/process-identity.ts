@@ -9,11 +9,11 @@ const nullableText = Type.Union([Type.String(), Type.Null()]);
 /** Parts that the system does not provide are null. */
 export const ProcessIdentity = Type.Object({
   host: Type.String(),
-  /** Changes with a restart of the machine, and differs between machines. */
+  /** Differs between machines, and after a restart of the machine. */
   boot: nullableText,
   pidNamespace: nullableText,
   pid: Type.Number(),
-  /** The start of the process, which distinguishes it from another process with a reused id. */
+  /** Distinguishes the process from another one with a reused id. */
   start: nullableText,
 });
 export type ProcessIdentity = Type.Static<typeof ProcessIdentity>;

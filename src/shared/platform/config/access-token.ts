@@ -1,4 +1,3 @@
-/** The access token of the CLI. */
 export function readAccessToken(env: NodeJS.ProcessEnv = process.env): string | null {
   const token = env['PULUMI_ACCESS_TOKEN']?.trim() ?? '';
   return token === '' ? null : token;

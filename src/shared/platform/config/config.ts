@@ -20,23 +20,22 @@ import { urlProblems } from './url-problems.ts';
 
 /** Parsed once, frozen, passed explicitly. Sizes are in bytes; names give the unit of times. */
 export type Config = ReturnType<typeof toConfig> & {
-  /** Variables with our prefix that are not settings: Kubernetes sets them to name services. */
+  /** They have our prefix, but Kubernetes sets them to name services. */
   readonly ignoredVariables: readonly string[];
 };
 
-/** The message names every invalid variable. */
 export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
 }
 
-/** Also makes the process trust the authorities named in the environment. Throws CertificateFileError and ConfigError. */
+/** Makes the process trust the authorities named in the environment. */
 export function loadConfig(): Config {
   const config = parseConfig(process.env, tuningFrom(process.env['HOLDFAST_TEST_TUNING']));
   if (config.caFile !== null) trustAuthorities(config.caFile, 'HOLDFAST_CA_FILE');
   return config;
 }
 
-/** Tests replace values that are not settings by `tuning`. Throws ConfigError. */
+/** Tests replace values that are not settings by `tuning`. The error names every invalid variable. */
 export function parseConfig(
   environment: Readonly<Record<string, string | undefined>>,
   tuning: Partial<Tuning> = {},
@@ -88,15 +87,14 @@ export function parseConfig(
   return Object.freeze({ ...config, ignoredVariables: serviceLinks });
 }
 
-/** Version of this build. */
 export const holdfastVersion: string = (
   JSON.parse(readFileSync(path.join(installationRoot, 'package.json'), 'utf8')) as { version: string }
 ).version;
 
-/** The web UI build, which may not exist yet. */
+/** May not exist yet. */
 export const webFolder = path.join(installationRoot, 'dist', 'web');
 
-/** Returns a problem for each secret that is a placeholder or obviously not random. Does not quote the secret. */
+/** Placeholders, and secrets that are obviously not random. Quotes no secret. */
 function findWeakSecrets(settings: Readonly<Record<string, string>>): string[] {
   const problems: string[] = [];
   // The others only unwrap and must stay usable until `rewrap-keys` has run.

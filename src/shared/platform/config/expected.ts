@@ -11,7 +11,7 @@ interface SettingSchema {
   readonly form?: string;
 }
 
-/** Describes the valid values of a setting for users who entered an invalid one, e.g. "true or false". */
+/** For users who entered an invalid value, e.g. "true or false". */
 export function expected(schema: TSchema): string {
   const { type, anyOf, form, minimum, maximum, minLength, maxLength } = schema as SettingSchema;
   if (form !== undefined) return form;

@@ -23,12 +23,10 @@ privateNetworks.addAddress('::1', 'ipv6');
 privateNetworks.addSubnet('fc00::', 7, 'ipv6');
 privateNetworks.addSubnet('fe80::', 10, 'ipv6');
 
-/** The host may be an address or a name. */
 export function isLoopback(host: string): boolean {
   return isIn(loopback, host) ?? /^(?:.+\.)?localhost$/i.test(host);
 }
 
-/** Whether all networks of a list belong to this machine. */
 export function areLoopback({ rules }: BlockList): boolean {
   return rules.every((rule) => {
     const [, address = '', bits = ''] = /([^\s/]+)\/(\d+)$/.exec(rule) ?? [];
@@ -36,7 +34,7 @@ export function areLoopback({ rules }: BlockList): boolean {
   });
 }
 
-/** Describes the settings that expose tokens and states in transit, or the metrics. `addresses` belong to this machine, for 0.0.0.0. */
+/** Settings that expose tokens and states in transit, or the metrics. `addresses` are those of this machine, for 0.0.0.0. */
 export function listExposures(config: Exposed, addresses: readonly string[] = ownAddresses()): string[] {
   const { front, listen, managementListen, publicUrl, trustedProxies } = config;
   const found: string[] = [];
@@ -59,7 +57,7 @@ export function listExposures(config: Exposed, addresses: readonly string[] = ow
 
 export const managementSetting = 'HOLDFAST_MANAGEMENT_LISTEN';
 
-/** Describes a management listener that can be reached from outside a private network. */
+/** Outside of a private network. */
 export function listManagementExposures(listen: Address, addresses: readonly string[] = ownAddresses()): string[] {
   const bound = isEvery(listen.host) ? addresses : [listen.host];
   const reached = bound.find((address) => !isPrivate(address));

@@ -20,23 +20,22 @@ export function httpServerProblems(settings: Given): string[] {
   return problems;
 }
 
-/** Limits and TLS of client connections, applied before authentication. */
+/** Applied before authentication. */
 export function httpServerConfig(settings: Settings, tuning: Tuning) {
   const { HOLDFAST_TLS_CERT_FILE: certFile, HOLDFAST_TLS_KEY_FILE: keyFile } = settings;
   return {
     /** Applies to trusted proxies and to all other clients separately. */
     maxConnections: settings.HOLDFAST_MAX_CONNECTIONS,
     maxConnectionsPerAddress: tuning.maxConnectionsPerAddress,
-    /** Maximum time for the arrival of the headers, from the connection or the first byte of the request. */
+    /** From the connection or the first byte of the request. */
     headMs: tuning.headersTimeoutSeconds * 1000,
-    /** How long an idle connection is kept open. */
     idleMs: tuning.keepAliveSeconds * 1000,
     /** PEM files; null for plain HTTP. */
     tls: certFile === undefined || keyFile === undefined ? null : ({ certFile, keyFile } as const),
   } as const;
 }
 
-/** The proxies whose X-Forwarded-For is trusted. */
+/** Their X-Forwarded-For is trusted. */
 export function trustedProxiesOf(settings: Given): BlockList {
   const list = new BlockList();
   for (const entry of entriesOf(settings.HOLDFAST_TRUSTED_PROXIES)) {

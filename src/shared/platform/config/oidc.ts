@@ -2,7 +2,7 @@ import type { Settings } from './settings.ts';
 
 type Given = Partial<Settings>;
 
-/** Hosts that may be called over plain HTTP: this machine. */
+/** On this machine, plain HTTP is allowed. */
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 export function oidcProblems(settings: Given): string[] {
@@ -25,7 +25,6 @@ export function oidcProblems(settings: Given): string[] {
   return problems;
 }
 
-/** Null if there is no identity provider. */
 export function oidcConfig(settings: Settings) {
   const { HOLDFAST_OIDC_ISSUER: issuer, HOLDFAST_OIDC_CLIENT_ID: clientId } = settings;
   if (issuer === undefined || clientId === undefined) return null;

@@ -9,14 +9,14 @@ export function isSchedule(schedule: string): boolean {
   }
 }
 
-/** Whether a time of the schedule has passed since `last`; true if `last` is null. */
+/** Null stands for never. */
 export function isDue(schedule: string, last: Date | null, now = new Date()): boolean {
   if (last === null) return true;
   const next = cronOf(schedule).nextRun(last);
   return next !== null && next <= now;
 }
 
-/** Milliseconds since the first scheduled time after `last`; 0 if this time is in the future. */
+/** Since the first scheduled time after `last`; 0 if it is in the future. */
 export function overdueMs(schedule: string, last: Date, now = new Date()): number {
   return Math.max(now.getTime() - (cronOf(schedule).nextRun(last)?.getTime() ?? Number.POSITIVE_INFINITY), 0);
 }

@@ -19,7 +19,6 @@ export const Settings = Type.Object({
 export type Settings = Type.Static<typeof Settings>;
 export type SettingName = keyof Settings;
 
-/** Settings that must not be printed. */
 export const secretSettings: readonly SettingName[] = [
   'HOLDFAST_DATABASE_URL',
   'HOLDFAST_DATABASE_REPLICA_URL',

@@ -4,7 +4,7 @@ import { Value } from 'typebox/value';
 import type { Settings } from './settings.ts';
 
 /**
- * Values that operators do not set: constants, and values derived from settings. Sizes are in bytes. Tests replace single values
+ * Operators do not set these values: constants, and values derived from settings. Sizes are in bytes. Tests replace single values
  * (`parseConfig`, `tuningFrom`).
  */
 export type Tuning = ReturnType<typeof tuningOf>;
@@ -21,84 +21,81 @@ export function tuningOf(settings: Settings) {
   const memoryBytes = settings.HOLDFAST_MEMORY_BYTES ?? Math.min(availableMemory(), maxDefaultMemoryBytes);
   const requestsPerMinute = settings.HOLDFAST_REQUESTS_PER_MINUTE;
   return {
-    /** Memory of checkpoint, journal and event bodies that wait for workers. */
+    /** Bodies that wait for workers, except imports. */
     inFlightBytes: Math.ceil(memoryBytes / 8),
-    /** Counted separately, so that imports never delay checkpoints. */
+    /** Separate, so that imports never delay checkpoints. */
     importInFlightBytes: Math.ceil(memoryBytes / 16),
-    /** Memory of decompressed and parsed bodies. Bodies up to 64 KiB do not count; a single body may take more. */
+    /** Decompressed and parsed bodies. Bodies up to 64 KiB do not count; a single body may take more. */
     bufferedBodyBytes: Math.ceil(memoryBytes / 32),
-    /** Memory of journals that are replayed while their update is running. */
+    /** Journals that are replayed while their update is running. */
     openReplayBytes: Math.ceil(memoryBytes / 64),
     redisImportInFlightBytes: Math.ceil(settings.HOLDFAST_REDIS_IN_FLIGHT_BYTES / 2),
 
-    /** Maximum decompressed size of a batch of entries or events, and of a delta. An entry becomes a string: at most 512 MiB in V8. */
+    /** Decompressed entries, events, or a delta. An entry becomes a string: at most 512 MiB in V8. */
     maxBatchBytes: 128 * mib,
-    /** For decompressed calls that encrypt, decrypt or create a stack. */
+    /** Decompressed calls that encrypt, decrypt or create a stack. */
     maxControlBodyBytes: 64 * mib,
-    /** For the configuration, environment, message or program of an update, each in JSON. */
+    /** Configuration, environment, message or program of an update, each in JSON. */
     maxFieldBytes: mib,
     /** A larger engine event is replaced by a warning that names its size. */
     maxEventBytes: mib,
     maxSecretBytes: 16 * mib,
-    /** Bodies of at least this size, as sent, go to the large queue so that they do not delay the others. */
+    /** As sent. Larger bodies use the large queue so that they do not delay the others. */
     largeBytes: 8 * mib,
 
     maxConnectionsPerAddress: Math.ceil(settings.HOLDFAST_MAX_CONNECTIONS / 4),
     headersTimeoutSeconds: 20,
-    /** How long an idle connection is kept open. */
     keepAliveSeconds: 75,
-    /** Minimum rate of a body, averaged over about a minute. */
+    /** Averaged over about a minute. */
     minBodyBytesPerSecond: 16 * 1024,
-    /** A user is signed out after this time without a request. */
+    /** Without a request, the user is signed out. */
     sessionIdleSeconds: Math.min(settings.HOLDFAST_SESSION_HOURS, 12) * 3600,
     /** From one address; also counts invalid leases. */
     invalidTokensPerMinute: 60,
     userRequestsPerMinute: 2 * requestsPerMinute,
     addressRequestsPerMinute: 4 * requestsPerMinute,
-    /** How long tokens of an unreachable CI issuer are verified with the last known keys. */
+    /** The last known keys of an unreachable CI issuer are used this long. */
     issuerOutageSeconds: 3600,
 
-    /** How long a starting process waits for unavailable dependencies; 0 for no wait. */
+    /** 0 for no wait. */
     startWaitSeconds: 60,
-    /** For one SQL statement. */
     statementTimeoutMs: 60_000,
     databaseConnectMs: 5_000,
-    /** Maximum wait of a call for a free connection of the pool. */
+    /** For a free connection of the pool. */
     databaseAcquireMs: 10_000,
-    /** Maximum time without progress of a request. */
+    /** Without progress of a request. */
     s3TimeoutMs: 30_000,
 
-    /** The life of a lease without a renewal. The CLI relies on it. */
+    /** Without a renewal. The CLI relies on it. */
     leaseSeconds: 300,
-    /** Interval between checks for due background tasks. */
+    /** Between checks for due background tasks. */
     sweepSeconds: 30,
-    /** Webhooks are notified of a waiting update after this time, unless a rule sets another one. */
+    /** A waiting update then notifies webhooks, unless a rule sets another time. */
     waitAlertSeconds: 600,
     largeJobConcurrency: Math.ceil(settings.HOLDFAST_JOB_CONCURRENCY / 2),
-    /** Maximum wait of a request for its job. */
+    /** Of a request for its job. */
     jobWaitSeconds: 120,
-    /** Entries between snapshots of a journal; see JournalWriter. */
+    /** See JournalWriter. */
     journalSnapshotEntries: 5_000,
-    /** How long a damaged state can be rebuilt from the journal of its update. */
+    /** A damaged state can be rebuilt from the journal of its update. */
     journalGraceSeconds: 3600,
     /** The last engine events of an update may arrive after its end. */
     eventArchiveDelaySeconds: 60,
-    /** How long a call waits for events of a running update, because the CLI repeats the call without a pause. */
+    /** For events of a running update, because the CLI repeats the call without a pause. */
     eventHoldMs: 2_000,
-    /** Maximum duration of an upload. Blobs are not deleted sooner, and are deleted again after this time. */
+    /** Longer than any upload. Blobs are not deleted sooner, and are deleted again after this time. */
     blobGraceSeconds: Math.min(3600, settings.HOLDFAST_BLOB_RETENTION_SECONDS),
     /** Each stored checkpoint is read back within this time. */
     scrubDays: 30,
-    /** The rate at which one worker encodes the text of states: about a quarter of a core with the default. */
+    /** About a quarter of a core with the default. */
     encodeBytesPerSecond: 4 * settings.HOLDFAST_BACKGROUND_BYTES_PER_SECOND,
-    /** Interval between comparisons of the blob store with the database; 0 for none. */
+    /** Compares the blob store with the database; 0 for never. */
     reconcileSeconds: 24 * 3600,
-    /** The rate at which a comparison checks objects and rows. */
     reconcileObjectsPerSecond: 500,
   };
 }
 
-/** JSON with which a test starts a process. These are not settings: releases may rename them. Throws TypeError. */
+/** Tests start a process with this JSON. Releases may rename the values, which are not settings. */
 export function tuningFrom(json: string | undefined): Partial<Tuning> {
   if (json === undefined) return {};
   try {
@@ -110,7 +107,6 @@ export function tuningFrom(json: string | undefined): Partial<Tuning> {
   }
 }
 
-/** The limit of the container, or the memory of the machine. */
 function availableMemory(): number {
   // Without a limit, this is 0 or huge.
   const limit = process.constrainedMemory();

@@ -23,7 +23,7 @@ export function urlProblems(settings: Given): string[] {
   });
 }
 
-/** A proxy may remove the path of a public URL, but pages link to others without it. */
+/** A proxy may remove the path, but pages link to others without it. */
 export function pathWarnings({ publicUrl }: { readonly publicUrl: string }): string[] {
   if (new URL(publicUrl).pathname === '/') return [];
   return [
@@ -47,7 +47,7 @@ function serverProblem(url: string): string | null {
   return isLenient || isEncoded(login) ? null : encode;
 }
 
-/** Whether a text without a login has a colon that does not begin a port. It is then a login without a host. */
+/** A text without a login, but with a colon that begins no port, is a login without a host. */
 function isNoHost(text: string): boolean {
   return text.includes(':') && !/^(\[[^\]]*\]|[^:]*)(:\d+)?$/.test(text);
 }
@@ -61,7 +61,7 @@ function isEncoded(text: string): boolean {
   }
 }
 
-/** The URL must have no login, because it appears in logs and lists. */
+/** The URL appears in logs and lists, so it must have no login. */
 function serviceProblem(url: string): string | null {
   const parsed = URL.parse(url);
   if (parsed === null) return 'is not a valid URL';

@@ -7,10 +7,10 @@ const randomDigits = 43;
 const checksumDigits = 6;
 const bodyPattern = new RegExp(`^[0-9A-Za-z]{${randomDigits + checksumDigits}}$`);
 
-/** Determined without a lookup: `whole` has our format and a correct checksum, `faulty` has a wrong checksum, `other` is anything else. */
+/** Without a lookup. `whole`: our format and a correct checksum. `faulty`: a wrong checksum. */
 export type TokenForm = 'whole' | 'faulty' | 'other';
 
-/** Creates a random token (256 bits) and its hash, which is stored instead. The last 6 digits are a checksum of the rest. */
+/** 256 random bits, and the hash that is stored instead. The last 6 digits are a checksum of the rest. */
 export function mintToken(prefix: string): { token: string; hash: Buffer } {
   const body = `${prefix}${makeRandomDigits()}`;
   const token = `${body}${checksumOf(body)}`;
@@ -26,7 +26,7 @@ export function tokenForm(token: string, prefix: string): TokenForm {
   return 'other';
 }
 
-/** Tokens are random, so they need no salt or stretching. */
+/** Random tokens need no salt or stretching. */
 export function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
@@ -40,7 +40,7 @@ function makeRandomDigits(): string {
   let text = '';
   while (text.length < randomDigits) {
     for (const byte of randomBytes(randomDigits)) {
-      // Skip bytes from 248 up: they would make the first digits more likely than the others.
+      // Bytes from 248 up would make the first digits more likely than the others.
       if (byte < 248 && text.length < randomDigits) text += digits[byte % 62];
     }
   }

@@ -3,7 +3,6 @@ const examples = new Set(['at-least-16-characters-of-randomness', 'another-long-
 const placeholder =
   /^<.*>$|^(please-?)?(change|replace)[-_ ]?(me|this|it|with)|^(example|placeholder|insert|your)[-_ ]|^hf-(…|\.\.\.|x+)$/;
 
-/** Whether the text is a placeholder for a secret, as in examples. */
 export function isPlaceholder(text: string): boolean {
   const lower = text.toLowerCase();
   return examples.has(lower) || placeholder.test(lower);

@@ -11,13 +11,12 @@ import { sparesConnection } from './sqlstate.ts';
 type Outcome<T> = { readonly value: T } | { readonly error: unknown };
 
 /**
- * Connections for as many callers as `ConnectionGate` admits. A caller gets the free connection that was used last: Postgres keeps catalog
- * rows, functions and plans per connection, and slonik's own pool would use all in turn, so that each stays cold. Therefore each connection
- * has its own slonik pool.
+ * A caller of `ConnectionGate` gets the free connection that was used last: Postgres keeps catalog rows, functions and plans per
+ * connection, and slonik's own pool would use all in turn, so that each stays cold. Therefore each connection has its own slonik pool.
  */
 export class ConnectionPool {
   readonly #pools: readonly DatabasePool[];
-  /** The last used pool is at the end. */
+  /** Last used at the end. */
   readonly #free: DatabasePool[];
 
   private constructor(pools: readonly DatabasePool[]) {
@@ -25,7 +24,6 @@ export class ConnectionPool {
     this.#free = pools.toReversed();
   }
 
-  /** A connection is opened by its first use. */
   static async create(size: number, options: ClientConfigurationInput): Promise<ConnectionPool> {
     const open = async (): Promise<DatabasePool> => {
       const pool = await createPool('postgres://', { ...options, maxPoolSize: 1 });
@@ -68,7 +66,7 @@ export class ConnectionPool {
     return this.run((connection) => connection.transaction((tx) => untilSettled(tx, work)));
   }
 
-  /** Prefers open connections: logins may fail while these work. */
+  /** Logins may fail while open connections work. */
   #take(): DatabasePool {
     const isOpen = (pool: DatabasePool): boolean => {
       const { idleConnections, pendingReleaseConnections } = pool.state();
@@ -95,10 +93,7 @@ export class ConnectionPool {
 
 type Work<T> = (tx: DatabaseTransactionConnection) => Promise<T>;
 
-/**
- * Then accepts no more statements of the transaction, and waits for those in progress: after parallel work has failed, its remaining
- * statements must not become part of the next transaction on the connection.
- */
+/** After parallel work has failed, its remaining statements must not become part of the next transaction on the connection. */
 async function untilSettled<T>(tx: DatabaseTransactionConnection, work: Work<T>): Promise<T> {
   let isOpen = true;
   const begun = new Set<Promise<unknown>>();

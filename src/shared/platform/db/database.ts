@@ -18,36 +18,36 @@ export interface DatabaseOptions {
   readonly url: string;
   readonly poolSize: number;
   readonly statementTimeoutMs: number;
-  /** Maximum time for a login to a server. A statement fails if its response is overdue by this time. */
+  /** For a login to a server. A statement fails if its response is overdue by this time. */
   readonly connectTimeoutMs: number;
-  /** Maximum wait for a free connection of the pool. */
+  /** For a free connection of the pool. */
   readonly acquireTimeoutMs: number;
-  /** The name of the setting that contains `url`. */
+  /** Contains `url`. */
   readonly setting?: PostgresSetting;
 }
 
 export type Connection = DatabasePoolConnection;
 
 export interface Database extends Queryable {
-  /** Repeats `work` up to 5 times if Postgres rolls it back because of a conflict (class 40), and after lock timeouts (`LockRepeats`). */
+  /** Repeated up to 5 times after a conflict (class 40), and after lock timeouts (`LockRepeats`). */
   inTransaction<T>(work: (tx: DatabaseTransactionConnection) => Promise<T>): Promise<T>;
   /** Closes the connection if `work` throws. */
   onConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
-  /** Runs `check` on each connection of the pool before its first use from now on. A connection that fails is closed. */
+  /** Before the first use of each connection of the pool from now on. A connection that fails is closed. */
   checkConnections(check: (connection: Connection) => Promise<void>): void;
-  /** Also checks the connections, so that the first callers of a new process need not wait for logins. */
+  /** The first callers of a new process need not wait for logins. */
   openConnections(): Promise<void>;
-  /** Resolves when Postgres responds to this call, or meanwhile to others. Rejects after `timeoutMs`. */
+  /** A response to another call also counts. Rejects after `timeoutMs`. */
   ping(timeoutMs: number): Promise<void>;
   /** Notifications may be lost; see `listenOn`. */
   listen(channel: string, onMessage: (payload: string) => void): Notifications;
-  /** A separate connection, opened by its first use. */
+  /** Its separate connection is opened by the first use. */
   channel(name: string): NotificationChannel;
-  /** Called after the end of the statement's transaction. */
+  /** After the end of the statement's transaction. */
   onRaised(listener: (message: RaisedMessage) => void): void;
-  /** Opens a connection outside the pool, for statements of any length. The caller ends it. */
+  /** Outside the pool, for statements of any length. The caller ends it. */
   openSession(): Promise<PostgresConnection>;
-  /** Background work should then wait; see ConnectionGate. */
+  /** See ConnectionGate. Background work should then wait. */
   servesFirst(): boolean;
   poolState(): { acquired: number; idle: number; waiting: number };
   close(): Promise<void>;
@@ -64,8 +64,8 @@ const statementMethods = [
 ] as readonly Exclude<keyof CommonQueryMethods, 'transaction'>[];
 
 /**
- * Connections are opened on demand. Type parsers: timestamptz is a Date, bytea a Buffer, int8 a number (all our values stay below 2^53).
- * Every wait has a limit: a hanging call fails with an error that `mapDatabaseError` recognizes.
+ * Opens connections on demand. timestamptz is a Date, bytea a Buffer, int8 a number (all our values stay below 2^53). Every wait has a
+ * limit: a hanging call fails with an error that `mapDatabaseError` recognizes.
  */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { poolSize, statementTimeoutMs, connectTimeoutMs, acquireTimeoutMs } = options;
@@ -79,7 +79,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const checks = new ConnectionChecks();
   const pool = await ConnectionPool.create(poolSize, {
     driverFactory: createPostgresDriver(connector, statementTimeoutMs + connectTimeoutMs, onRaised),
-    // Shorter than the time after which proxies in between drop a connection.
+    // Proxies in between drop a connection later.
     idleTimeout: 300_000,
     // The connector itself tries every server.
     connectionRetryLimit: 1,
@@ -126,7 +126,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   });
 }
 
-/** If a login is slow, callers get the open connections after this time. */
+/** Then, callers get the connections that are open. */
 const maxHoldMs = 1_000;
 
 async function openConnections(onConnection: Database['onConnection'], count: number): Promise<void> {
@@ -137,7 +137,7 @@ async function openConnections(onConnection: Database['onConnection'], count: nu
     try {
       await onConnection(async () => {
         if (++open === count) resolve();
-        // Each connection is held until all are open, so that each of the other calls opens its own.
+        // Until all are open, so that each of the other calls opens its own.
         await allOpen;
       });
     } finally {

@@ -16,9 +16,8 @@ import { killWithChildren, stopOrphan } from './postgres-processes.ts';
 
 export interface EmbeddedPostgres {
   readonly url: string;
-  /** Requests a fast shutdown and waits for it. */
   stop(): Promise<void>;
-  /** Also kills all child processes, so that nothing more is written. */
+  /** Also its child processes, so that nothing more is written. */
   kill(): void;
 }
 
@@ -26,25 +25,23 @@ interface EmbeddedPostgresOptions {
   readonly flags?: readonly string[];
   readonly silenceMs?: number;
   readonly choosePort?: () => Promise<number>;
-  /** For programs that are not of this release. */
+  /** Not of this release. */
   readonly binaries?: PostgresBinaries;
-  /** The folder of the cluster in the directory. */
   readonly cluster?: string;
-  /** Called if the process ends after it was ready, unless it was stopped or killed here. */
+  /** After it was ready, unless it was stopped or killed here. */
   readonly onEnd?: (reason: string) => void;
-  /** Postgres and all its child processes hold the lock while any of them runs. */
+  /** Postgres and its child processes hold the lock while any of them runs. */
   readonly takeLock?: () => Promise<FileLock | null | 'held'>;
 }
 
-/** Runs the Postgres programs if we are root: Postgres refuses to run as root. */
+/** Postgres refuses to run as root. */
 interface Account {
   readonly uid: number;
   readonly gid: number;
-  /** The command to prepend if this user cannot read the program otherwise. */
+  /** For a user that cannot read the program otherwise. */
   readonly prefix: readonly string[];
 }
 
-/** The cluster, and the completed cluster of an upgrade. */
 export const clusterFolder = 'cluster';
 export const upgradedFolder = 'cluster.upgraded';
 
@@ -56,9 +53,8 @@ const maxPorts = 5;
 const stopTimeoutMs = 60_000;
 
 /**
- * Starts Postgres with its files under `directory`, which are created on first use. First shuts down a process left behind by a killed
- * server. Recovery after a crash can take long, so the start fails only after Postgres has logged nothing for `silenceMs`. `flags` are
- * passed to postgres (`-c name=value`). Throws EmbeddedPostgresError.
+ * Creates the files on first use. First shuts down a process left behind by a killed server. Recovery after a crash can take long, so the
+ * start fails only after Postgres has logged nothing for `silenceMs`. `flags` are passed to postgres (`-c name=value`).
  */
 export async function startEmbeddedPostgres(
   directory: string,
@@ -81,7 +77,7 @@ export async function startEmbeddedPostgres(
   assertSameMajor(dataDir, binaries);
   const account = chooseAccount(directory, binaries);
   if (!existsSync(path.join(dataDir, 'PG_VERSION'))) await initialize(dataDir, passwordFile, binaries, account);
-  // Even an existing file: the process that created it may have been killed before it synced the file.
+  // The process that created the file may have been killed before it synced it.
   syncPath(passwordFile);
   syncPath(directory);
   await stopOrphan(dataDir, stopTimeoutMs, logger);
@@ -124,7 +120,7 @@ export async function startEmbeddedPostgres(
   };
 }
 
-/** Moves the cluster of an upgrade to the place of the old one, which has been moved away. */
+/** The old cluster has been moved away. */
 export function endUpgrade(directory: string): void {
   const dataDir = path.join(directory, clusterFolder);
   const upgraded = path.join(directory, upgradedFolder);
@@ -143,8 +139,8 @@ function chooseAccount(directory: string, binaries: PostgresBinaries): Account |
   chownSync(directory, ids.uid, ids.gid);
   const isReadable = [directory, binaries.postgres].every((file) => spawnSync('test', ['-r', file], ids).status === 0);
   if (isReadable) return { ...ids, prefix: [] };
-  // Other users cannot read a checkout below /root. They need only the capability to read and search directories. Postgres checks its
-  // programs with access(2), which respects the capabilities of a non-root user only with this securebit.
+  // Other users cannot read a checkout below /root. They need only the capability to read and search directories, which access(2), used by
+  // Postgres to check its programs, respects for a non-root user only with this securebit.
   const prefix = [
     'setpriv',
     `--reuid=${ids.uid}`,
@@ -168,7 +164,7 @@ function launch(
   args: readonly string[],
   lock: FileLock | null = null,
 ): ChildProcess {
-  // In its own process group, so that Ctrl-C reaches only the server, which stops Postgres last.
+  // Ctrl-C reaches only the server, which stops Postgres last.
   const base: SpawnOptions = {
     env: childEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe', ...(lock ? [lock.descriptor] : [])],
@@ -190,7 +186,7 @@ async function initialize(
   binaries: PostgresBinaries,
   account: Account | null,
 ): Promise<void> {
-  // The rename below creates a complete cluster or none, so this cluster is damaged, or it is not a cluster.
+  // The rename below creates a complete cluster or none.
   if (existsSync(dataDir) && readdirSync(dataDir).length > 0)
     throw new Error(`${dataDir} is not a database cluster (PG_VERSION is missing); move it away`);
   // A cluster beside another one has the same password.
@@ -225,7 +221,7 @@ async function initialize(
   renameSync(scratch, dataDir);
 }
 
-/** Resolves with false if the port is taken and `tolerated` permits this. */
+/** False if the port is taken and `tolerated` permits this. */
 async function untilReady(
   child: ChildProcess,
   logger: Logger,
@@ -280,7 +276,7 @@ function freePort(): Promise<number> {
   });
 }
 
-/** Returns the URL of the Postgres that a server runs in `directory`; null if there is none. */
+/** Of a server that runs in `directory`. */
 export async function readRunningUrl(directory: string): Promise<string | null> {
   try {
     const lines = readFileSync(path.join(directory, clusterFolder, 'postmaster.pid'), 'utf8').split('\n');

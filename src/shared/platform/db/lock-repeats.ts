@@ -4,16 +4,13 @@ import { ConnectionGate, isFirst } from './connection-gate.ts';
 import { hasOwnLimit } from './limit-lock-wait.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
-/**
- * How long sessions of the pool wait for one lock. Most locks are held for less, and Postgres looks for deadlocks earlier; callers wait
- * longer for a connection.
- */
+/** For one lock. Most locks are held for less, and Postgres looks for deadlocks earlier; callers wait longer for a connection. */
 export const lockWaitMs = 2_000;
 
 /**
- * Repeats statements and transactions that got no lock in time, for as long as one statement may take. Between attempts they hold no
- * connection, and repeated attempts share a part of the pool: if many callers wait for locks of one organization, other organizations still
- * get connections. Priority work has its own part.
+ * Repeats work that got no lock in time, for as long as one statement may take. Between attempts it holds no connection, and repeated
+ * attempts share a part of the pool: if many callers wait for locks of one organization, others still get connections. Priority work has
+ * its own part.
  */
 export class LockRepeats {
   readonly #first: ConnectionGate;
@@ -54,7 +51,7 @@ export class LockRepeats {
       try {
         return await run();
       } catch (error) {
-        // The work has handled the lock timeout itself if it threw an AppError.
+        // The work has handled the lock timeout itself.
         if (!isLockTimeout(error) || error instanceof AppError || !isRepeatable()) throw error;
         const now = performance.now();
         until ??= now + this.#maxMs - lockWaitMs;

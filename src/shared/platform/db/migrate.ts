@@ -22,9 +22,9 @@ const lockPollMs = 200;
 const silentMs = 2_000;
 
 /**
- * Applies all pending migrations; see `loadMigrationFiles`. Concurrent runs wait for each other (advisory lock). A run that loses Postgres
- * resumes when Postgres is available again; a run that finds a table in use retries a migration for about ten minutes. Returns the applied
- * names. Then permits `appRole` to run server and workers; see `grantToApp`.
+ * Concurrent runs wait for each other (advisory lock). A run that loses Postgres resumes when it is available again; a run that finds a
+ * table in use retries a migration for about ten minutes. Returns the applied names. Then permits `appRole` to run server and workers; see
+ * `grantToApp`.
  */
 export async function migrate(
   start: PostgresStart,
@@ -33,7 +33,7 @@ export async function migrate(
     /** For tests. */
     readonly directory?: string;
     readonly patience?: LockPatience;
-    /** Applies only these, which are the first migrations of this release, and none if the database has others. */
+    /** The first migrations of this release. Applies none if the database has others. */
     readonly only?: readonly string[];
   } = {},
 ): Promise<string[]> {
@@ -60,14 +60,14 @@ export async function migrate(
   return names;
 }
 
-/** The connection leads through a pooler that gives its session to other clients between statements. */
+/** A pooler gives the session to other clients between statements. */
 class SharedSessionError extends OperatorError {
   override readonly name = 'SharedSessionError';
 }
 
 const sessionLooks = 10;
 
-/** A migration needs its own session for its lock, which would otherwise stay behind and block the next migration. */
+/** The lock of a migration would stay behind in a shared session and block the next one. */
 async function assertOwnSession(client: pg.Client, observer: pg.Client): Promise<void> {
   for (let look = 0; look < sessionLooks; look++) {
     const pids: number[] = [];
@@ -89,7 +89,7 @@ async function applyPending(
   logger: Logger,
   only?: readonly string[],
 ): Promise<string[]> {
-  // API processes and workers only compare names, and do not need it.
+  // API processes and workers only compare names.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate');
   const dbClient = waits.client;
   await lockMigrations(dbClient, PG_MIGRATE_LOCK_ID, logger);
@@ -106,7 +106,7 @@ async function applyPending(
       ...(count === undefined ? {} : { count }),
       singleTransaction: false,
       noLock: true,
-      // The order is by time, which differs after the clock was set back, or in another time zone.
+      // By time, the order differs after the clock was set back, or in another time zone.
       checkOrder: false,
       migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadMigrationFiles }],
       logger: {
@@ -127,7 +127,6 @@ async function applyPending(
   return (await readApplied(dbClient)).filter((name) => !before.has(name));
 }
 
-/** A migration has a lower number than one that was applied. */
 class MigrationOrderError extends OperatorError {
   override readonly name = 'MigrationOrderError';
 }
@@ -146,8 +145,8 @@ function countLacking(only: readonly string[], applied: readonly string[]): numb
 }
 
 /**
- * Takes the lock under which one process migrates at a time, until the end of the session. Polls: an index that another run builds
- * concurrently would wait for our statement, and our statement for that run's lock.
+ * One process migrates at a time, until the end of the session. Polls: an index that another run builds concurrently would wait for our
+ * statement, and our statement for that run's lock.
  */
 async function lockMigrations(client: pg.Client, lockId: number, logger: Logger): Promise<void> {
   for (let logAt = performance.now() + silentMs; ; ) {
@@ -165,7 +164,7 @@ async function lockMigrations(client: pg.Client, lockId: number, logger: Logger)
   }
 }
 
-/** Throws PendingMigrationsError. Accepts unknown migrations, which belong to a newer release and only add to the schema. */
+/** Unknown migrations belong to a newer release and only add to the schema. */
 export async function assertMigrated(start: PostgresStart): Promise<void> {
   const applied = new Set(await withPostgresAtStart(start, appliedNames));
   const known = migrationNames();
@@ -177,9 +176,7 @@ export async function assertMigrated(start: PostgresStart): Promise<void> {
   );
 }
 
-/**
- * Without a pending migration, the connection may be unable to migrate. Throws PendingMigrationsError if the user does not own the tables.
- */
+/** Without a pending migration, the connection may be unable to migrate. */
 export async function migrateIfPending(start: PostgresStart): Promise<void> {
   const { applied, user } = await withPostgresAtStart(start, async (client) => {
     const { rows } = await client.query<{ user: string; owns: boolean | null }>(
@@ -224,7 +221,6 @@ async function readApplied(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** The migrations of this release in their order. */
 export function migrationNames(directory = migrationsDir): string[] {
   if (!existsSync(directory)) throw new Error(`No migrations at ${directory}`);
   return readdirSync(directory)

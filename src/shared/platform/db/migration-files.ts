@@ -11,7 +11,7 @@ const withoutTransaction = /^-- Without a transaction$/m;
 const nextStatement = /^-- Next statement$/m;
 
 /**
- * Each SQL file runs in one transaction, except files with the line `-- Without a transaction`. These run statement by statement, separated
+ * Each SQL file runs in one transaction, unless it has the line `-- Without a transaction`. It then runs statement by statement, separated
  * by lines `-- Next statement`, and must tolerate being run again after a failure halfway.
  */
 export const loadMigrationFiles: Loader = (files) =>

@@ -9,8 +9,8 @@ export interface Notifications {
 }
 
 /**
- * Listens on a separate connection, and reconnects whenever it ends. Notifications in between are lost, and behind a transaction pooler all
- * of them. Listeners must therefore also poll from time to time.
+ * On a separate connection. Notifications are lost between two connections, and always behind a transaction pooler. Listeners must
+ * therefore also poll from time to time.
  */
 export function listenOn(
   connector: PostgresConnector,

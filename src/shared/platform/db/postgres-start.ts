@@ -5,26 +5,24 @@ import { tlsFaultOf } from '../tls/certificates.ts';
 import { PostgresConnector } from './postgres-connector.ts';
 import { isStatementTimeout, passingReason, refusedParameter } from './sqlstate.ts';
 
-/** The connection of a starting process to Postgres. */
 export interface PostgresStart extends StartWait {
   readonly url: string;
   /** For a connection to one host. */
   readonly connectMs: number;
 }
 
-/** The connection failed for a permanent reason. */
 class ConnectionRefusedError extends OperatorError {
   override readonly name = 'ConnectionRefusedError';
 }
 
-/** A user, or a foreign limit, has cancelled a statement. Repeated work without limits would be cancelled again. */
+/** Repeated work without limits would be cancelled again. */
 class StatementCancelledError extends OperatorError {
   override readonly name = 'StatementCancelledError';
 }
 
 /**
  * Runs `work` as soon as Postgres accepts writes, and again if Postgres becomes unavailable meanwhile. `observer` opens a second
- * connection. Closes the connections. Throws PartUnavailableError.
+ * connection. Throws PartUnavailableError.
  */
 export async function withPostgresAtStart<T>(
   start: PostgresStart,
@@ -58,7 +56,7 @@ export async function withPostgresAtStart<T>(
   return untilAvailable({ name: `Postgres at ${connector.address} (HOLDFAST_DATABASE_URL)`, attempt, judge }, start);
 }
 
-/** Retries a step that uses the pool while Postgres is unavailable. The step must be repeatable. */
+/** The step uses the pool and must be repeatable. */
 export function repeatAtStart<T>(step: () => Promise<T>, wait: StartWait): Promise<T> {
   return untilAvailable({ name: 'Postgres (HOLDFAST_DATABASE_URL)', attempt: step, judge }, wait);
 }

@@ -1,6 +1,6 @@
 /**
- * A transaction committed nothing, because a statement in it had failed and its work has not thrown the statement's error, which is the
- * `cause` if known. The result of the work is void. slonik does not repeat the work, which would only hide its error again.
+ * A transaction committed nothing, because its work has not thrown the error of a failed statement, which is the `cause` if known. The
+ * result of the work is void. slonik does not repeat the work, which would only hide its error again.
  */
 export class RolledBackError extends Error {
   override readonly name = 'RolledBackError';

@@ -16,7 +16,6 @@ export type SqlFragment = FragmentSqlToken;
 
 export const poolMark = Symbol('pool');
 
-/** Whether each statement is its own transaction. */
 export function isPool(on: Queryable): boolean {
   return poolMark in on;
 }
@@ -24,12 +23,12 @@ export function isPool(on: Queryable): boolean {
 const tag = createSqlTag();
 const nothing = standard(Type.Object({}));
 
-/** `sql.rows(Row)` checks every row against its TypeBox schema; `sql.nothing` is for statements whose rows are not read. */
+/** Only rows of `sql.rows` are read. They are checked against the TypeBox schema. */
 export const sql = {
   rows: <S extends TSchema>(row: S) => tag.type(standard<S>(row)),
-  /** A named statement that Postgres plans once per connection, for hot paths. */
+  /** Postgres plans the named statement once per connection. For hot paths. */
   prepared: <S extends TSchema>(name: string, row: S) => tag.prepared(name, standard<S>(row)),
-  /** The same for a statement whose rows are not read. */
+  /** Like `prepared`, but its rows are not read. */
   command: (name: string) => tag.prepared(name, nothing),
   nothing: tag.type(nothing),
   fragment: tag.fragment,

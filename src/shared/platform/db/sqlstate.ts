@@ -17,7 +17,6 @@ interface DatabaseFault {
   readonly where?: unknown;
 }
 
-/** Searches the chain of causes. */
 export function violatedConstraint(error: unknown): string | null {
   for (const fault of faultChain(error)) {
     if (typeof fault.constraint === 'string' && fault.constraint !== '') return fault.constraint;
@@ -25,7 +24,7 @@ export function violatedConstraint(error: unknown): string | null {
   return null;
 }
 
-/** Searches the chain of causes; null if the error did not come from Postgres. */
+/** Null if the error did not come from Postgres. */
 function sqlStateOf(error: unknown): string | null {
   for (const fault of faultChain(error)) {
     if (typeof fault.code === 'string' && /^[0-9A-Z]{5}$/.test(fault.code)) return fault.code;
@@ -40,7 +39,6 @@ export function isRecoveryConflict(error: unknown): boolean {
   return says(error, /conflict with recovery/);
 }
 
-/** Searches the chain of causes. */
 function says(error: unknown, pattern: RegExp): boolean {
   return [...faultChain(error)].some((fault) => pattern.test(String((fault as Error).message ?? '')));
 }
@@ -49,7 +47,7 @@ export function isStatementTimeout(error: unknown): boolean {
   return sqlStateOf(error) === '57014';
 }
 
-/** After these refused statements, the connection can still be used. */
+/** The connection can still be used after these refused statements. */
 const sparingClasses = new Set(['21', '22', '23', '40', '42', '44', '55', 'P0']);
 const sparingErrors = [DataIntegrityError, IntegrityConstraintViolationError, SchemaValidationError];
 
@@ -69,8 +67,8 @@ export function isLockTimeout(error: unknown): boolean {
 }
 
 /**
- * Whether the server hides, lacks or refuses a function, e.g. a managed server for functions about files and the log. Amazon Aurora
- * responds with 55000 while its `wal_level` is the default. A standby also does, but without this text.
+ * E.g. a managed server for functions about files and the log. Amazon Aurora responds with 55000 while its `wal_level` is the default. A
+ * standby also does, but without this text.
  */
 export function isHiddenFunction(error: unknown): boolean {
   const state = sqlStateOf(error) ?? '';
@@ -117,8 +115,8 @@ function isUnstorableText(error: unknown): boolean {
 }
 
 /**
- * Converts transient errors (lost connection, deadlock, timeout, out of resources, shutdown) to UnavailableError, and errors about text
- * that Postgres cannot store to InvalidRequestError. Returns others unchanged.
+ * Transient errors (lost connection, deadlock, timeout, out of resources, shutdown) become UnavailableError, and those about text that
+ * Postgres cannot store InvalidRequestError.
  */
 export function mapDatabaseError(error: unknown): unknown {
   if (error instanceof AppError) return error;
@@ -142,15 +140,12 @@ function outageOf(error: unknown, state: string | null): string {
   return isBusy ? 'Too many calls wait for the database' : 'The database is not available at the moment';
 }
 
-/** Whether the same statements may succeed later. False for an error that is already made for the caller. */
+/** The same statements may succeed later. False for an error that is already made for the caller. */
 export function isOutage(error: unknown): boolean {
   return !(error instanceof AppError) && mapDatabaseError(error) instanceof UnavailableError;
 }
 
-/**
- * Describes why Postgres is temporarily unavailable: unreachable, starting, a standby, full. Returns null if waiting does not help, e.g.
- * for a wrong password, a missing database or an untrusted certificate.
- */
+/** Null if waiting does not help, e.g. for a wrong password, a missing database or an untrusted certificate. */
 export function passingReason(error: unknown): string | null {
   const state = sqlStateOf(error);
   if (tlsFaultOf(error) !== null) return null;
@@ -159,7 +154,7 @@ export function passingReason(error: unknown): string | null {
   return String(message || code || error);
 }
 
-/** Returns the parameter of our connections that PgBouncer refuses. */
+/** PgBouncer refuses this parameter of our connections. */
 export function refusedParameter(error: unknown): string | null {
   for (const fault of faultChain(error)) {
     const refused = /unsupported startup parameter: (\w+)/.exec(String((fault as Error).message ?? ''));

@@ -38,15 +38,14 @@ interface DebugParts {
   readonly lifecycle: Lifecycle;
 }
 
-/** The folder of the sockets of all processes with this data directory. */
+/** All processes with this data directory share the folder. */
 export function debugFolder(dataDir: string): string {
   return path.join(dataDir, 'run');
 }
 
 /**
- * Serves the log level and profiles of this process on a Unix socket that only its system user can open. Faults are only logged, because
- * the process also runs without it. A server creates the folder in its data directory; other processes listen only if the folder exists.
- * Returns the path of the socket; null if it does not listen.
+ * Only the system user of the process can open the Unix socket. Faults are only logged, because the process also runs without it. A server
+ * creates the folder; other processes listen only if it exists. Returns null without a socket.
  */
 export async function startDebugSocket(parts: DebugParts): Promise<string | null> {
   const folder = debugFolder(parts.dataDir);
@@ -114,7 +113,6 @@ class DebugServer {
     }
   }
 
-  /** Restores the log level of the settings. */
   reset(): void {
     clearTimeout(this.#timer);
     setLogLevel(this.#parts.logger, this.#usualLevel);

@@ -1,4 +1,4 @@
-/** The code of a system error, e.g. ENOENT. */
+/** E.g. ENOENT. */
 export function codeOf(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code === 'string' ? code : undefined;
@@ -10,9 +10,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/**
- * Includes the causes. Omits all properties except the code, because they may contain a URL with its password, or values of a statement.
- */
+/** Includes causes. Omits all properties except the code: they may contain a URL with its password, or values of a statement. */
 export function stackOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = codeOf(error);

@@ -1,7 +1,7 @@
 /** Wrong settings, a problem of the machine, or an unusable dependency. The message tells an operator everything. */
 export abstract class OperatorError extends Error {}
 
-/** Whether a file cannot be opened, read or written. The message names the file. */
+/** The message of such an error names the file. */
 export function isFileError(error: unknown): boolean {
   const { errno, path } = (error ?? {}) as { readonly errno?: unknown; readonly path?: unknown };
   return typeof errno === 'number' && typeof path === 'string';
@@ -12,7 +12,7 @@ export interface AppErrorOptions extends ErrorOptions {
   readonly retryAfterSeconds?: number;
 }
 
-/** An error with an HTTP response. `code` is the stable name in the queue and the dashboard API, `message` a sentence for the caller. */
+/** `code` is the stable name in the queue and the dashboard API, `message` a sentence for the caller. */
 export abstract class AppError extends Error {
   abstract readonly status: number;
   abstract readonly code: string;
@@ -72,14 +72,14 @@ export class TooManyRequestsError extends AppError {
   readonly code: string = 'too-many-requests';
 }
 
-/** A temporary fault of the server or of a dependency. Retrying the same call is safe and may succeed. */
+/** A repeat of the same call is safe and may succeed. */
 export class UnavailableError extends AppError {
   override readonly name: string = 'UnavailableError';
   readonly status = 503;
   readonly code: string = 'unavailable';
 }
 
-/** A fault of the server that a retry does not fix. An operator must investigate. */
+/** A retry does not help. An operator must investigate. */
 export class FaultError extends AppError {
   override readonly name: string = 'FaultError';
   readonly status = 500;

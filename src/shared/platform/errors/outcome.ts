@@ -28,7 +28,7 @@ export const Outcome = Type.Union([
 ]);
 export type Outcome = Type.Static<typeof Outcome>;
 
-/** The wait is over, but the job has begun and may still be committed. */
+/** The job has begun and may still be committed. */
 export class JobPendingError extends UnavailableError {
   override readonly name = 'JobPendingError';
   override readonly code = 'job-pending';
@@ -37,7 +37,7 @@ export class JobPendingError extends UnavailableError {
   }
 }
 
-/** The wait is over, no worker has taken the job, and none will. */
+/** No worker has taken the job, and none will. */
 export class JobWithdrawnError extends UnavailableError {
   override readonly name = 'JobWithdrawnError';
   override readonly code = 'job-withdrawn';
@@ -52,7 +52,6 @@ export function toRejection(error: unknown): Rejection | null {
   return { code: error.code, status: error.status, message: error.message };
 }
 
-/** Restores the typed error, with the original code. */
 export function fromRejection({ code, message, status }: Rejection): AppError {
   return Object.assign(new (errorTypes[status] ?? UnavailableError)(message), { code });
 }

@@ -2,10 +2,9 @@ import { constants } from 'node:fs';
 import { access, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 
-/** An in-memory file system. */
 export const tmpfs = 0x01021994;
 
-/** Returns a folder on a disk if there is one. Many systems keep `/tmp` in memory. */
+/** On a disk if there is one: many systems keep `/tmp` in memory. */
 export async function largeTemporaryFolder(
   given = tmpdir(),
   { disk = '/var/tmp', typeOf = async (folder: string) => (await statfs(folder)).type } = {},

@@ -12,7 +12,7 @@ import {
 } from './json-skim.ts';
 import { memberName } from './json-strings.ts';
 
-/** Half-open range of byte offsets into the scanned text. */
+/** Byte offsets; `end` is exclusive. */
 export interface Span {
   readonly start: number;
   readonly end: number;
@@ -21,12 +21,12 @@ export interface Span {
 export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'literal';
 
 /**
- * Called when a value at depth `reportDepth` or above ends. The root has depth 0, its members depth 1. `path[d]` is the member name or
- * array index that leads to depth `d + 1`. `path` is only valid during the call.
+ * A value at depth `reportDepth` or above ends. The root has depth 0, its members depth 1. `path[d]` leads to depth `d + 1`, and is only
+ * valid during the call.
  */
 export type ValueListener = (path: readonly (string | number)[], kind: JsonKind, start: number, end: number) => void;
 
-/** Like `ValueListener`, when an object or array begins. */
+/** An object or array begins. */
 export type OpenListener = (path: readonly (string | number)[], kind: 'object' | 'array', start: number) => void;
 
 export interface JsonScannerOptions {
@@ -39,7 +39,7 @@ export interface JsonScannerOptions {
   readonly maxDepth?: number;
 }
 
-/** The text is not a single JSON value in UTF-8. `offset` is the byte at which this became certain. */
+/** `offset` is the byte at which the error became certain. */
 export class JsonSyntaxError extends InvalidRequestError {
   override readonly name = 'JsonSyntaxError';
   readonly offset: number;
@@ -54,8 +54,8 @@ const defaultMaxDepth = 10_000;
 const maxKeyBytes = 1024 * 1024;
 
 /**
- * Validates one JSON text, fed in chunks, and reports the positions of its outer values without building them. Memory use does not depend
- * on the size of the text (one byte per open container).
+ * Validates one JSON text in chunks, and reports the positions of its outer values without building them. Memory use does not depend on the
+ * size of the text (one byte per open container).
  */
 export class JsonScanner {
   readonly #reportDepth: number;
@@ -63,7 +63,7 @@ export class JsonScanner {
   readonly #onOpen: OpenListener | undefined;
   readonly #skips: JsonScannerOptions['skips'];
   readonly #maxDepth: number;
-  /** The depth down to which values are currently reported. Less than `#reportDepth` within a skipped container. */
+  /** Values are currently reported down to this depth: less than `#reportDepth` within a skipped container. */
   #limit: number;
   readonly #cursor: SkimCursor;
   #containers = new Uint8Array(64);
@@ -170,7 +170,7 @@ export class JsonScanner {
     return this.#offset;
   }
 
-  /** Skips values that are not reported. Returns the position where it stopped. */
+  /** Returns the position where it stopped. */
   #skim(chunk: Buffer, from: number): number {
     const cursor = this.#cursor;
     cursor.state = this.#state;

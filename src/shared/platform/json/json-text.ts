@@ -19,10 +19,7 @@ export function scanJson(
   scanner.end();
 }
 
-/**
- * Returns the members of an object by name. If a name is repeated, the last member wins. Returns null if the value is not an object. Throws
- * JsonSyntaxError.
- */
+/** The last of repeated members wins. Null if the value is not an object. Throws JsonSyntaxError. */
 export function scanMembers(text: Buffer): Map<string, JsonSpan> | null {
   const members = new Map<string, JsonSpan>();
   let isObject = false;
@@ -33,7 +30,7 @@ export function scanMembers(text: Buffer): Map<string, JsonSpan> | null {
   return isObject ? members : null;
 }
 
-/** Returns null if the value is not an array. Throws JsonSyntaxError. */
+/** Null if the value is not an array. Throws JsonSyntaxError. */
 export function scanElements(text: Buffer): JsonSpan[] | null {
   const elements: JsonSpan[] = [];
   let isArray = false;
@@ -44,9 +41,7 @@ export function scanElements(text: Buffer): JsonSpan[] | null {
   return isArray ? elements : null;
 }
 
-/**
- * Like `scanJson`, but scans at most about `sliceBytes` per event loop tick: `denseSliceBytes` if the values to report may be very dense.
- */
+/** Scans at most about `sliceBytes` per event loop tick. Pass `denseSliceBytes` if the values to report may be very dense. */
 export async function scanJsonInSlices(
   text: Buffer,
   reportDepth: number,
@@ -61,7 +56,7 @@ export async function scanJsonInSlices(
   scanner.end();
 }
 
-/** Like `scanMembers`, for any number of members. */
+/** For any number of members. */
 export async function scanMembersInSlices(text: Buffer): Promise<Map<string, JsonSpan> | null> {
   const members = new Map<string, JsonSpan>();
   let isObject = false;

@@ -28,7 +28,7 @@ export function listMembers(text: Buffer): MemberSpan[] {
   return members;
 }
 
-/** Takes the current value of a member, null if absent; null removes the member. */
+/** The current value is null if absent; a null result removes the member. */
 export type MemberEdit = (value: Buffer | null) => Buffer | null;
 
 /**
@@ -88,7 +88,6 @@ export function nameText(name: string): Buffer {
 
 const separator = Buffer.from(',');
 
-/** Returns `[` parts `]`, or `{` parts `}`, separated by commas. */
 export function joinParts(open: string, parts: readonly Buffer[], close: string): Buffer {
   const chunks: Buffer[] = [Buffer.from(open)];
   parts.forEach((part, i) => {

@@ -5,15 +5,12 @@ import { JsonScanner, type Span } from './json-scanner.ts';
 /** Deployments and events have their own, higher limit. */
 const maxDepth = 500;
 
-/**
- * The limit of a control body. 64 MiB of `{},{},…` compress to 64 KiB of gzip, and parsing them takes 2 GB and 9 s; a million values take
- * about 100 MB.
- */
+/** 64 MiB of `{},{},…` compress to 64 KiB of gzip, and parsing them takes 2 GB and 9 s; a million values take about 100 MB. */
 const maxValues = 1_000_000;
 
 /**
- * Like JSON.parse, but parses at most about 1 MiB per event loop tick, unless a single value below the second level is larger. Throws
- * JsonSyntaxError and PayloadTooLargeError.
+ * Parses at most about 1 MiB per event loop tick, unless a single value below the second level is larger. Throws JsonSyntaxError and
+ * PayloadTooLargeError.
  */
 export async function parseInSlices(text: Buffer): Promise<unknown> {
   await assertValueCount(text);
@@ -21,7 +18,7 @@ export async function parseInSlices(text: Buffer): Promise<unknown> {
   return build(text, outer, 2);
 }
 
-/** `ends` are those of the outermost value's members or elements. */
+/** `ends` belong to the members or elements. */
 interface Outer extends Span {
   readonly kind: string;
   readonly ends: readonly number[];
@@ -54,7 +51,7 @@ async function build(text: Buffer, outer: Outer, levels: number): Promise<unknow
   const [open, close] = outer.kind === 'object' ? '{}' : '[]';
   let from = outer.start + 1;
   for (let at = 0; at < outer.ends.length; ) {
-    // Takes as many members as fit into a tick, but at least one.
+    // As many members as fit into a tick, but at least one.
     let last = at;
     while (last + 1 < outer.ends.length && (outer.ends[last + 1] as number) - from <= timeSliceBytes) last += 1;
     const end = outer.ends[last] as number;
@@ -72,7 +69,7 @@ async function build(text: Buffer, outer: Outer, levels: number): Promise<unknow
   return result;
 }
 
-/** For a member or element that is too large for one tick; `from` includes its name and leading white space. */
+/** A tick is too short for this member or element; `from` includes its name and leading white space. */
 async function buildMember(
   text: Buffer,
   { from, end, isObject }: { from: number; end: number; isObject: boolean },
@@ -93,7 +90,7 @@ async function buildMember(
 
 function add(result: Record<string, unknown> | unknown[], name: string, value: unknown): void {
   if (Array.isArray(result)) result.push(value);
-  // Like JSON.parse, treat `__proto__` as an ordinary name.
+  // An ordinary name, as in JSON.parse.
   else Object.defineProperty(result, name, { value, writable: true, enumerable: true, configurable: true });
 }
 

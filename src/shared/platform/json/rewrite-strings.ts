@@ -1,7 +1,7 @@
 import { joined } from '../bytes/buffers.ts';
 import { decodeJsonString } from './json-strings.ts';
 
-/** Encodes like Go's encoding/json, i.e. like JSON.stringify plus escaped HTML characters. */
+/** Like Go's encoding/json, i.e. JSON.stringify plus escaped HTML characters. */
 export function encodeJsonString(value: string): string {
   return JSON.stringify(value.toWellFormed()).replace(/[<>&\u2028\u2029]/g, escapeUnit);
 }
@@ -10,7 +10,7 @@ function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** Start offsets of the strings to rewrite, added in any order; eight bytes each. */
+/** Takes start offsets in any order; eight bytes each. */
 export class StringSpans {
   #starts = new Float64Array(1024);
   #count = 0;
@@ -28,15 +28,14 @@ export class StringSpans {
     this.#starts[this.#count++] = start;
   }
 
-  /** In ascending order. */
   sorted(): Float64Array {
     return this.#starts.subarray(0, this.#count).sort();
   }
 }
 
 /**
- * Replaces some strings by the result of `rule`. `starts` are the ascending byte offsets of their opening quotes. All other bytes stay the
- * same. Memory use depends only on the longest replaced string.
+ * `starts` are the ascending byte offsets of the opening quotes. All other bytes stay the same. Memory use depends only on the longest
+ * replaced string.
  */
 export async function* rewriteStrings(
   text: AsyncIterable<Buffer>,
@@ -82,7 +81,7 @@ class OpenString {
     this.#isEscape = false;
   }
 
-  /** Begins with the opening quote. Returns the end of the string's bytes in the chunk. */
+  /** From the opening quote. Returns the end of the string's bytes in the chunk. */
   read(chunk: Buffer, at: number): number {
     let end = at;
     while (end < chunk.length && this.isOpen) {

@@ -1,14 +1,14 @@
-/** Buffers just enough of a chunked text to return the raw text of a value when it ends. */
+/** Keeps just enough of a chunked text for the raw text of a value that ends. */
 export class ScanWindow {
   readonly #maxBytes: number;
   #chunk: Buffer = Buffer.alloc(0);
   #chunkStart = 0;
-  /** Parts of earlier chunks since the end of the last value; null if they became too long. */
+  /** Since the end of the last value; null if they became too long. */
   #parts: Buffer[] | null = [];
   #partsBytes = 0;
   #valueEnd = 0;
 
-  /** `maxBytes` limits the buffered text of a value, including its name and the white space before it. */
+  /** `maxBytes` includes the name of a value and the white space before it. */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
@@ -26,12 +26,12 @@ export class ScanWindow {
     this.#chunkStart += this.#chunk.length;
   }
 
-  /** `offset` must lie in the current chunk. */
+  /** Only in the current chunk. */
   byteAt(offset: number): number | undefined {
     return this.#chunk[offset - this.#chunkStart];
   }
 
-  /** Returns the raw text of the value that just ended; null if it is too long. Call before `pass`. */
+  /** Of the value that just ended; null if it is too long. Call before `pass`. */
   textOf(start: number, end: number): Buffer | null {
     if (end - start > this.#maxBytes) return null;
     const from = start - this.#chunkStart;
@@ -41,7 +41,7 @@ export class ScanWindow {
     return Buffer.concat([...this.#parts, this.#chunk.subarray(0, to)]).subarray(this.#partsBytes + from);
   }
 
-  /** Discards all text up to `end`, where the last value ended. */
+  /** The last value ended at `end`. */
   pass(end: number): void {
     this.#valueEnd = end;
     if (this.#partsBytes === 0) return;

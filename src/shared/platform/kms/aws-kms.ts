@@ -22,7 +22,7 @@ const passing = new Set([
   'CredentialsProviderError',
 ]);
 
-/** Uses the credentials of the AWS environment: variables, files, container or instance role. */
+/** Credentials come from the AWS environment: variables, files, container or instance role. */
 export function openAwsKms(key: Extract<KmsKey, { kind: 'aws' }>, { timeoutMs }: KmsAccess): Kms {
   const name = `AWS KMS key ${key.key}${key.region === null ? '' : ` in ${key.region}`}`;
   const callMs = maxAttempts * (timeoutMs + retryPauseMs);
@@ -94,7 +94,7 @@ function faultOf(error: unknown, status: number | undefined): KmsFault {
   const { message, name } = error as Error;
   if (mismatches.has(name)) return 'mismatch';
   if (passing.has(name)) return 'passing';
-  // Without a response, the reason is the network or the settings of this process.
+  // The reason is then the network or the settings of this process.
   if (status === undefined) return message === 'Region is missing' ? 'refused' : 'passing';
   return faultOfStatus(status);
 }

@@ -8,7 +8,7 @@ export interface KmsResponse {
 
 const maxReasonLength = 300;
 
-/** Throws KmsError if there is no response within `timeoutMs`. Does not follow redirects. */
+/** Does not follow redirects. Throws KmsError. */
 export async function postJson(
   kms: Pick<Kms, 'name'>,
   url: string,
@@ -43,7 +43,6 @@ export function shortReason(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim().slice(0, maxReasonLength);
 }
 
-/** Returns the bytes of a base64 member; null if there are none. */
 export function bytesOf(value: unknown): Buffer | null {
   return typeof value === 'string' && value !== '' ? Buffer.from(value, 'base64') : null;
 }
@@ -52,7 +51,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // For example the page of a proxy in between. The status suffices.
+    // For example the page of a proxy. The status suffices.
     return null;
   }
 }

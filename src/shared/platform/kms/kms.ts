@@ -2,17 +2,17 @@ import { OperatorError } from '../errors/errors.ts';
 
 /** The service never reveals the key, but wraps and unwraps. */
 export interface Kms {
-  /** For messages, e.g. `AWS KMS key alias/holdfast`. Contains no credentials. */
+  /** E.g. `AWS KMS key alias/holdfast`. Contains no credentials. */
   readonly name: string;
-  /** Wraps up to 1 KiB, bound to `context`; null for no binding. Throws KmsError. */
+  /** Up to 1 KiB. A null `context` is no binding. Throws KmsError. */
   wrap(plain: Buffer, context: string | null): Promise<Buffer>;
   /** Throws KmsError. */
   unwrap(wrapped: Buffer, context: string | null): Promise<Buffer>;
 }
 
 /**
- * The call may work later (`passing`), it cannot work with these settings, credentials or the present state of the key (`refused`), or the
- * bytes were wrapped by another key or for another context (`mismatch`).
+ * `passing`: the call may work later. `refused`: it cannot work with these settings, credentials or the present state of the key.
+ * `mismatch`: the bytes were wrapped by another key or for another context.
  */
 export type KmsFault = 'passing' | 'refused' | 'mismatch';
 
@@ -20,7 +20,7 @@ export type KmsFault = 'passing' | 'refused' | 'mismatch';
 export class KmsError extends OperatorError {
   override readonly name = 'KmsError';
   readonly fault: KmsFault;
-  /** The part of the message that follows the name of the key. */
+  /** Without the name of the key. */
   readonly reason: string;
 
   constructor(kms: { readonly name: string }, fault: KmsFault, reason: string, options: ErrorOptions = {}) {
@@ -39,6 +39,5 @@ export class VaultTokenMissingError extends OperatorError {
 export interface KmsAccess {
   /** Called for each request, because agents renew the token. Null if none is set. Throws VaultTokenMissingError. */
   readonly readVaultToken: () => string | null;
-  /** For one request. */
   readonly timeoutMs: number;
 }

@@ -6,12 +6,12 @@ export interface SignalTarget {
   exit(code: number): void;
 }
 
-/** Signals within this time count as one: Ctrl-C reaches a process from its terminal, and from npm or another parent. */
+/** They count as one: Ctrl-C reaches a process from its terminal, and from npm or another parent. */
 const sameSignalMs = 500;
 /** SIGHUP means that the terminal was closed. Node ignores none of these signals, whatever its parent does. */
 const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 
-/** By default, a second signal ends the process. Returns a function to undo this. */
+/** By default, a second signal ends the process. Returns a function that stops listening. */
 export function onEndSignal(
   first: (signal: NodeJS.Signals) => void,
   {
@@ -33,7 +33,7 @@ export function onEndSignal(
   };
 }
 
-/** The exit code that a shell reports for a process ended by the signal. */
+/** Like a shell. */
 export function exitCodeOf(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
 }

@@ -4,10 +4,7 @@ import { onEndSignal, type SignalTarget } from './end-signals.ts';
 
 type Phase = 'drain' | 'intake' | 'work' | 'queues' | 'stores' | 'processes';
 
-/**
- * In order: make the proxy stop sending requests, stop accepting them, finish work, close queues, close pools and stores, stop child
- * processes.
- */
+/** Make the proxy stop sending requests, stop accepting them, finish work, close queues, close pools and stores, stop child processes. */
 const phases: readonly Phase[] = ['drain', 'intake', 'work', 'queues', 'stores', 'processes'];
 
 interface Closer {
@@ -16,7 +13,7 @@ interface Closer {
   readonly close: () => Promise<void>;
 }
 
-/** `drainMs` is for the first phase, `shutdownMs` for everything after it. */
+/** `shutdownMs` is for everything after the drain. */
 export interface ShutdownLimits {
   readonly drainMs: number;
   readonly shutdownMs: number;
@@ -56,7 +53,7 @@ export class Lifecycle implements AsyncDisposable {
   async #closeAll(): Promise<void> {
     const { drainMs, shutdownMs } = this.#limits;
     const deadline = performance.now() + drainMs + shutdownMs;
-    // Callbacks that hang leave a quarter of the time to the others, in equal parts.
+    // Hanging callbacks leave a quarter of the time to the others, in equal parts.
     const reservedMs = shutdownMs / 4 / this.#closers.length;
     let left = this.#closers.length;
     for (const phase of phases) {
@@ -80,7 +77,7 @@ export class Lifecycle implements AsyncDisposable {
   }
 }
 
-/** A first signal closes `lifecycle` and exits, a second one exits at once. Returns whether a signal has arrived. */
+/** A second signal exits at once. Returns whether a signal has arrived. */
 export function closeOnSignal(
   lifecycle: Lifecycle,
   logger: Logger,

@@ -6,7 +6,6 @@ export type Logger = PinoLogger;
 
 const debugLevel = pino.levels.values['debug'] as number;
 
-/** Must never be logged. */
 const secretPaths = [
   'req.headers.authorization',
   'headers.authorization',
@@ -23,10 +22,10 @@ const secretPaths = [
   'config.secrets',
 ];
 
-/** Marks loggers that write a request id themselves, and their children. */
+/** They, and their children, write a request id themselves. */
 const ofRequest = Symbol('of a request');
 
-/** Also for lines outside the work of the request, e.g. for events of its connection. */
+/** Also for lines outside the work of the request, e.g. about its connection. */
 export function childOfRequest(logger: Logger, reqId: string): Logger {
   return Object.assign(logger.child({ reqId }), { [ofRequest]: true });
 }
@@ -37,7 +36,7 @@ export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as
 /** Other loggers keep the level of their creation. */
 const loggersOfParts = new WeakMap<Logger, Logger[]>();
 
-/** For a part that lives as long as the process. */
+/** The part lives as long as the process. */
 export function childOfProcess(logger: Logger, bindings: Readonly<Record<string, unknown>>): Logger {
   const child = logger.child(bindings);
   loggersOfParts.set(logger, [...(loggersOfParts.get(logger) ?? []), child]);
@@ -82,8 +81,8 @@ export function createLogger(
 }
 
 /**
- * Limits the redaction to objects. With paths that begin with `*`, pino redacts each value of a line and clones even values without
- * properties. This caused a sixth of the memory allocation of a small request.
+ * With paths that begin with `*`, pino redacts each value of a line and clones even values without properties. This caused a sixth of the
+ * memory allocation of a small request.
  */
 function redactOnlyObjects(logger: PinoLogger): void {
   const { stringifiersSym, wildcardFirstSym } = pino.symbols;

@@ -2,19 +2,19 @@ import ipaddr from 'ipaddr.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** The allowed targets besides public addresses over HTTPS, as in HOLDFAST_OUTGOING_ALLOW. */
+/** Besides public addresses over HTTPS, as in HOLDFAST_OUTGOING_ALLOW. */
 export interface AllowList {
   /** `address/bits`. */
   readonly networks: readonly (readonly [Address, number])[];
-  /** Lower case. They may resolve to any address. */
+  /** Lower case; at any address. */
   readonly hosts: ReadonlySet<string>;
-  /** `http://host:port`, which may be called without TLS at any address. */
+  /** `http://host:port`, at any address, without TLS. */
   readonly plainOrigins: ReadonlySet<string>;
 }
 
-/** All other IPv6 addresses are private, local, translated from IPv4 by a private prefix, or unassigned. */
+/** Other IPv6 addresses are private, local, translated from IPv4 by a private prefix, or unassigned. */
 const globalUnicast = ipaddr.parseCIDR('2000::/3');
-/** DNS64 returns this prefix, followed by an IPv4 address, for a host with only IPv4 addresses (RFC 6052). */
+/** DNS64 puts this prefix before the address of a host with only IPv4 (RFC 6052). */
 const translated = ipaddr.parseCIDR('64:ff9b::/96');
 /** The Azure host agent, which responds to each of its machines, has a public address. */
 const knownMetadata = ['168.63.129.16'];
@@ -43,18 +43,16 @@ export function parseAllowList(text: string | undefined): { readonly list: Allow
   return { list: { networks, hosts, plainOrigins } };
 }
 
-/** The addresses of the URL are checked once they are known. */
+/** The addresses are checked once they are known. */
 export function isAllowedUrl(url: URL, { plainOrigins }: AllowList): boolean {
   if (url.username !== '' || url.password !== '') return false;
   return url.protocol === 'https:' || (url.protocol === 'http:' && plainOrigins.has(url.origin));
 }
 
-/** Whether any address of the URL's host may be called. */
 export function isTrustedHost(url: URL, { hosts, plainOrigins }: AllowList): boolean {
   return hosts.has(url.hostname.toLowerCase()) || (url.protocol === 'http:' && plainOrigins.has(url.origin));
 }
 
-/** Whether the address is public, or in one of the allowed networks. */
 export function isAllowedAddress(text: string, list: AllowList): boolean {
   return isAddress(text) && isAllowed(ipaddr.parse(text), list);
 }

@@ -18,7 +18,7 @@ export interface Resolvers {
   readonly listed: (hostname: string) => Promise<readonly ResolvedAddress[]>;
   /** Queries the name servers, on a socket. */
   readonly query: (hostname: string, signal: AbortSignal) => Promise<readonly ResolvedAddress[]>;
-  /** Resolves like the system, including its search domains. Occupies a thread of the process until the end. */
+  /** Includes the search domains of the system. Occupies a thread of the process until the end. */
   readonly lookup: (hostname: string) => Promise<readonly ResolvedAddress[]>;
 }
 
@@ -26,10 +26,10 @@ export interface Resolvers {
 const unknownCodes: readonly unknown[] = [dns.NOTFOUND, dns.NODATA, dns.CONNREFUSED];
 
 /**
- * Resolves names so that slow name servers of users delay nothing else. Only two threads of a process look up names, for all its
- * connections, including those to Postgres, Redis and the blob store. Therefore the system looks up names that an operator has named, and,
- * separately, only names for which it queries no server of a user: names without a dot that name servers do not know, and any name if there
- * are no name servers. It looks up one name of each kind at a time, and never after its call has ended.
+ * Slow name servers of users must delay nothing else. Only two threads of a process look up names, for all its connections, including those
+ * to Postgres, Redis and the blob store. Therefore the system looks up names that an operator has named, and, separately, only names for
+ * which it queries no server of a user: names without a dot that name servers do not know, and any name if there are no name servers. It
+ * looks up one name of each kind at a time, and never after its call has ended.
  */
 export function createHostResolver(
   { listed, query, lookup }: Resolvers = { listed: readHosts, query: queryServers, lookup: lookUp },
@@ -71,14 +71,14 @@ export function listedIn(text: string, hostname: string): readonly ResolvedAddre
   });
 }
 
-/** The file is read for each call: it is short, and an orchestrator may change it. */
+/** The file is short, and an orchestrator may change it. */
 async function readHosts(hostname: string): Promise<readonly ResolvedAddress[]> {
   return listedIn(await readFile('/etc/hosts', 'utf8').catch(() => ''), hostname);
 }
 
 const queryTimeoutMs = 2_500;
 const queryTries = 2;
-/** How long addresses of one family wait for the other: some name servers never answer queries for IPv6. */
+/** Some name servers never answer queries for IPv6. */
 const otherKindMs = 1_000;
 
 async function queryServers(hostname: string, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
@@ -95,7 +95,7 @@ async function queryServers(hostname: string, signal: AbortSignal): Promise<read
   }
 }
 
-/** Returns the addresses of both families, or of the family that was found first. */
+/** Both families, or the one that was found first. */
 export async function bothKinds(
   v4: Promise<readonly string[]>,
   v6: Promise<readonly string[]>,

@@ -7,7 +7,7 @@ import { type AllowList, isAllowedAddress, isAllowedUrl, isTrustedHost } from '.
 import { onFailure } from './failed-request.ts';
 import { createHostResolver, type ResolvedAddress, type ResolveHost } from './host-resolver.ts';
 
-/** `refused` means that the server may not be called. The message is for the log, never for clients. */
+/** `refused`: the server may not be called. The message is for the log, never for clients. */
 export class OutgoingError extends Error {
   override readonly name = 'OutgoingError';
   readonly reason: 'refused' | 'failed' | 'too-large' | 'too-slow';
@@ -20,23 +20,20 @@ export class OutgoingError extends Error {
 
 export interface OutgoingOptions {
   readonly allow: AllowList;
-  /** PEM; trusted instead of the authorities of the process. */
+  /** PEM; replaces the authorities of the process. */
   readonly ca?: string;
   readonly resolve?: ResolveHost;
 }
 
 export interface OutgoingRequest {
-  /** GET by default. */
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer;
   /** Includes redirects. */
   readonly timeoutMs: number;
-  /** The limit of the response's body. */
   readonly maxBytes: number;
-  /** Whether a longer body is an error (the default), or is cut at the limit. */
+  /** By default, a longer body is an error. */
   readonly whenTooLarge?: 'fail' | 'cut';
-  /** Ends the call early. */
   readonly signal?: AbortSignal;
 }
 
@@ -54,9 +51,8 @@ const redirects = new Set([301, 302, 303, 307, 308]);
 const maxHeaderBytes = 16 * 1024;
 
 /**
- * Calls servers on behalf of users who provide their URLs, e.g. token issuers and webhook receivers. Permits only HTTPS and public
- * addresses, unless the operator allows others. The name is resolved once. The connection uses a checked address, and the certificate must
- * be for the name.
+ * Users provide the URLs, e.g. of token issuers and webhook receivers. Only HTTPS and public addresses are permitted, unless the operator
+ * allows others. The name is resolved once. The connection uses a checked address, and the certificate must be for the name.
  */
 export class Outgoing {
   readonly #allow: AllowList;
@@ -107,7 +103,7 @@ export class Outgoing {
     }
   }
 
-  /** All addresses must be allowed: a name with public and private addresses is an attack or a mistake. */
+  /** A name with public and private addresses is an attack or a mistake. */
   async #addressesOf(url: URL, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
     const host = url.hostname.replace(/^\[|\]$/g, '');
     const family = isIP(host);
@@ -181,7 +177,7 @@ export class Outgoing {
   }
 }
 
-/** Returns the checked addresses, whatever the name resolves to by now. */
+/** Whatever the name resolves to by now. */
 function pinned(addresses: readonly ResolvedAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     if (all) callback(null, [...addresses]);

@@ -10,19 +10,19 @@ import { arriving } from './reserved-arrival.ts';
 export interface OpenedBody {
   readonly body: ByteSource;
   readonly encoding: BodyEncoding;
-  /** Null unless the whole body is already inflated and in memory. */
+  /** Set if the body is already inflated and in memory. */
   readonly inflated: Buffer | null;
-  /** Set if a worker can take over: documents with more bytes than this must not be read here. */
+  /** Set if a worker can take over: larger documents must not be read here. */
   readonly maxBaseBytes?: number;
-  /** Frees the memory of the body before the commit. The body cannot be read again. */
+  /** Before the commit. The body cannot be read again. */
   readonly free?: () => void;
 }
 
 /** In the memory of the API or in the payload store. */
 export interface WriteBody {
-  /** For work that reads the body as a stream. Set `parsed` if it is parsed, which takes more memory than its bytes. */
+  /** For work that reads a stream. Set `parsed` for a body that is parsed, which takes more memory than its bytes. */
   open(options?: { readonly parsed?: boolean }): Promise<OpenedBody>;
-  /** Calls `work` with the whole inflated body. Throws PayloadTooLargeError, InvalidRequestError. */
+  /** With the whole inflated body. Throws PayloadTooLargeError, InvalidRequestError. */
   use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T>;
 }
 
@@ -32,10 +32,10 @@ export interface BufferedBody {
   release(): void;
 }
 
-/** Inflated bodies up to this size are not charged, so that a lease can be renewed whatever else is being processed. */
+/** Small bodies are not charged, so that a lease can be renewed whatever else is being processed. */
 const freeBytes = 64 * 1024;
 
-/** A body of unknown size acquires this much of the budget at a time. */
+/** For a body of unknown size. */
 const stepBytes = 1024 * 1024;
 
 /** A parsed body exists as bytes, as text and as rows. */
@@ -46,13 +46,13 @@ export interface InflateOptions {
   readonly maxBytes: number;
   /** `parsedWeight` or `rawWeight`. */
   readonly weight: number;
-  /** Maximum wait for the budget. */
+  /** For the budget. */
   readonly waitMs: number;
   /** The bytes are charged to this key, e.g. the organization. */
   readonly fairnessKey?: string;
 }
 
-/** Inflates bodies in memory, within the process's common budget. */
+/** Within the process's common budget. */
 export class BodyBuffer {
   readonly #maxBytes: number;
   readonly #budget: ByteBudget;
@@ -67,8 +67,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Acquires the size that the gzip claims. If the body turns out larger, first measures it, which takes no memory. Throws
-   * PayloadTooLargeError, InvalidRequestError, and UnavailableError if the wait was too long.
+   * Acquires the size that the gzip claims. A larger body is first measured, which takes no memory. Throws PayloadTooLargeError,
+   * InvalidRequestError, and UnavailableError if the wait was too long.
    */
   async inflate(body: Buffer, encoding: BodyEncoding, options: InflateOptions): Promise<BufferedBody> {
     const { maxBytes } = options;
@@ -80,7 +80,7 @@ export class BodyBuffer {
     return (await this.#inflateTo(bytes, body, encoding, options)) as BufferedBody;
   }
 
-  /** Returns null if the body is larger than `expected` bytes. */
+  /** Null if the body is larger. */
   async #inflateTo(
     expected: number,
     body: Buffer,
@@ -128,8 +128,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Returns the body, or its size if the budget did not suffice. Waits for `expected` bytes of the budget, but not for more: otherwise,
-   * bodies that are each half read could wait for each other.
+   * Returns the size if the budget did not suffice. Waits for `expected` bytes of the budget, but not for more: otherwise, bodies that are
+   * each half read could wait for each other.
    */
   async #attempt(
     source: ByteSource,
@@ -168,7 +168,7 @@ export class BodyBuffer {
   }
 }
 
-/** Receives bodies into memory, within the process's common budget. */
+/** Within the process's common budget. */
 class ArrivalBuffer {
   readonly #inFlight: MemoryInFlightBudget;
   readonly #budgetBytes: number;
@@ -178,13 +178,13 @@ class ArrivalBuffer {
     this.#budgetBytes = budgetBytes;
   }
 
-  /** Bytes of received bodies that are not released yet. */
+  /** Not released yet. */
   get bytes(): number {
     return this.#inFlight.used;
   }
 
   /**
-   * The body stays encoded. Reads no more than the budget allows. Bodies declared as small are not charged. Throws PayloadTooLargeError,
+   * The body stays encoded. Reads no more than the budget allows. Small declared bodies are not charged. Throws PayloadTooLargeError,
    * BudgetExhaustedError, ReservationLostError and the body's own error.
    */
   async receive(

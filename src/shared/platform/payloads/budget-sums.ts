@@ -1,18 +1,17 @@
-/** A body that is being received. */
 export interface ArrivingBody {
   /** Bytes that have arrived, and the step that is being read. */
   held: number;
   /** Total bytes; null if the client did not declare them. */
   readonly claim: number | null;
-  /** Whether the client repeats the call if asked to. Bodies that yield are evicted first. */
+  /** The client repeats the call if asked to. Bodies that yield are evicted first. */
   readonly yields: boolean;
   /** The body uses this key's share of the budget, e.g. an organization's. */
   readonly fairnessKey: string;
   /** Maximum bytes of the key in this budget; null for no limit. A single body may be larger. */
   readonly keyLimit: number | null;
-  /** When the wait for capacity began, in ms of a clock common to all bodies; null if it is not waiting. */
+  /** In ms of a clock common to all bodies; null if the body does not wait for capacity. */
   blockedSince: number | null;
-  /** Whether the sender has sent almost nothing for a while although the server was waiting for it. */
+  /** The sender has sent almost nothing for a while although the server was waiting for it. */
   readonly stalled: boolean;
   /** Chosen to free capacity. It still counts. */
   evicted: boolean;
@@ -31,20 +30,20 @@ export const fairnessRules = {
   maxRatioToFree: 3,
   /** The fair share of a key is the capacity divided by the number of keys, or by this number if there are more keys. */
   maxKeys: 16,
-  /** Bodies that are evicted at once for another body. */
+  /** For one other body. */
   maxEvictions: 16,
 } as const;
 
 /**
- * The sums of a budget without the `excluded` bodies, computed once: hundreds of bodies may wait, and a decision about one must not read
- * all of them. Valid until a body changes.
+ * Without the `excluded` bodies. Computed once: hundreds of bodies may wait, and a decision about one must not read all of them. Valid
+ * until a body changes.
  */
 export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
   readonly budget: BudgetState<B>;
-  /** Bytes held by bodies, in total and by fairness key. */
+  /** In total and by fairness key. */
   readonly total: number;
   readonly used: ReadonlyMap<string, number>;
-  /** The arriving bodies that hold bytes, oldest first. */
+  /** They hold bytes; oldest first. */
   readonly holding: readonly B[];
   /** Each key may rely on this part of the budget. Counts the keys of all bodies in the budget or waiting. */
   readonly fairShare: number;
@@ -80,7 +79,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return this.#oldest;
   }
 
-  /** The bodies that hold bytes, ordered by the bytes that they still need. */
+  /** By the bytes that they still need. */
   get byNeed(): readonly B[] {
     this.#byNeed ??= [...this.holding].sort((one, other) => this.restOf(one) - this.restOf(other));
     return this.#byNeed;
@@ -92,8 +91,8 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
   }
 
   /**
-   * The newest body of the key that uses the most, if this is more than its fair share. Excludes the oldest body if it declared its size,
-   * because that body completes.
+   * Of the key that uses the most, if this is more than its fair share. Excludes the oldest body if it declared its size, because that body
+   * completes.
    */
   get newestAboveShare(): B | null {
     if (this.#newestAboveShare === undefined) {
@@ -130,7 +129,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return Math.max(Math.min(claim ?? 0, this.budget.capacity) - held - bytes, 0);
   }
 
-  /** Whether the key would leave too little for others once this body and its arriving bodies are complete. */
+  /** The key would leave too little for others once this body and its arriving bodies are complete. */
   isOverRatio(body: B, bytes: number): boolean {
     const claimed = this.claimedBy(body);
     if (claimed === 0) return false;
@@ -156,7 +155,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return claimed;
   }
 
-  /** Whether the body waits only for other bodies of its key. */
+  /** Only for other bodies of its key. */
   #waitsForOwnKey(body: B): boolean {
     return body.held === 0 && (this.isOverRatio(body, 1) || this.isOverLimit(body, 1));
   }
@@ -171,7 +170,7 @@ function fairShare({ capacity, complete, arriving }: BudgetState): number {
   return capacity / Math.min(keys.size, fairnessRules.maxKeys);
 }
 
-/** Returns the newest body that yields, or else the newest. */
+/** Prefers bodies that yield. */
 export function newestOf<B extends ArrivingBody>(bodies: readonly B[]): B | null {
   return bodies.findLast(({ yields }) => yields) ?? bodies.at(-1) ?? null;
 }

@@ -7,8 +7,8 @@ interface Waiting {
 }
 
 /**
- * Requests that do not fit wait. The key that uses the least is served first; within a key, and among equal keys, requests are served in
- * order of arrival. A request above the limit is admitted while nothing else is in use.
+ * Requests that do not fit wait. The key that uses the least is served first; within a key, and among equal keys, the order is that of
+ * arrival. A request above the limit is admitted while nothing else is in use.
  */
 export class ByteBudget {
   readonly #capacity: number;
@@ -25,7 +25,6 @@ export class ByteBudget {
     return this.#used;
   }
 
-  /** The highest number of bytes in use so far. */
   get peak(): number {
     return this.#peak;
   }
@@ -35,8 +34,8 @@ export class ByteBudget {
   }
 
   /**
-   * Waits if `bytes` do not fit. A caller that already holds bytes must use `tryGrow` instead, because two callers could wait for each
-   * other. Rejects with UnavailableError after `limitMs`; null for no limit.
+   * A caller that already holds bytes must use `tryGrow` instead, because two callers could wait for each other. Rejects with
+   * UnavailableError after `limitMs`; null for no limit.
    */
   async acquire(bytes: number, limitMs: number | null, fairnessKey = ''): Promise<void> {
     if (bytes === 0) return;
@@ -63,7 +62,7 @@ export class ByteBudget {
     }
   }
 
-  /** Adds to the `held` bytes of the caller. Returns false if `bytes` do not fit. Never waits. */
+  /** The caller already holds `held` bytes. Never waits. */
   tryGrow(held: number, bytes: number, fairnessKey = ''): boolean {
     if (this.#used > held && this.#used + bytes > this.#capacity) return false;
     this.#add(bytes, fairnessKey);
@@ -85,7 +84,7 @@ export class ByteBudget {
     }
   }
 
-  /** Returns the next waiter even if it does not fit yet: if others overtook it, large requests would wait forever. */
+  /** Even if it does not fit yet: if others overtook it, large requests would wait forever. */
   #next(): Waiting | undefined {
     let next: Waiting | undefined;
     for (const waiting of this.#waiting) {

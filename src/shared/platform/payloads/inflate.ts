@@ -12,8 +12,8 @@ export const BodyEncoding = Type.Union([Type.Literal('gzip'), Type.Literal('iden
 export type BodyEncoding = Static<typeof BodyEncoding>;
 
 /**
- * Bodies up to this inflated size are inflated synchronously, in 1 to 2 ms. A round trip to another thread would double the CPU time, and
- * reading them as a stream would triple it. Larger ones are inflated in one call up to `wholeInflatedBytes`.
+ * Inflated at once in 1 to 2 ms. A round trip to another thread would double the CPU time, and a stream would triple it. Larger bodies are
+ * inflated in one call up to `wholeInflatedBytes`.
  */
 const syncInflatedBytes = 512 * 1024;
 const wholeInflatedBytes = 8 * 1024 * 1024;
@@ -23,12 +23,12 @@ const minChunkBytes = 16 * 1024;
 const gunzipInPool = promisify(gunzip);
 
 /**
- * Throws InvalidRequestError if the bytes are not gzip or are cut short, and PayloadTooLargeError once the output exceeds `maxBytes`,
- * because a small body can inflate to a very large one.
+ * Throws InvalidRequestError for bytes that are not gzip or are cut short, and PayloadTooLargeError above `maxBytes`: a small body can
+ * inflate to a very large one.
  */
 export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBytes: number): AsyncGenerator<Buffer> {
   let total = 0;
-  // Without slices, a body in memory would be read completely in one event loop tick.
+  // A body in memory would be read completely in one event loop tick.
   for await (const chunk of inSlices(encoding === 'gzip' ? gunzipStream(source) : source())) {
     total += chunk.length;
     if (total > maxBytes) throw tooLarge(maxBytes);
@@ -50,14 +50,14 @@ export async function inflateWhole(body: Buffer, encoding: BodyEncoding, maxByte
   return whole.subarray(0, bytes);
 }
 
-/** The inflated size (modulo 4 GiB) that a gzip body states at its end for its last member. The actual size may be larger. */
+/** Modulo 4 GiB, for the last member of a gzip body, as stated at its end. The actual size may be larger. */
 export function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
   if (encoding === 'identity' || body.length < 18) return body.length;
   return body.readUInt32LE(body.length - 4);
 }
 
 async function gunzipAtOnce(body: Buffer, maxBytes: number): Promise<Buffer> {
-  // One chunk for everything, with a spare byte: zlib allocates another chunk when one is full.
+  // With a spare byte: zlib allocates another chunk when one is full.
   const claimed = Math.min(claimedBytes(body, 'gzip'), maxBytes) + 1;
   const options = { maxOutputLength: maxBytes, chunkSize: Math.max(claimed, minChunkBytes) };
   try {

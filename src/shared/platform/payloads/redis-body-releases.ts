@@ -1,7 +1,6 @@
 import { isCluster, type RedisConnection } from '../redis/redis.ts';
 import type { RedisInFlightBudget } from './redis-in-flight-budget.ts';
 
-/** A complete body in Redis, and the in-flight budget that counts it. */
 export interface CompleteBody {
   readonly key: string;
   readonly chunks: number;
@@ -13,18 +12,17 @@ interface Release {
   readonly key: string;
   body: CompleteBody | null;
   readonly endsAt: number;
-  /** The number of lost connections when Redis confirmed the release; null until then. */
+  /** Lost connections when Redis confirmed the release; null until then. */
   confirmedAt: number | null;
   isRunning: boolean;
 }
 
 export interface BodyReleasesOptions {
   readonly redis: RedisConnection;
-  /** Reads the metadata of the body. */
   readonly find: (key: string) => Promise<CompleteBody | null>;
   /** Must also succeed when it has succeeded before. */
   readonly remove: (body: CompleteBody) => Promise<void>;
-  /** How long a release is repeated after a lost connection. */
+  /** After a lost connection. */
   readonly repeatMs: number;
   /** After this time, Redis keeps no body, even if it was not released. */
   readonly jobLifeMs: number;
@@ -33,9 +31,8 @@ export interface BodyReleasesOptions {
 const maxAtOnce = 50;
 
 /**
- * Releases bodies that no job needs any more, and repeats each release until Redis confirms it. A failover can undo a confirmed release: if
- * the new master has not received it, the body and its reservation exist again, and no process would release them. Therefore releases are
- * remembered for a while, and repeated after every lost connection.
+ * A failover can undo a confirmed release: if the new master has not received it, the body and its reservation exist again, and no process
+ * would release them. Therefore releases are remembered for a while, and repeated after every lost connection.
  */
 export class BodyReleases {
   readonly #options: BodyReleasesOptions;
@@ -50,7 +47,7 @@ export class BodyReleases {
     options.redis.on(this.#lossEvent, this.#onLoss);
   }
 
-  /** Releases that may have to be repeated. */
+  /** They may have to be repeated. */
   get size(): number {
     return this.#releases.size;
   }
@@ -64,7 +61,7 @@ export class BodyReleases {
     await this.#attempt(release);
   }
 
-  /** Repeats unconfirmed releases, and forgets those that need no more repetition. Never rejects. */
+  /** Forgets releases that need no more repetition. Never rejects. */
   async repeat(): Promise<void> {
     const now = performance.now();
     for (const { key, endsAt, confirmedAt } of this.#releases.values()) {

@@ -11,7 +11,7 @@ local function releaseComplete(key, bytes)
 end
 `;
 
-/** Uses the clock of Redis, because the clocks of the processes may differ. */
+/** Uses the clock of Redis: the processes' clocks may differ. */
 const bodyScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -36,8 +36,8 @@ end
 `;
 
 /**
- * The state of one in-flight budget across all processes: a hash of the arriving bodies, the bytes of complete bodies by fairness key
- * (`share` in Redis), and the expiry and key of each complete body. Reservations of a dead process are removed when they expire.
+ * Of all processes: a hash of the arriving bodies, the bytes of complete bodies by fairness key (`share` in Redis), and the expiry and key
+ * of each complete body. Removes expired reservations of dead processes.
  */
 const loadScript = `${releaseScript}${bodyScript}
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 100)) do
@@ -115,12 +115,12 @@ type AcquireResult = 'acquired' | 'no-budget' | 'key limit' | 'refused' | 'lost'
 
 const pollMs = 200;
 const maxPollMs = 5_000;
-/** The pause per waiting body. Each attempt loads all bodies; with this pause, all attempts together leave Redis mostly free for others. */
+/** Per waiting body. Each attempt loads all bodies; with this pause, all attempts together leave Redis mostly free for others. */
 const pollMsPerWaiting = 1.5;
 /** The oldest bodies, and the oldest of each key, try most often. */
 const aheadPerPoll = 8;
 
-/** Renews an arriving body and its chunks. Returns 0 if its reservation is lost. */
+/** Includes the chunks. Returns 0 if the reservation is lost. */
 const renewScript = `${bodyScript}
 local body = find(ARGV[1])
 if not body or body.leaves then return 0 end
@@ -132,7 +132,7 @@ for at = 5, #KEYS do
 end
 return 1`;
 
-/** A complete body is kept for the maximum life of its job. Returns 0 if its reservation or one of its chunks is lost. */
+/** For the maximum life of the job. Returns 0 if the reservation or a chunk is lost. */
 const keepScript = `${bodyScript}
 local body = find(ARGV[1])
 if not body then return 0 end
@@ -147,7 +147,7 @@ if KEYS[5] then redis.call('SET', KEYS[5], ARGV[3], 'PX', ARGV[4]) end
 keepKeys(ARGV[4])
 return 1`;
 
-/** In a cluster, the keys of a body are in another slot than its budget's keys. Returns 0 if one of its chunks is lost. */
+/** In a cluster, a body's keys are in another slot than its budget's. Returns 0 if a chunk is lost. */
 const renewBodyScript = `
 for at = 1, #KEYS do
   if redis.call('PEXPIRE', KEYS[at], ARGV[1]) == 0 then return 0 end
@@ -178,16 +178,15 @@ return list`;
 
 export interface RedisBudgetTimes {
   readonly patience: WaitLimits;
-  /** Arriving bodies of a dead process expire after this time. */
+  /** Arriving bodies of a dead process then expire. */
   readonly lifeMs: number;
-  /** A complete body is kept for its job for this time. */
+  /** A complete body is kept this long for its job. */
   readonly jobLifeMs: number;
 }
 
 export interface RedisReservation {
   readonly key: string;
   readonly claim: number | null;
-  /** Whether the body waits for capacity instead of being refused. */
   readonly waits: boolean;
   readonly fairnessKey: string;
   readonly keyLimit: number | null;
@@ -197,7 +196,7 @@ export interface RedisReservation {
 export class RedisInFlightBudget {
   readonly #redis: RedisConnection;
   readonly #keys: readonly string[];
-  /** Whether the budget and its bodies are in different slots of a cluster. */
+  /** In a cluster, they are in different slots. */
   readonly #isSplit: boolean;
   readonly #capacity: number;
   readonly #times: RedisBudgetTimes;
@@ -211,7 +210,7 @@ export class RedisInFlightBudget {
     this.#times = times;
   }
 
-  /** `refused` is returned only for a body that holds nothing yet and may not wait. A waiting body tries again after `pauseMs`. */
+  /** Only a body that holds nothing yet and may not wait is `refused`. A waiting body tries again after `pauseMs`. */
   async acquire(
     reservation: RedisReservation,
     bytes: number,
@@ -236,7 +235,7 @@ export class RedisInFlightBudget {
     return { result, pauseMs: pauseMs(waiting, ahead) };
   }
 
-  /** Also publishes whether the sender has stalled. Returns false if the reservation is lost. */
+  /** Publishes whether the sender has stalled. False if the reservation is lost. */
   async renew(key: string, chunks: readonly string[], stalled: boolean): Promise<boolean> {
     if (this.#isSplit && chunks.length > 0) {
       if ((await this.#runOnBody(renewBodyScript, chunks, [this.#times.lifeMs])) !== 1) return false;
@@ -246,7 +245,7 @@ export class RedisInFlightBudget {
     );
   }
 
-  /** Writes `meta` for the complete body. Both stay for the life of its job. Returns false if its reservation or a chunk is lost. */
+  /** `meta` and the complete body stay for the life of its job. False if the reservation or a chunk is lost. */
   async keep(
     key: string,
     bytes: number,
@@ -261,12 +260,11 @@ export class RedisInFlightBudget {
     return !this.#isSplit || (await this.#runOnBody(keepBodyScript, body, [meta.text, jobLifeMs])) === 1;
   }
 
-  /** Releases `bytes` if the body is complete, otherwise its reservation. */
+  /** `bytes` of a complete body, otherwise the reservation. */
   async leave(key: string, bytes: number): Promise<void> {
     await this.#run(leaveScript, [], [key, bytes]);
   }
 
-  /** Counts all processes, by fairness key. */
   async heldByKey(): Promise<Map<string, number>> {
     const list = (await this.#run(heldScript, [], [])) as (string | number)[];
     const held = new Map<string, number>();

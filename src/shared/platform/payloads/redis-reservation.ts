@@ -5,9 +5,9 @@ import type { RedisBudgetTimes, RedisInFlightBudget } from './redis-in-flight-bu
 import { type Reservation, StallTimer } from './reserved-arrival.ts';
 
 export interface RedisPayloadTimes extends BudgetTimes, RedisBudgetTimes {
-  /** Interval at which a process renews its bodies and repeats releases. */
+  /** Renews bodies and repeats releases. */
   readonly renewMs: number;
-  /** After a release, a lost connection may have undone it within this time. */
+  /** Later, a lost connection cannot have undone a release. */
   readonly repeatMs: number;
 }
 
@@ -20,11 +20,11 @@ export const defaultTimes: RedisPayloadTimes = {
   jobLifeMs: 720_000,
 };
 
-/** The waiting bodies of a process, of which no byte has been read yet. */
+/** No byte of these bodies has been read yet. */
 export class WaitingBodies {
   readonly #counts = new Map<string, number>();
 
-  /** Returns a function that ends the wait. Throws BudgetExhaustedError if too many bodies of the key are waiting. */
+  /** Returns a function that ends the wait. Throws BudgetExhaustedError. */
   enter(fairnessKey: string): () => void {
     const count = this.#counts.get(fairnessKey) ?? 0;
     if (count >= maxWaitingPerKey) throw new BudgetExhaustedError();
@@ -37,7 +37,6 @@ export class WaitingBodies {
   }
 }
 
-/** For a body that this process has received or is receiving. */
 export class RedisReservation implements Reservation {
   readonly key: string;
   readonly claim: number | null;
@@ -51,7 +50,7 @@ export class RedisReservation implements Reservation {
   readonly #times: RedisPayloadTimes;
   isInside = false;
   isComplete = false;
-  /** Set between the end of the body and its completion, when its reservation must not be renewed like that of an arriving body. */
+  /** Between the end of the body and its completion, its reservation must not be renewed like that of an arriving body. */
   isEnding = false;
   isBeingRenewed = false;
   lost = false;

@@ -1,10 +1,10 @@
 import { PayloadTooLargeError } from '../errors/errors.ts';
 import { type PayloadOptions, ReservationLostError } from './payload-store.ts';
 
-/** Bytes that a sender must send within the stall time to count as active. */
+/** Sent within the stall time by an active sender. */
 const paceBytes = 32 * 1024;
 
-/** Measures how long a sender keeps the server waiting, to detect one that has stalled. */
+/** Detects a sender that keeps the server waiting for long. */
 export class StallTimer {
   #bytes = 0;
   #waitedMs = 0;
@@ -23,19 +23,19 @@ export class StallTimer {
     this.#waitedMs = 0;
   }
 
-  /** The total wait since the sender last completed `paceBytes`; 0 if the server is not waiting for the sender now. */
+  /** Since the sender last completed `paceBytes`; 0 if the server is not waiting for it now. */
   get waitedMs(): number {
     return this.#waitingSince === null ? 0 : this.#waitedMs + performance.now() - this.#waitingSince;
   }
 }
 
-/** A body's reservation in an in-flight budget. */
+/** In an in-flight budget. */
 export interface Reservation {
   readonly pace: StallTimer;
-  /** Reserves `bytes` more. Throws BudgetExhaustedError and ReservationLostError. */
+  /** Throws BudgetExhaustedError and ReservationLostError. */
   acquire(bytes: number): Promise<void>;
   readonly lost: boolean;
-  /** Called if the reservation is lost while the next chunk is awaited. */
+  /** While the next chunk is awaited. */
   onLost: (error: Error) => void;
 }
 

@@ -10,17 +10,16 @@ const ProcessRow = Type.Object({
   pid: Type.Integer(),
   startedAt: Timestamp,
   seenAt: Timestamp,
-  /** Whether the process has missed two heartbeats. */
+  /** It has missed two heartbeats. */
   isLate: Type.Boolean(),
   rssBytes: Type.Number(),
   /** The share of one core. */
   cpu: Type.Number(),
-  /** The longest time for which its event loop was blocked. */
+  /** How long the event loop was blocked at most. */
   loopMs: Type.Number(),
 });
 export type ProcessRow = Row<typeof ProcessRow>;
 
-/** The report of a process about itself. */
 export interface Beat {
   readonly id: string;
   readonly role: string;
@@ -33,9 +32,8 @@ export interface Beat {
   readonly loopMs: number;
 }
 
-/** The interval between heartbeats. */
 export const beatSeconds = 10;
-/** A process without a report for this time is forgotten. */
+/** A process without a report is then forgotten. */
 const keptSeconds = 3_600;
 
 /** By the clock of the database. */

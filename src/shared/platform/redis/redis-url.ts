@@ -15,11 +15,11 @@ export interface RedisTarget {
   readonly database: number;
   /** Null without TLS. */
   readonly tls: TlsFiles | null;
-  /** The name of the master at the sentinels; empty for a cluster. */
+  /** At the sentinels; empty for a cluster. */
   readonly master: string;
   readonly sentinelUsername: string | null;
   readonly sentinelPassword: string | null;
-  /** For logs and messages, without the login. */
+  /** Without the login. */
   readonly address: string;
 }
 
@@ -29,8 +29,8 @@ const hostRule = /^(?:\[(?<address>[0-9A-Fa-f:.%]+)\]|(?<name>[^:\s[\]]+))(?::(?
 const defaultPorts = { sentinel: 26_379, cluster: 6379 } as const;
 
 /**
- * Parses `redis+sentinel://user:password@a:26379,b:26379/master/0` and `redis+cluster://user:password@a:6379,b:6379`, with `rediss` for
- * TLS. Returns null for the URL of a single server, which ioredis parses. Throws ConfigError, which never contains the URL.
+ * `redis+sentinel://user:password@a:26379,b:26379/master/0` or `redis+cluster://user:password@a:6379,b:6379`, with `rediss` for TLS. Null
+ * for the URL of a single server, which ioredis parses. Throws ConfigError, which never contains the URL.
  */
 export function parseRedisUrl(url: string): RedisTarget | null {
   if (/^rediss?:/.test(url)) return null;

@@ -2,7 +2,7 @@ import type { Static, TSchema } from 'typebox';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 
-/** The part of the Standard Schema interface that slonik and tRPC use. */
+/** As far as slonik and tRPC use it. */
 export interface StandardSchema<Output> {
   readonly '~standard': {
     readonly version: 1;
@@ -20,7 +20,6 @@ interface Validator {
   Errors(value: unknown): SchemaIssue[];
 }
 
-/** Each schema is compiled once, on first use. */
 export function standard<S extends TSchema>(schema: S): StandardSchema<Static<S>> {
   return {
     '~standard': {

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 /** Here, a server proves to which installation it belongs. */
 export const proofPath = '/healthz/stream';
 
-/** Time between the two events of this stream. A proxy that buffers the response delivers both at once. */
+/** Between the two events of this stream. A proxy that buffers the response delivers both at once. */
 export const proofPauseMs = 1_000;
 
 /** Requires the installation's id, but does not reveal it. */

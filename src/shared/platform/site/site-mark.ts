@@ -5,7 +5,7 @@ import type { Queryable } from '../db/sql.ts';
 import { OperatorError } from '../errors/errors.ts';
 import { createSiteRepository, type Site } from './site-repository.ts';
 
-/** A blob store with the mark of the site that was promoted last. */
+/** The store has the mark of the site that was promoted last. */
 export interface SiteStore {
   readonly name: 'main' | 'second';
   readonly store: BlobStore;
@@ -23,7 +23,6 @@ export type StoreMark = { readonly name: SiteStore['name'] } & (
   | { readonly mark: null; readonly error: unknown }
 );
 
-/** The site could not be promoted. */
 class SiteError extends OperatorError {
   override readonly name = 'SiteError';
 }
@@ -35,7 +34,7 @@ const rule = /^(\d{1,9}) ([0-9a-f-]{36})\n?$/;
 
 const markKey = (installation: string): string => `sites/${installation}`;
 
-/** A store that cannot be read yields an error, which is no information about the site. */
+/** A store that cannot be read is no information about the site. */
 export function readMarks(stores: readonly SiteStore[], installation: string): Promise<StoreMark[]> {
   return Promise.all(
     stores.map(async ({ name, store }): Promise<StoreMark> => {
@@ -48,7 +47,7 @@ export function readMarks(stores: readonly SiteStore[], installation: string): P
   );
 }
 
-/** Whether a mark belongs to a site that was promoted after this one, or at the same time and won. */
+/** The other site was promoted after this one, or at the same time and won. */
 export function isForeign({ id, term }: Pick<Site, 'id' | 'term'>, mark: SiteMark | null): boolean {
   return mark !== null && (mark.term > term || (mark.term === term && mark.id !== id));
 }
@@ -69,8 +68,8 @@ export async function writeMark(
 }
 
 /**
- * Makes this database's site the one that writes: first the stores get its mark, then the database. The watch of the servers later writes
- * the mark to stores that failed. Returns the term, and the stores that lack the mark. Throws SiteError.
+ * Promotes this database's site: first the stores get its mark, then the database. The watch of the servers later writes the mark to stores
+ * that failed, which are `lacking`.
  */
 export async function claimSite(
   db: Queryable,

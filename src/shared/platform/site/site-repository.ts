@@ -9,14 +9,13 @@ const SiteRow = Type.Object({
   id: Nullable(Type.String()),
   fencedSince: Nullable(Timestamp),
 });
-/** As recorded in the database. */
 export type Site = Row<typeof SiteRow>;
 
 const PostgresRow = Type.Object({
   isStandby: Type.Boolean(),
-  /** Whether a standby is connected to its primary; null if the server hides this. */
+  /** Null if the server hides it. */
   isReceiving: Nullable(Type.Boolean()),
-  /** Age of the newest replayed transaction; 0 if everything received is replayed. Null if not a standby, or if the server hides it. */
+  /** Age of the newest replayed transaction; 0 if everything received is replayed. Null on a primary, or if the server hides it. */
   replaySeconds: Nullable(Type.Number()),
 });
 
@@ -25,7 +24,7 @@ const StandbyRow = Type.Object({
   state: Nullable(Type.String()),
   /** `sync` means that a commit waits for this standby. */
   sync: Nullable(Type.String()),
-  /** Bytes of the log that the standby has not replayed; null if the server hides them. */
+  /** The standby has not replayed these bytes of the log; null if the server hides them. */
   lagBytes: Nullable(Type.Integer()),
 });
 
@@ -68,7 +67,7 @@ export function createSiteRepository(db: Queryable) {
         /* site.read */
         select id as installation, site_term as term, site_id as id, fenced_since as "fencedSince" from installation`),
 
-    /** Returns false if the database belongs to a later site. */
+    /** False if the database belongs to a later site. */
     claim: async ({ id, term }: { readonly term: number; readonly id: string }): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* site.claim */
@@ -76,10 +75,7 @@ export function createSiteRepository(db: Queryable) {
       return rowCount > 0;
     },
 
-    /**
-     * Records that another site has replaced this one. Returns false if this is already recorded, or if the database has another site by
-     * now.
-     */
+    /** Another site has replaced this one. False if this is already recorded, or if the database has another site by now. */
     fence: async ({ id, term }: Site): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* site.fence */
@@ -92,7 +88,7 @@ export function createSiteRepository(db: Queryable) {
     postgres: () => withoutHidden(readPostgres, unknownProgress),
     listStandbys: () => withoutHidden(listStandbys, sql.fragment`null::bigint`),
 
-    /** Returns false if the standby does not become a primary within a minute. */
+    /** False if the standby does not become a primary within a minute. */
     promote: async (): Promise<boolean> => {
       const { done } = await db.one(sql.rows(Type.Object({ done: Type.Boolean() }))`
         /* site.promote */ select pg_promote(true, 60) as done`);

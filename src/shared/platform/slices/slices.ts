@@ -1,13 +1,13 @@
 /**
- * Maximum bytes to scan, parse, hash or serialize in one event loop tick, which takes a few ms. Larger inputs are split, so that other
- * requests are served in between.
+ * For one event loop tick: scanning, parsing, hashing or serializing takes a few ms. Larger inputs are split, so that other requests are
+ * served in between.
  */
 export const timeSliceBytes = 1024 * 1024;
 
-/** For scans that report every value: even the densest values take only a few ms. */
+/** For scans that report every value, however dense. */
 export const denseSliceBytes = 128 * 1024;
 
-/** Resolves in a later event loop tick, after pending I/O events. */
+/** After pending I/O events. */
 export function nextSlice(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -53,7 +53,7 @@ export async function* inSlices(
   }
 }
 
-/** Feeds one slice per event loop tick. Scanners that report many small values need smaller slices. */
+/** One slice per event loop tick. Scanners that report many small values need smaller slices. */
 export async function scanInSlices(
   scanner: { write(chunk: Buffer): void },
   bytes: Buffer,
@@ -69,12 +69,12 @@ export async function scanInSlices(
   }
 }
 
-/** How long a computation may occupy the event loop before it pauses. */
+/** A computation then pauses. */
 const sliceMs = 5;
 
 /**
- * Shares ticks of the event loop among long computations: each tick runs one of them, in the order of their requests. Otherwise, all of
- * them would add their time slices to the same tick.
+ * Each tick of the event loop runs one of the long computations, in the order of their requests. Otherwise, all of them would add their
+ * time slices to the same tick.
  */
 export class TimeSlices {
   readonly #waiting: (() => void)[] = [];

@@ -3,7 +3,7 @@ import { withTimeout } from '../timeout/with-timeout.ts';
 
 /** Other metrics must not wait for a database that is down. */
 const queryLimitMs = 1_000;
-/** The pause after a failure, unless the gauge's own interval is shorter. */
+/** After a failure, unless the gauge's own interval is shorter. */
 const retryMs = 60_000;
 const noResponse = (): Error => new Error(`No response within ${queryLimitMs} ms`);
 
@@ -18,23 +18,19 @@ export function oneAtATime<T>(read: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/**
- * Keeps a result that comes after the time limit. Otherwise, a query that always takes longer would never have a result, just when there is
- * much to count.
- */
+/** Keeps a late result. Otherwise, a query that always takes longer would never have one, just when there is much to count. */
 function keepingResult<T>(read: () => Promise<T>) {
   let latest: T | null = null;
   const ask = oneAtATime(async () => {
     latest = await read();
   });
   return {
-    /** Returns whether the result arrived in time. */
     ask: (): Promise<boolean> =>
       withTimeout(ask(), queryLimitMs, noResponse).then(
         () => true,
         () => false,
       ),
-    /** Null if the last result was already taken, or if there is none. */
+    /** A result is taken once. */
     take: (): T | null => {
       const taken = latest;
       latest = null;
@@ -45,7 +41,6 @@ function keepingResult<T>(read: () => Promise<T>) {
 
 export function gaugesOf(registers: Registry[]) {
   return {
-    /** Read when metrics are scraped. */
     gaugeBy: (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>) =>
       new Gauge({
         name,
@@ -56,7 +51,7 @@ export function gaugesOf(registers: Registry[]) {
           for (const [key, value] of Object.entries(read())) this.set({ [label]: key }, value);
         },
       }),
-    /** Queries the database, at most every `everyMs`. The gauge keeps its values in between, and while the database responds slowly. */
+    /** Queries at most every `everyMs`. Values stay in between, and while the database responds slowly. */
     gaugeByQuery: (
       name: string,
       help: string,
@@ -70,7 +65,7 @@ export function gaugesOf(registers: Registry[]) {
           for (const [key, value] of values) gauge.set({ [label]: key }, value);
         };
       }),
-    /** Like `gaugeByQuery`, except that series which are no longer returned disappear. */
+    /** Unlike `gaugeByQuery`, drops series that are no longer returned. */
     gaugeByLabels: <L extends string>(
       name: string,
       help: string,
@@ -85,7 +80,6 @@ export function gaugesOf(registers: Registry[]) {
           for (const { labels, value } of values) gauge.set(labels, value);
         };
       }),
-    /** Read when metrics are scraped. */
     gauge: (name: string, help: string, read: () => number) =>
       new Gauge({
         name,
@@ -95,7 +89,7 @@ export function gaugesOf(registers: Registry[]) {
           this.set(read());
         },
       }),
-    /** The gauges share a database query, at most every `everyMs`. They are absent until the first response. */
+    /** The gauges share a query, at most every `everyMs`, and are absent until the first response. */
     gaugesByQuery: <K extends string>(
       gauges: Readonly<Record<K, { readonly name: string; readonly help: string }>>,
       read: () => Promise<Readonly<Record<K, number>>>,
@@ -139,7 +133,7 @@ interface QueriedGauge<L extends string> {
   readonly everyMs: number;
 }
 
-/** `read` returns a function that sets the values. If the query took too long, the next scrape calls this function. */
+/** `read` returns a function that sets the values. The next scrape calls that of a late query. */
 function gaugeByQuery<L extends string>(
   { everyMs, labelNames, ...options }: QueriedGauge<L>,
   read: (gauge: Gauge<L>) => Promise<() => void>,

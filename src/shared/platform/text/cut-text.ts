@@ -1,6 +1,6 @@
 /**
- * Returns a well-formed copy. V8 makes a part of a string (`slice`, `split`, a match) refer to the whole string, which then stays in memory
- * as long as the part. Copy parts of long texts that outlive a call.
+ * A well-formed copy. In V8, a part of a string (`slice`, `split`, a match) keeps the whole string in memory. Copy parts of long texts that
+ * outlive a call.
  */
 export function copyOf(text: string): string {
   return Buffer.from(text).toString();

@@ -4,7 +4,6 @@ import tls from 'node:tls';
 import { codeOf } from '../errors/causes.ts';
 import { OperatorError } from '../errors/errors.ts';
 
-/** A certificate or key file cannot be used. */
 class CertificateFileError extends OperatorError {
   override readonly name = 'CertificateFileError';
 }
@@ -19,19 +18,13 @@ export interface TlsFiles {
 
 const certificate = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/**
- * All TLS connections of this process also trust the authorities of the PEM file from now on. `setting` names the file in errors. Throws
- * CertificateFileError.
- */
+/** In addition to those that the process trusts. `setting` names the file in errors. */
 export function trustAuthorities(file: string, setting: string): void {
   const own = readPem(file, setting, 'certificate').match(certificate) ?? [];
   tls.setDefaultCACertificates([...tls.getCACertificates('default'), ...own]);
 }
 
-/**
- * Removes libpq's file parameters `sslrootcert`, `sslcert` and `sslkey` from the query and reads the files. `setting` names the URL in
- * errors. Throws CertificateFileError.
- */
+/** Takes libpq's file parameters `sslrootcert`, `sslcert` and `sslkey` out of the query. `setting` names the URL in errors. */
 export function takeTlsFiles(query: URLSearchParams, setting: string): TlsFiles {
   const take = (name: string, what: 'certificate' | 'private key'): string | undefined => {
     const file = query.get(name);
@@ -72,7 +65,7 @@ function readPem(file: string, setting: string, what: 'certificate' | 'private k
   return text;
 }
 
-/** OpenSSL error codes for certificates that are invalid or not issued by a trusted authority. */
+/** OpenSSL codes: invalid, or not issued by a trusted authority. */
 const untrusted = new Set([
   'CERT_CHAIN_TOO_LONG',
   'CERT_HAS_EXPIRED',
@@ -94,7 +87,7 @@ const untrusted = new Set([
 /** The peer does not use TLS, wants a client certificate, or supports no common version. Temporary errors are excluded. */
 const noCommonGround = /^(?:EPROTO|ERR_SSL_(?!.*(?:INTERNAL_ERROR|UNEXPECTED_EOF)))/;
 
-/** Describes for an operator why TLS fails; null if neither `error` nor its causes (up to 8 levels) are TLS errors. */
+/** For an operator. Null if neither `error` nor its causes (up to 8 levels) are TLS errors. */
 export function tlsFaultOf(error: unknown): string | null {
   let current = error as { code?: unknown; message?: unknown; cause?: unknown } | null | undefined;
   for (let depth = 0; depth < 8 && typeof current === 'object' && current !== null; depth++) {

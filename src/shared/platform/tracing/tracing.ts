@@ -11,12 +11,10 @@ export interface SpanOptions {
   readonly attributes?: Attributes;
 }
 
-/** The first span of a request or a job. */
 export interface FirstSpan extends SpanOptions {
   readonly name: string;
 }
 
-/** The place of some work in a trace. */
 export interface TraceContext {
   readonly traceId: string;
   readonly spanId: string;
@@ -27,8 +25,8 @@ export interface TraceContext {
 /** `startTracing` creates the only tracer of a process. */
 export interface Tracer {
   /**
-   * Continues the trace of a traceparent header, or begins a new one without a valid header. Only for sampled traces, which are few,
-   * `describe` is called and a span is started.
+   * Without a valid traceparent header, begins a new trace. Only for sampled traces, which are few, `describe` is called and a span is
+   * started.
    */
   begin(traceparent: string | undefined, describe: () => FirstSpan): TraceContext;
   start(name: string, parent: Span, options: SpanOptions): TraceContext;
@@ -53,7 +51,7 @@ export function currentTrace(): TraceContext | undefined {
   return tracer === null ? undefined : contexts.getStore();
 }
 
-/** Null if there is no span, if it has ended, or if its trace is not sampled. */
+/** Null without a span that is sampled and has not ended. */
 export function currentSpan(): Span | null {
   const span = currentTrace()?.span;
   return span?.isRecording() ? span : null;
@@ -83,7 +81,7 @@ export function inSpan<T>(name: string, options: SpanOptions, work: () => Promis
   return endAfter(tracer.start(name, parent, options), work);
 }
 
-/** Continues the trace of the job's request. A job without a request is not traced. */
+/** A job without a request is not traced. */
 export function inJobSpan<T>(name: string, traceparent: string | undefined, work: () => Promise<T>): Promise<T> {
   if (!tracer || traceparent === undefined) return work();
   return endAfter(
@@ -92,7 +90,7 @@ export function inJobSpan<T>(name: string, traceparent: string | undefined, work
   );
 }
 
-/** For work that no request has caused. The span begins a trace. */
+/** For work that no request has caused. */
 export function inRootSpan<T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T> {
   if (!tracer) return work();
   return endAfter(
@@ -101,12 +99,12 @@ export function inRootSpan<T>(name: string, options: SpanOptions, work: () => Pr
   );
 }
 
-/** Like `inRootSpan`, for long work whose statements are not traced, because there may be millions. */
+/** Its statements are not traced, because there may be millions. */
 export function inLoneSpan<T>(name: string, work: () => Promise<T>): Promise<T> {
   return inRootSpan(name, {}, () => contexts.exit(work));
 }
 
-/** An error's message may quote a body, so only its kind is recorded. */
+/** The message of an error may quote a body. */
 export function failSpan(span: Span, error: unknown): void {
   const code = (error as { code?: unknown } | null)?.code;
   const type = error instanceof Error ? error.name : 'unknown';

@@ -4,7 +4,6 @@ import { addressingOf } from '../../config/s3-addressing.ts';
 import { OperatorError } from '../../errors/errors.ts';
 import type { BlobStoreConfig } from '../blob-stores.ts';
 
-/** The text names no folder or bucket that can be opened. */
 export class LocationError extends OperatorError {
   override readonly name = 'LocationError';
 }
@@ -25,7 +24,6 @@ function hasCredentials(location: string): boolean {
   return username !== '' || password !== '' || searchParams.get('endpoint')?.includes('@') === true;
 }
 
-/** Throws LocationError. */
 export function parseBucketUrl(location: string): URL {
   if (hasCredentials(location)) throw new LocationError(credentialsRefused);
   const url = URL.parse(location);
@@ -34,8 +32,8 @@ export function parseBucketUrl(location: string): URL {
 }
 
 /**
- * Parses a folder or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings. `?endpoint=`,
- * `?region=` and `?path-style=` replace them; `?profile=` takes the credentials from this profile of the AWS files. Throws LocationError.
+ * A folder, or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings. `?endpoint=`, `?region=`
+ * and `?path-style=` replace them; `?profile=` takes the credentials from this profile of the AWS files.
  */
 export function parseLocation(location: string, own: Config['blobs']): BlobStoreConfig {
   if (!location.startsWith('s3://')) {
@@ -60,7 +58,7 @@ export function parseLocation(location: string, own: Config['blobs']): BlobStore
   };
 }
 
-/** `parseLocation` reads the same location from the text, whatever the settings are. */
+/** `parseLocation` reads the same location, whatever the settings are. */
 export function formatLocation(config: BlobStoreConfig): string {
   if (config.kind === 'files') return path.resolve(config.directory);
   const url = new URL(`s3://${config.bucket}/${config.prefix ?? ''}`);

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../db/sql.ts';
 
-/** `note` distinguishes the entry from a later one for the same blob. */
+/** `note` tells the entry from a later one for the same blob. */
 const DueRow = Type.Object({ key: Type.String(), isDeletion: Type.Boolean(), note: Type.String() });
 type DueBlob = Row<typeof DueRow>;
 
@@ -21,21 +21,19 @@ export function createCopyQueueRepository(db: Queryable) {
         insert into blob_copies_due (key, is_deletion, bytes) values (${key}, ${isDeletion}, ${bytes})
         on conflict (key) do update set is_deletion = excluded.is_deletion`),
 
-    /** The sizes are unknown. */
     addAll: (keys: readonly string[]) =>
       db.query(sql.nothing`
         /* copyQueue.addAll */
         insert into blob_copies_due (key, is_deletion, bytes)
         select key, false, 0 from unnest(${sql.array(keys, 'text')}) key on conflict (key) do nothing`),
 
-    /** For a blob that could not be copied just now. */
+    /** The blob could not be copied just now. */
     addPostponed: (key: string) =>
       db.query(sql.nothing`
         /* copyQueue.addPostponed */
         insert into blob_copies_due (key, is_deletion, bytes, try_at)
         values (${key}, false, 0, clock_timestamp() + make_interval(secs => ${retrySeconds})) on conflict (key) do nothing`),
 
-    /** Returns the given blobs that wait to be copied. */
     filterCopies: async (keys: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
         /* copyQueue.filterCopies */
@@ -43,7 +41,6 @@ export function createCopyQueueRepository(db: Queryable) {
       return rows.map(({ key }) => key);
     },
 
-    /** Lists blobs below the prefix that wait to be copied. */
     listCopies: async (prefix: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
         /* copyQueue.listCopies */
@@ -51,7 +48,7 @@ export function createCopyQueueRepository(db: Queryable) {
       return rows.map(({ key }) => key);
     },
 
-    /** Lists entries that are not postponed, the longest waiting first. */
+    /** Not postponed, the longest waiting first. */
     listDue: (limit: number) =>
       db.any(sql.rows(DueRow)`
         /* copyQueue.listDue */
@@ -71,7 +68,7 @@ export function createCopyQueueRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Keeps an entry whose blob a write or deletion has queued again: the work for this entry may have come too soon. */
+    /** Keeps an entry whose blob was queued again: the work for it may have come too soon. */
     remove: ({ key, note }: DueBlob) =>
       db.query(sql.nothing`
         /* copyQueue.remove */ delete from blob_copies_due where key = ${key} and xmin = ${note}::xid`),

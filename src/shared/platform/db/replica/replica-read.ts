@@ -14,7 +14,7 @@ export interface Lost {
 
 type Server = 'primary' | 'replica';
 
-/** Pauses between polls of a replica that is behind, usually by a few ms. A read waits no longer than their sum. */
+/** A replica that is behind is usually behind by a few ms. A read waits no longer than the sum. */
 const waitsMs = [1, 2, 4, 8, 15, 20] as const;
 const positionLimitMs = 1_000;
 /** An overdue statement is repeated on the primary. Statements that read in chunks are far shorter. */
@@ -25,7 +25,7 @@ const readMethods = [
   ...['one', 'oneFirst', 'query', 'record'],
 ] as readonly Exclude<keyof Queryable, 'transaction'>[];
 
-/** The statements of one read. Each sees data at least as new as the one before. */
+/** Each statement of a read sees data at least as new as the one before. */
 export class ReplicaRead {
   readonly #primary: Database;
   readonly #replica: Database;
@@ -92,7 +92,7 @@ export class ReplicaRead {
     return { value: await queryLimit.run(statementLimitMs, () => query(connection)) };
   }
 
-  /** Waits until the server is far enough or the read has waited long enough. */
+  /** Waits until the server has reached the position or the time is over. */
   async #reached(connection: Queryable): Promise<ReplicaPosition> {
     const ask = () => queryLimit.run(positionLimitMs, () => readReplicaPosition(connection));
     let position = await ask();

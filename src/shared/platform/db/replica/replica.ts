@@ -13,7 +13,7 @@ import {
 } from './replica-position.ts';
 import { type Lost, ReplicaRead } from './replica-read.ts';
 
-/** `serving`, or the reason why the primary serves all reads. */
+/** Unless `serving`, the primary serves all reads. */
 export type ReplicaState = 'starting' | 'serving' | 'away' | 'behind' | Unfit;
 
 const states: readonly ReplicaState[] = [
@@ -22,14 +22,14 @@ const states: readonly ReplicaState[] = [
 ];
 
 const checkEveryMs = 1_000;
-/** For a hanging server. A read that reaches a limit continues on the primary. */
+/** A read that reaches a limit continues on the primary. */
 const limits = {
   connectTimeoutMs: 2_000,
   statementTimeoutMs: 10_000,
   acquireTimeoutMs: 1_000,
   checkMs: 2_000,
 } as const;
-/** Positions of the primary that the replica has not reached yet; enough for an hour. */
+/** Enough for an hour. */
 const maxUnreached = 3_600;
 
 interface ReplicaOptions {
@@ -41,8 +41,8 @@ interface ReplicaOptions {
 }
 
 /**
- * A streaming replica that serves reads. Each read is at least as new as the primary was at its beginning, so it is never older than the
- * data that a client has seen through any process. The primary serves reads that the replica cannot.
+ * Each read is at least as new as the primary was at its beginning, so it is never older than the data that a client has seen through any
+ * process. The primary serves reads that the replica cannot.
  */
 export class Replica {
   readonly #primary: Database;
@@ -70,7 +70,7 @@ export class Replica {
     this.#check();
   }
 
-  /** Starts to check the replica without waiting for it. Throws ConfigError. */
+  /** Does not wait for the replica. */
   static async open(
     options: ReplicaOptions,
     parts: { primary: Database; logger: Logger; metrics: Metrics },
@@ -90,14 +90,13 @@ export class Replica {
     return this.#state;
   }
 
-  /** Pool connections in use. */
   get acquired(): number {
     return this.#replica.poolState().acquired;
   }
 
   /**
-   * Begins a read that is at least as new as everything committed before this call. Returns null if the primary must serve the read. The
-   * result falls back to the primary, statement by statement, and then stays there: a read never goes back in time.
+   * The read is at least as new as everything committed before this call. Null if the primary must serve it. The result falls back to the
+   * primary, statement by statement, and then stays there: a read never goes back in time.
    */
   async begin(): Promise<Queryable | null> {
     if (!this.#isUsable) {
@@ -121,7 +120,7 @@ export class Replica {
     await this.#replica.close();
   }
 
-  /** Uses a statement that begins after this call. All callers that wait for this statement share it. */
+  /** From a statement that begins after this call. All callers that wait for it share it. */
   #position(): Promise<PrimaryPosition> {
     this.#nextAsked ??= this.#asking.then(() => {
       this.#nextAsked = null;
@@ -152,7 +151,7 @@ export class Replica {
     try {
       primary = await queryLimit.run(limits.checkMs, () => readPrimaryPosition(this.#primary));
     } catch {
-      // The error does not concern the replica. Reads that need the primary's position fail with it.
+      // It does not concern the replica. Reads that need the primary's position fail with it.
       return [this.#state];
     }
     try {
