@@ -101,15 +101,15 @@ export interface PrunedBackups {
   readonly blobs: number;
   /** Protected by an object lock. */
   readonly locked: string[];
-  /** May still be running, so unneeded blobs are kept. */
+  /** The backup that may still be running, for which unneeded blobs are kept. */
   readonly unfinished: string | null;
 }
 
 /**
  * Deletes all but the newest `keep` complete backups of `owner` (null: of each owner); incomplete ones, of the owner or without an owner,
- * that are older than a complete one; and abandoned ones. Then deletes blobs that no remaining backup needs, unless a backup may be
- * running. Keeps what an object lock protects. Safe to repeat after an interruption. Throws BackupError if a remaining backup cannot be
- * read.
+ * that are older than a complete one; and abandoned ones of any owner. Then deletes blobs that no remaining backup needs, unless a backup
+ * may be running. Keeps what an object lock protects. Safe to repeat after an interruption. Throws BackupError if a remaining backup cannot
+ * be read.
  */
 export async function pruneBackups(
   target: BlobStore,

@@ -78,7 +78,7 @@ export function hasPassed(at: number, now: number): boolean {
   return at <= now + clockToleranceMs;
 }
 
-/** Also knows deleted backups. Without a verification, returns the time of the first backup. */
+/** Returns the last verification without faults or, without one, the time of the first backup. */
 export function unverifiedSince({ firstTakenAt, lastVerifiedAt }: Backups, now: number): number | null {
   return [lastVerifiedAt, firstTakenAt].find((at) => at !== undefined && hasPassed(at, now)) ?? null;
 }

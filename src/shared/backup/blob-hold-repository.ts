@@ -8,7 +8,7 @@ export const holdSeconds = 300;
 /** While a hold is valid, no blob becomes due for deletion. Times are in seconds. */
 export function createBlobHoldRepository(db: Queryable) {
   return {
-    /** Renewals extend the hold up to `longest`. Also removes expired holds. */
+    /** The hold is valid for `seconds`, with renewals for up to `longest`. Also removes expired holds. */
     insert: async (seconds: number, longest: number): Promise<string> => {
       const { id } = await db.one(sql.rows(IdRow)`
         /* blobHolds.insert */

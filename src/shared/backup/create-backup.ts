@@ -34,7 +34,7 @@ export interface BackupProgress {
 }
 
 interface BackupParts {
-  /** On a connection without a limit on statement time. */
+  /** Uses a connection without a limit on statement time. */
   readonly copies: TableCopyRepository;
   readonly source: BackupSource;
   readonly target: BlobStore;
@@ -191,7 +191,7 @@ class BlobCopies {
   readonly #missing: string[] = [];
   readonly #wrong: string[] = [];
   #unchecked = 0;
-  /** In the target; copied by this backup. */
+  /** Keys in the target of the blobs that this backup has copied. */
   readonly #fresh = new KeyPages();
   #list: BlobCopy[] = [];
   #count = 0;

@@ -16,7 +16,7 @@ export class KeyPages {
     }
   }
 
-  /** In order, a few thousand at a time. */
+  /** Yields a few thousand keys at a time, in order. */
   *pages(): Generator<string[]> {
     for (const page of this.#pages) yield zstdDecompressSync(page).toString().split('\n');
     if (this.#open.length > 0) yield this.#open;

@@ -51,16 +51,16 @@ const Head = Type.Object({
   /** Unencrypted. Each line is a BlobCopy as JSON. */
   blobLists: Type.Array(StoredObject),
   blobs: Type.Object({ count: Type.Integer(), bytes: Type.Integer() }),
-  /** Needed by a state; the store lacked them. */
+  /** A state needs these blobs, and the store lacked them. */
   missingBlobs: Type.Array(Type.String()),
   /** No readable copy has their hash. They are not in the backup. Earlier releases made no comparison. */
   wrongBlobs: Type.Optional(Type.Array(Type.String())),
-  /** Copied without a comparison: encrypted without keys at hand, or replaced meanwhile. */
+  /** Blobs copied without a comparison: encrypted without keys at hand, or replaced meanwhile. */
   uncheckedBlobs: Type.Optional(Type.Integer({ minimum: 0 })),
   /** JSON; in an encrypted backup, encrypted and in base64. */
   contents: Type.String(),
 });
-/** Can be read without an identity. */
+/** Written last. It can be read without an identity. */
 export type ManifestHead = Static<typeof Head>;
 const { contents: _, ...openHead } = Head.properties;
 export const Manifest = Type.Object({ ...openHead, ...Contents.properties });

@@ -11,7 +11,7 @@ import { BodyPace } from './stored-bytes.ts';
 import { createTableCopyRepository } from './table-copy-repository.ts';
 
 const renewEveryMs = 60_000;
-/** Later, blobs that the backup needs may be gone. */
+/** After this time, blobs that the backup needs may be gone. */
 const longestHoldSeconds = 24 * 3600;
 
 /** Meanwhile, no blob becomes due for deletion; see createBackup. */

@@ -56,7 +56,7 @@ export function createTableCopyRepository(client: pg.Client) {
           array(select master_key_id from encryption_keys union select master_key_id from webhooks where secret is not null order by 1) as "masterKeys"`);
       return row as NonNullable<typeof row>;
     },
-    /** The end of the write-ahead log; null if the server does not report it. */
+    /** Returns the end of the write-ahead log; null if the server does not report it. */
     readPosition: async () => {
       // Without a savepoint, the error of a server that hides the function would end the transaction.
       await run('savepoint position');
@@ -89,7 +89,7 @@ export function createTableCopyRepository(client: pg.Client) {
         ${tables} ${withLocations ? '' : `and c.relname <> '${locationsTable}'`} order by c.relname`);
     },
 
-    /** Of the compressed copy. */
+    /** Estimates the size of the compressed copy. */
     estimateBytes: async ({ name }: TableShape): Promise<number> => {
       const [row] = await run<{ bytes: string }>(
         `/* tableCopies.estimateBytes */
@@ -100,7 +100,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return Number(row?.bytes);
     },
 
-    /** Only of used sequences. */
+    /** Lists only used sequences. */
     listSequences: () =>
       run<SequenceValue>(`
         /* tableCopies.listSequences */
@@ -109,7 +109,7 @@ export function createTableCopyRepository(client: pg.Client) {
         where s.schemaname = current_schema() and s.last_value is not null and ${isOurs('c')}
           and s.sequencename <> '${migrationsTable}_id_seq' order by s.sequencename`),
 
-    /** Text of COPY. `rows` is known at the end of the stream. */
+    /** Returns text of COPY. `rows` is known at the end of the stream. */
     read: ({ columns, name }: TableShape): { text: Readable; rows: () => number } => {
       const text = client.query(copyTo(`copy (select ${columns.join(', ')} from ${name}) to stdout`));
       // The reader gets the error. After the reader has ended, the error of a lost connection would end the process.
@@ -127,7 +127,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return rows.map(({ key }) => key);
     },
 
-    /** By organization, the batch of the audit chain before which retention has dropped everything. */
+    /** Returns, by organization, the batch of the audit chain before which retention has dropped everything. */
     listAuditBases: async (): Promise<ReadonlyMap<string, number>> => {
       const rows = await run<{ id: string; base: number }>(
         `/* tableCopies.listAuditBases */ select organization_id as id, base_batch::float8 as base from audit_chains where base_batch > 0`,
@@ -158,7 +158,7 @@ export function createTableCopyRepository(client: pg.Client) {
 
     analyze: () => run('analyze'),
 
-    /** In the transaction of a load. Null when the restore has ended. */
+    /** Called in the transaction of a load; with null when the restore has ended. */
     markRestore: async (id: string | null) => {
       const [row] = await run<{ statement: string }>(
         `select format('comment on table installation is %L', $1::text) as statement`,
@@ -166,7 +166,7 @@ export function createTableCopyRepository(client: pg.Client) {
       );
       await run(row?.statement as string);
     },
-    /** The restore was interrupted after it had loaded the tables. */
+    /** Finds a restore that was interrupted after it had loaded the tables. */
     readRestoreMark: async (): Promise<string | null> => {
       const [row] = await run<{ note: string | null }>(
         `select obj_description('installation'::regclass, 'pg_class') as note`,
@@ -182,7 +182,7 @@ export function createTableCopyRepository(client: pg.Client) {
       if (column.length > 0) await run('update installation set outgoing_held_since = clock_timestamp()');
     },
 
-    /** In the caller's transaction. Returns the removed foreign keys. */
+    /** Works in the caller's transaction. Returns the removed foreign keys. */
     prepareLoad: async (): Promise<ForeignKey[]> => {
       await run(`set local datestyle = 'ISO'`);
       await liftLimits(client, { isLocal: true });

@@ -101,7 +101,7 @@ export async function upgradeCluster(
   return { from, to, rows, kept };
 }
 
-/** Also stops its processes. */
+/** Also stops the processes of the upgrade. */
 export async function abandonUpgrade(directory: string, logger: Logger): Promise<void> {
   for (const cluster of [scratchFolder, clusterFolder]) await stopOrphan(path.join(directory, cluster), stopMs, logger);
   removeCopy(directory);
@@ -146,7 +146,7 @@ async function copyDatabase(from: string, to: string, logger: Logger, onStep: (t
   }
 }
 
-/** In one transaction. Compares the numbers of rows, and returns their total. */
+/** Works in one transaction. Compares the numbers of rows, and returns their total. */
 async function copyTables(
   old: TableCopyRepository,
   fresh: TableCopyRepository,

@@ -65,8 +65,8 @@ async function assertUnmarked(store: BlobStore, url: string, id: string): Promis
 }
 
 /**
- * From now on, each process writes new blobs to both locations. Marks both, so that a process that finds another store in one does not use
- * it. Also resumes. Throws BlobMoveError, LocationError and BlobStoreUnavailableError.
+ * Begins or resumes a move: from now on, each process writes new blobs to both locations. Marks both, so that a process that finds another
+ * store in one does not use it. Throws BlobMoveError, LocationError and BlobStoreUnavailableError.
  */
 export async function beginMove(parts: MoveParts, to: string): Promise<void> {
   const { blobs, config, db, record } = parts;
@@ -153,7 +153,7 @@ function assertApart(main: BlobStoreConfig, target: BlobStoreConfig): void {
   if (formatLocation(main) === formatLocation(target)) throw new BlobMoveError('The blobs are there already');
 }
 
-/** It has the copies for the other site. */
+/** The second store has the copies for the other site. */
 export function assertNotSecond({ blobs, secondStore }: MoveParts['config'], url: string): void {
   if (secondStore === null) return;
   const placeOf = (text: string): string => text.replace(/&profile=[^&]*$/, '');

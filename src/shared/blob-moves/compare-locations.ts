@@ -37,7 +37,7 @@ export interface BlobFault {
 export interface VerifyResult {
   readonly compared: number;
   readonly faults: readonly BlobFault[];
-  /** Needed by a state, but lost before the move. */
+  /** A state needs these blobs, but they were lost before the move. */
   readonly lost: readonly string[];
 }
 

@@ -36,7 +36,7 @@ export async function switchMove({ blobs, db, record }: MoveParts): Promise<void
   if (owner === 'this database' && newId) await unlessAway(() => leaveStore({ blobs: main, db }, newId));
 }
 
-/** The rest of a switch after its commit. */
+/** Does the rest of a switch after its commit. */
 async function leaveSwitched({ blobs, db }: Pick<MoveParts, 'blobs' | 'db'>, row: BlobLocations): Promise<void> {
   const { otherId: id, otherUrl: url } = row;
   if (id === null || url === null) return;
@@ -81,7 +81,7 @@ async function unlessAway<T>(run: () => Promise<T>): Promise<T | null> {
 
 export interface EmptyOptions {
   readonly empty?: boolean;
-  /** Copies the left blob if it has the hash in the database. Returns whether the main location is right. */
+  /** Repairs the main location if the left one has the hash in the database. Returns whether the main one is right. */
   readonly repair?: (key: string) => Promise<boolean>;
 }
 
@@ -125,10 +125,10 @@ async function assertLeft({ blobRows, db }: MoveParts, { other, row }: Move): Pr
 }
 
 const shownKeys = 100;
-/** Between two checks of the location's owner. */
+/** Blobs deleted between two checks of the location's owner. */
 const deletesAtOnce = 16;
 
-/** Compares only the blobs of the left location. */
+/** Compares the blobs of the left location in both. */
 async function assertSame(
   { blobRows }: MoveParts,
   { main, other }: Move,

@@ -17,7 +17,7 @@ export function bundleOf(config: Pick<Config, 'bundleUrl' | 'bundleKms' | 'secre
   return config.bundleUrl === null ? null : { location: config.bundleUrl, secret: bundleSecretOf(config) };
 }
 
-/** Something in the bundle must not be overwritten, or is missing. */
+/** The bundle contains something that must not be overwritten, or lacks something that it had. */
 export class BundleChangedError extends OperatorError {
   override readonly name = 'BundleChangedError';
 }
@@ -35,7 +35,7 @@ export interface StateThere {
 /** Longer than the text before the mark of a state file. */
 const headBytes = 2048;
 
-/** Usually one, or two if a user has also compressed the file. */
+/** A stack usually has one state file, or two if a user has also compressed it. */
 export async function readThere(folder: Folder, where: BundleLocation): Promise<StateThere[]> {
   const found: StateThere[] = [];
   for (const name of stateNames(where)) {
@@ -58,7 +58,7 @@ export function stateNames(where: BundleLocation): string[] {
   return [name, `${name}.gz`, `${name}.zst`];
 }
 
-/** By a worker. */
+/** Whether a worker has written the state file. */
 export function isOurs(
   { mark, sha256 }: StateThere,
   known: { readonly sha256: string | null; readonly attempts: readonly string[] },
@@ -66,7 +66,7 @@ export function isOurs(
   return sha256 === known.sha256 || (mark !== null && known.attempts.includes(mark));
 }
 
-/** By a user of the bundle. */
+/** Whether somebody works on the stack in the bundle. */
 export async function isLocked(folder: Folder, where: BundleLocation): Promise<boolean> {
   for await (const _ of folder.list(locksOf(pathOf(where)))) return true;
   return false;

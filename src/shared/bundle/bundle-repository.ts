@@ -32,7 +32,7 @@ const DueRow = Type.Object({
   isChanged: Type.Boolean(),
   /** Seconds since the change; null if the bundle lacks the stack, or nothing has changed. */
   waitedSeconds: Nullable(Type.Number()),
-  /** What the bundle has at this address. */
+  /** The stack that the bundle has at this address. */
   bundledId: Nullable(Type.String()),
   ...bundled,
 });
@@ -49,7 +49,7 @@ const attemptSeconds = 1200;
 const recheckSeconds = 60;
 const retrySeconds = 30;
 const maxRetrySeconds = 3600;
-/** Per missing stack, so that a first fill of thousands delays no change. */
+/** Changed stacks written for each missing one, so that a first fill of thousands delays no change. */
 const changesFirst = 4;
 const maxAttempts = 20;
 const maxError = 500;
@@ -126,8 +126,8 @@ export function createBundleRepository(db: Queryable) {
     },
 
     /**
-     * Changed stacks and, between them, stacks that the bundle lacks or that have unfinished writes; the longest waiting first. Not before
-     * the end of an import, because updates of an old state could be made in the bundle.
+     * Lists changed stacks and, between them, stacks that the bundle lacks or that have unfinished writes; the longest waiting first. Omits
+     * stacks whose import has not ended, because updates of an old state could be made in the bundle.
      */
     listDue: (limit: number) =>
       db.any(sql.rows(DueRow)`
@@ -144,7 +144,7 @@ export function createBundleRepository(db: Queryable) {
         order by row_number() over (partition by ${isOutdated} order by c.changed_at)
           / case when ${isOutdated} then ${changesFirst}::float8 else 1 end, c.changed_at limit ${limit}`),
 
-    /** Addresses without a stack, once the stack is at its new address. */
+    /** Lists addresses without a stack, once the stack is at its new address. */
     listLeft: (limit: number) =>
       db.any(sql.rows(BundledRow)`
         /* bundledStacks.listLeft */
@@ -156,7 +156,7 @@ export function createBundleRepository(db: Queryable) {
                 and n.stack_id = c.stack_id and n.stack_version is not null))
         order by b.organization, b.project, b.stack limit ${limit}`),
 
-    /** By address. */
+    /** Sorts by address. */
     list: (organization: string | null = null) =>
       db.any(sql.rows(BundledRow)`
         /* bundledStacks.list */
@@ -170,7 +170,7 @@ export function createBundleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Before files are written. False if another worker has taken over. */
+    /** Called before files are written. Returns false if another worker has taken over. */
     begin: async (
       where: BundleLocation,
       write: { stackId: string; mark: string; holder: string },
@@ -187,7 +187,7 @@ export function createBundleRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** After files were written. False if another worker has taken over. */
+    /** Called when files were written. Returns false if another worker has taken over. */
     confirm: async (
       where: BundleLocation,
       holder: string,
@@ -206,18 +206,18 @@ export function createBundleRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** The change does not affect the bundled content. */
+    /** Records a change that does not affect the bundled content. */
     pass: (where: BundleLocation, holder: string, changedAt: string) =>
       db.query(sql.nothing`
         /* bundledStacks.pass */
         update bundled_stacks set changed_at = ${changedAt}::timestamptz, behind_since = null, failures = 0, postponed_until = null, error = null
         where ${at(where)} and ${isHeld(holder)}`),
 
-    /** A worker that lost its claim may have left a file. */
+    /** Has the stack checked again: a worker that lost its claim may have left a file. */
     doubt: (where: BundleLocation) =>
       db.query(sql.nothing`/* bundledStacks.doubt */ update bundled_stacks set changed_at = null where ${at(where)}`),
 
-    /** The file is the confirmed one. Forgets old attempts. */
+    /** Records that the file is the confirmed one. Forgets old attempts. */
     settle: (where: BundleLocation) =>
       db.query(sql.nothing`
         /* bundledStacks.settle */
@@ -225,7 +225,7 @@ export function createBundleRepository(db: Queryable) {
           attempts = case when attempted_at < clock_timestamp() - make_interval(secs => ${attemptSeconds}) then '{}' else attempts end
         where ${at(where)}`),
 
-    /** Waits twice as long each time, up to an hour. */
+    /** The stack waits twice as long each time, up to an hour. */
     postpone: (where: BundleLocation, failure: { stackId: string; changedAt: string | null; error: string }) =>
       db.query(sql.nothing`
         /* bundledStacks.postpone */
@@ -254,7 +254,7 @@ export function createBundleRepository(db: Queryable) {
           checkpoint_id = excluded.checkpoint_id, entry = coalesce(excluded.entry, b.entry), sha256 = coalesce(excluded.sha256, b.sha256), changed_at = null, tags = null,
           postponed_until = null, error = null`),
 
-    /** Changed stacks that wait for the end of their import. */
+    /** Lists changed stacks that wait for the end of their import. */
     listUnfinishedImports: (limit: number) =>
       db.any(sql.rows(AddressRow)`
         /* bundledStacks.listUnfinishedImports */

@@ -12,7 +12,7 @@ const stacksFolder = `${root}/stacks/`;
 const historyFolder = `${root}/history/`;
 const locksFolder = `${root}/locks/`;
 
-/** Of every stack in a DIY backend. */
+/** The organization of every stack in a DIY backend. */
 export const diyOrganization = 'organization';
 
 /** The CLI may also have compressed it. */
@@ -32,7 +32,7 @@ export function locksOf(path: string): string {
   return `${locksFolder}${diyOrganization}/${path}/`;
 }
 
-/** Beside the files that the CLI reads. */
+/** The CLI reads other files beside it. */
 export function configFile({ project, stack }: { readonly project: string; readonly stack: string }): string {
   return `config/${project}/Pulumi.${stack}.yaml`;
 }
@@ -54,7 +54,7 @@ export interface HistoryEntry {
 }
 
 export interface FolderStack {
-  /** Only the stack in the layout without projects. */
+  /** `project/stack`, or only the stack in the layout without projects. */
   readonly name: string;
   readonly project: string | null;
   readonly stack: string;
@@ -69,7 +69,7 @@ export interface FolderStack {
 
 export interface FolderListing {
   readonly stacks: readonly FolderStack[];
-  /** They look like stacks of the other layout. */
+  /** Files that look like stacks of the other layout. */
   readonly strays: readonly string[];
 }
 
@@ -101,7 +101,7 @@ export async function listFolder(folder: Folder): Promise<FolderListing> {
     }
     const entry = at([...parts.slice(0, -1), stack].join('/'));
     if (kind === '.pulumi-tags') entry.tags = file;
-    // Like the CLI, with two encodings of a state.
+    // If a state exists in two encodings, the CLI reads the newer file.
     else if (entry.state === null || entry.state.modifiedAt < file.modifiedAt) entry.state = file;
   }
   for await (const file of folder.list(historyFolder)) {

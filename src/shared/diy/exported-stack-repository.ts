@@ -6,7 +6,7 @@ import { movedVersion, movedVersionColumns } from './moved-version.ts';
 
 const VersionRow = Type.Object({
   ...movedVersion,
-  /** In the history from which the version was imported. */
+  /** The version's entry in the history from which it was imported. */
   entry: Nullable(Type.String()),
   hasState: Type.Boolean(),
 });
@@ -21,10 +21,10 @@ const ConfigRow = Type.Object({ config: Type.String() });
 
 const maxVersion = 2 ** 31 - 1;
 
-/** Everything of an export except the states. */
+/** All data of an export except the states. */
 export function createExportedStackRepository(db: Queryable) {
   return {
-    /** By project and name. */
+    /** Sorts by project and name. */
     listStacks: (organizationId: string, after: { project: string; stack: string }, limit: number) =>
       db.any(sql.rows(StackRow)`
         /* exportedStacks.listStacks */
@@ -32,7 +32,7 @@ export function createExportedStackRepository(db: Queryable) {
         where p.organization_id = ${organizationId} and s.deleted_at is null and (p.name, s.name) > (${after.project}, ${after.stack})
         order by p.name, s.name limit ${limit}`),
 
-    /** The first of the newest `count` versions. */
+    /** Finds the first of the newest `count` versions. */
     findFirstVersion: async (stackId: string, count: number): Promise<number | null> => {
       const row = await db.one(sql.rows(FirstRow)`
         /* exportedStacks.findFirstVersion */
@@ -43,7 +43,7 @@ export function createExportedStackRepository(db: Queryable) {
       return row.stackVersion;
     },
 
-    /** Oldest first, with or without their states. */
+    /** Lists versions oldest first, with or without their states. */
     listEntries: (stackId: string, { from, before }: { from: number; before: number }, limit: number) =>
       db.any(sql.rows(EntryRow)`
         /* exportedStacks.listEntries */
@@ -53,7 +53,7 @@ export function createExportedStackRepository(db: Queryable) {
           and u.status in ('succeeded', 'failed', 'cancelled')
         order by u.stack_version limit ${limit}`),
 
-    /** Oldest first. */
+    /** Lists versions oldest first. */
     listVersions: (
       stackId: string,
       { from, to = maxVersion }: { from: number; to?: number | undefined },
@@ -66,7 +66,7 @@ export function createExportedStackRepository(db: Queryable) {
         where u.stack_id = ${stackId} and u.stack_version between ${from} and ${to} and u.status in ('succeeded', 'failed', 'cancelled')
         order by u.stack_version limit ${limit}`),
 
-    /** The newest version up to `to` that had one. Previews need less permission. */
+    /** Finds the configuration of the newest version up to `to` that had one. Ignores previews, which need less permission. */
     findNewestConfig: async (stackId: string, to: number = maxVersion): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(ConfigRow)`
         /* exportedStacks.findNewestConfig */

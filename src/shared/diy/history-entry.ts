@@ -9,7 +9,7 @@ export function laterOf(last: bigint, { endedAt, entry }: EntryRow): bigint {
   return own > last ? own : last + 1n;
 }
 
-/** Depends on all earlier versions; 0 if there are none. */
+/** Returns the entry of the last version before `first`, which depends on all earlier ones; 0 if there is none. */
 export async function findEntryBefore(
   rows: Pick<ReturnType<typeof createExportedStackRepository>, 'listEntries'>,
   stackId: string,

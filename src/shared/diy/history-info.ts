@@ -94,7 +94,7 @@ export function storedPreview({ kind, result }: Pick<HistoryInfo, 'kind' | 'resu
   return storedOutcome({ kind: kind.replace(/^P/, ''), result });
 }
 
-/** For a state written by `pulumi state` or `pulumi stack import`: a DIY backend keeps no update. */
+/** Describes a state written by `pulumi state` or `pulumi stack import`, for which a DIY backend keeps no update. */
 export function unrecordedInfo(at: Date): HistoryInfo {
   const seconds = Math.floor(at.getTime() / 1000);
   return {
@@ -148,7 +148,7 @@ export function withRequester(environment: string, requester: string | null): st
   return JSON.stringify({ ...(JSON.parse(environment) as object), ...requestedIn(requester) });
 }
 
-/** The requester in the source. */
+/** Returns the requester in the source. */
 export function requesterIn(environment: object): string | null {
   const requester = (environment as Readonly<Record<string, unknown>>)[requesterMember];
   return typeof requester === 'string' ? requester : null;

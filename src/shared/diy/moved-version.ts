@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { sql } from '../platform/db/sql.ts';
 import { Timestamp } from '../platform/schema/standard-schema.ts';
 
-/** Imports and exports transfer this and the state. */
+/** Imports and exports transfer these fields and the state. */
 export const movedVersion = {
   stackVersion: Type.Integer(),
   kind: Type.String(),

@@ -11,7 +11,7 @@ export type Reencrypt = (ciphertexts: readonly string[]) => Promise<readonly (st
 
 /** Known once the document was read. */
 export interface DocumentSecrets {
-  /** Before it was replaced. */
+  /** The original secrets provider. */
   provider: { readonly type: string; readonly state: Readonly<Record<string, unknown>> } | null;
   reencrypted: number;
   kept: number;
@@ -73,9 +73,9 @@ interface Span {
   readonly end: number;
 }
 
-/** In a document that arrives in chunks. */
+/** Takes a document in chunks. */
 class SecretSpans {
-  /** By depth. The signature comes first, both in the CLI's output and with sorted members. */
+  /** Indexed by depth. The signature comes first, both in the CLI's output and with sorted members. */
   readonly #isSecret: boolean[] = [];
   #ciphertexts: Span[] = [];
   #provider: Span | null = null;

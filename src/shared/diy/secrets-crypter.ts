@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** As named in a state. */
+/** A secrets provider as named in a state. */
 export interface SecretsProvider {
   readonly type: string;
   readonly state: Readonly<Record<string, unknown>>;
@@ -24,13 +24,13 @@ export class SecretsCrypter {
     return encryptWith(this.#key, plaintext);
   }
 
-  /** Null for a ciphertext of another key. */
+  /** Returns null for a ciphertext of another key. */
   decrypt(ciphertext: string): Buffer | null {
     return decryptWith(this.#key, ciphertext);
   }
 }
 
-/** For `Pulumi.<stack>.yaml`; null if the CLI needs other members. */
+/** The first members of `Pulumi.<stack>.yaml`; null if the CLI needs other members. */
 export function settingsOf({ state, type }: SecretsProvider): Record<string, unknown> | null {
   if (type === 'passphrase') return { encryptionsalt: state['salt'] };
   if (type === 'cloud') return { secretsprovider: state['url'], encryptedkey: state['encryptedkey'] };

@@ -31,13 +31,13 @@ interface ExportParts {
   readonly source: AuditSource;
   /** The location, for the audit log. */
   readonly to: string;
-  /** Of each stack. */
+  /** Maximum number of updates of each stack. */
   readonly history: number;
-  /** For the first secret under the server's keys. Throws TransferError without a passphrase. */
+  /** Called for the first secret under the server's keys. Throws TransferError without a passphrase. */
   readonly crypter: () => Promise<SecretsCrypter>;
   /** Called when the state was read completely, before it becomes visible. An error ends the export. */
   readonly beforeState: (sha256: string) => Promise<void>;
-  /** Written over the existing files. */
+  /** A part of the stack, which is written over the existing files. */
   readonly part?: ExportPart;
   readonly signal?: AbortSignal;
 }
@@ -50,7 +50,7 @@ interface ExportPart {
   readonly readState: () => Promise<StateDocument>;
   /** New entries are later, whatever the clock of the server says. */
   readonly lastEntry: string | null;
-  /** Recognizes the state file again. */
+  /** A member by which the state file is recognized again. */
   readonly mark: string;
 }
 
@@ -58,9 +58,9 @@ export interface ExportedStack {
   readonly versions: number;
   readonly reencrypted: number;
   readonly notes: readonly string[];
-  /** 0 if there is none. */
+  /** The newest entry in the history; 0 if there is none. */
   readonly newest: bigint;
-  /** Of the state file, in hex. */
+  /** Hash of the state file, in hex. */
   readonly sha256: string;
 }
 
@@ -80,9 +80,9 @@ class StackExport {
   readonly #path: string;
   readonly #notes: string[] = [];
   #reencrypted = 0;
-  /** Of the last written state. */
+  /** Hash of the last written state. */
   #sha256 = '';
-  /** In the audit log. */
+  /** Whether the decryption is in the audit log. */
   #isAudited = false;
 
   constructor(parts: ExportParts, stack: StackRow) {
@@ -210,7 +210,7 @@ class StackExport {
     };
   }
 
-  /** With the secrets provider of the exported state, beside the folder that the CLI reads. */
+  /** Uses the secrets provider of the exported state. The file is beside the folder that the CLI reads. */
   async #writeConfig({ provider }: DocumentSecrets, stored: string | null): Promise<void> {
     const before = this.#reencrypted;
     const config = stored === null ? {} : await toHistoryConfig(stored, this.#reencryptConfig);
@@ -259,7 +259,7 @@ class StackExport {
   };
 }
 
-/** The newest state may be complete nevertheless. */
+/** Whether the newest state may be complete nevertheless. */
 function isOfOneVersion(error: unknown): boolean {
   return error instanceof TransferError || error instanceof DocumentDamagedError || error instanceof StateDeletedError;
 }

@@ -35,7 +35,6 @@ export function shuttingDown(): UnavailableError {
   return new UnavailableError('The server is shutting down; please retry', { retryAfterSeconds: 1 });
 }
 
-/** In this process or others. */
 export interface JobDispatcher {
   /**
    * Resolves once the effect is committed. Rejects with the typed error of a rejected job, or with UnavailableError if the job failed, did

@@ -25,14 +25,14 @@ export interface JobAdmission {
   /** This release may not know the fields of another one. */
   readonly job: unknown;
   readonly encryption: BodyEncryption | null;
-  /** Expired or revoked, so the job must not run. */
+  /** The admission has expired or was revoked: the job must not run. */
   readonly expired: boolean;
   readonly outcome: Outcome | null;
 }
 
 export type JobAdmissionRepository = ReturnType<typeof createJobAdmissionRepository>;
 
-/** By job id, which is all that is trusted from Redis. */
+/** Only the job id is trusted from Redis. */
 export function createJobAdmissionRepository(db: Queryable) {
   return {
     insert: async (id: string, job: Job, encryption: BodyEncryption | null, seconds: number): Promise<void> => {

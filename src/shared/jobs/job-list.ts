@@ -27,7 +27,7 @@ export interface JobServices {
   /** Never rejects, because a snapshot only saves time later. */
   readonly requestSnapshot: (updateId: string) => Promise<void>;
   readonly incrementalCompaction: IncrementalCompaction;
-  /** Here or on a worker. Never rejects. */
+  /** The compaction runs here or on a worker. Never rejects. */
   readonly requestIncremental: (updateId: string) => Promise<void>;
 }
 
@@ -103,7 +103,7 @@ export interface JobDefinition<N extends string, P extends TProperties> {
   readonly name: N;
   /** Does not match jobs that this release does not know. */
   readonly record: TUnsafe<JobOf<N, P>>;
-  /** In this release's format. */
+  /** The job has this release's format. */
   create(fields: Static<TObject<P>>): JobOf<N, P>;
   /** If `beforeCommit` throws, nothing is committed. */
   run(services: JobServices, job: JobOf<N, P>, beforeCommit?: () => Promise<void>): Promise<void>;
@@ -134,7 +134,7 @@ function defineJob<const N extends string, P extends TProperties>(
 export interface WriteDefinition<J, I, Q = J & QueuedBody> extends WriteOptions<J, I> {
   readonly name: string;
   readonly record: TUnsafe<Q>;
-  /** In this release's format. Called when the body is complete. */
+  /** The job has this release's format. Called when the body is complete. */
   create(services: JobServices, input: I): Promise<J>;
   queued(job: J, body: QueuedBody): Q;
 }
@@ -183,7 +183,6 @@ function defineWriteOf<const N extends string, P extends TProperties, I>(
   };
 }
 
-/** Of the current work. */
 function originOfJob(): { requestId?: string; traceparent?: string } {
   const requestId = currentRequest();
   const traceparent = currentTraceparent();

@@ -59,7 +59,7 @@ export class JobQueueView {
     this.#admissions = admissions;
   }
 
-  /** The newest `limit` jobs of every state. Throws UnavailableError. */
+  /** Returns the newest `limit` jobs of every state. Throws UnavailableError. */
   async overview(limit: number): Promise<QueueOverview> {
     await this.#monitor.poll();
     const found = await Promise.all(queueNames.map((name) => redisCall(() => this.#find(name, limit))));
@@ -74,7 +74,7 @@ export class JobQueueView {
     return { redis: this.#monitor.redis, queues: shown };
   }
 
-  /** Only a permanently failed job. `retry` is null if it may not be run again. Throws UnavailableError. */
+  /** Finds only a permanently failed job. `retry` is null if it may not be run again. Throws UnavailableError. */
   async findFailed(name: QueueName, id: string): Promise<{ readonly name: string; readonly retry: Job | null } | null> {
     const queued = await redisCall(async () => (await this.#queues.get(name)).getJob(id));
     if (!queued || (await redisCall(() => queued.getState())) !== 'failed') return null;

@@ -26,7 +26,7 @@ export type JobCompletion = Type.Static<typeof JobCompletion>;
 
 /** Faults are retried after about 0.2, 0.4, 0.8 … s, each with 25 % jitter. */
 const jobAttempts = 8;
-/** For inspection. */
+/** Failed jobs are kept for inspection. */
 export const keptFailures: KeepJobs = { age: 7 * 24 * 3600, count: 10_000 };
 const jobOptions: JobsOptions = {
   backoff: { type: 'exponential', delay: 200, jitter: 0.25 },

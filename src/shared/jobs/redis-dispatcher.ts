@@ -20,12 +20,12 @@ import type { QueueStates } from './queue-names.ts';
 import { JobCompletion, type JobData } from './queues.ts';
 import { RedisJobQueue, type RedisJobQueueOptions } from './redis-job-queue.ts';
 
-/** In case the completion message was lost. */
+/** A waiting call polls at these intervals, in case the completion message was lost. */
 const pollMs = [1_000, 2_000, 4_000, 5_000];
 /** Added to the wait of a call. Entries of a dead process expire after that. */
 const countGraceMs = 10_000;
 
-/** Returns the number of jobs of a fairness key. Entries expire, so that dead processes do not count forever. */
+/** Adds a job to those of a fairness key and returns their number. Entries expire, so that dead processes do not count forever. */
 const countJobScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -50,9 +50,9 @@ export interface RedisDispatcherOptions extends RedisJobQueueOptions {
 }
 
 /**
- * A call waits for the completion message of BullMQ's workers, which is only a hint to poll: the job result in Postgres is authoritative.
- * If there is neither a job nor a result (Redis lost it), or the wait is over, the call throws UnavailableError and the client repeats it.
- * A job that no worker has taken by then is withdrawn.
+ * Dispatches jobs through BullMQ. A call waits for the completion message, which is only a hint to poll: the job result in Postgres is
+ * authoritative. If there is neither a job nor a result (Redis lost it), or the wait is over, the call throws UnavailableError and the
+ * client repeats it. A job that no worker has taken by then is withdrawn.
  */
 export class RedisDispatcher implements JobDispatcher {
   readonly #options: RedisDispatcherOptions;
@@ -138,7 +138,7 @@ export class RedisDispatcher implements JobDispatcher {
     return true;
   }
 
-  /** A copy that Redis should not have must not run after the caller has repeated the call. */
+  /** A copy of a job that Redis should not have must not run after the caller has repeated the call. */
   #revoke(jobId: string): void {
     const { admissions, logger } = this.#options;
     const revoking = admissions
@@ -151,7 +151,7 @@ export class RedisDispatcher implements JobDispatcher {
     this.#calls.add(revoking);
   }
 
-  /** Includes this job. Keys with fewer unfinished jobs run first. */
+  /** Returns the number of unfinished jobs of the key, including this one. Keys with fewer jobs run first. */
   async #countJob(jobId: string, fairnessKey: string | undefined): Promise<number> {
     if (fairnessKey === undefined) return 1;
     const { producer, waitMs } = this.#options;

@@ -8,7 +8,10 @@ import type { Job } from './job-list.ts';
 import { queueFor } from './queue-names.ts';
 import { type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 
-/** BullMQ would also remove a job that a worker has taken and that stalled: this worker may still run it. */
+/**
+ * Removes a job that was never taken. BullMQ would also remove a job that a worker has taken and that stalled: this worker may still run
+ * it.
+ */
 const withdrawScript = `
 if tonumber(redis.call('HGET', KEYS[1], 'ats') or 0) > 0 then return 0 end
 if redis.call('ZREM', KEYS[2], ARGV[1]) + redis.call('LREM', KEYS[3], 1, ARGV[1]) == 0 then return 0 end
@@ -25,7 +28,7 @@ export interface RedisJobQueueOptions {
   readonly queues: Queues;
   readonly admissions: JobAdmissionRepository;
   readonly largeBytes: number;
-  /** After queueing. */
+  /** A job may run until this time after queueing. */
   readonly jobLifeMs: number;
 }
 
@@ -63,7 +66,7 @@ export class RedisJobQueue {
     return (await redisCall(() => this.#options.producer.eval(withdrawScript, keys.length, ...keys, jobId))) === 1;
   }
 
-  /** A lower `priority` runs first. */
+  /** Jobs with a lower `priority` run first. */
   async add(queue: Queue<JobData>, jobId: string, job: Job, priority: number): Promise<void> {
     const options = { jobId, priority: Math.min(priority, lowestPriority) };
     // The name is only for people who inspect the queue.

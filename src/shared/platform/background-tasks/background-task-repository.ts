@@ -20,19 +20,19 @@ const RunRow = Type.Object({
   /** Null if the last run has not failed, or if no process has had the task for a day. */
   failedAt: Nullable(Timestamp),
   error: Nullable(Type.String()),
-  /** Of a process that has the task. */
+  /** The last sign of a process that has the task. */
   seenAt: Nullable(Timestamp),
 });
 const maxError = 500;
 const cutOff = 'The run was interrupted';
 /** A failed task is repeated long before this time. */
 const failureHours = 24;
-/** For a task that runs less often; from the start of the failed run. */
+/** After a failed run, the next one begins this long after its start, if the task runs less often. */
 const retrySeconds = 540;
 
 export type BackgroundTaskRepository = ReturnType<typeof createBackgroundTaskRepository>;
 
-/** One process at a time, by the database's clock. One row per task. */
+/** Each task runs in one process at a time, by the database's clock. One row per task. */
 export function createBackgroundTaskRepository(db: Queryable) {
   const isFailing = sql.fragment`(failed_at > clock_timestamp() - make_interval(hours => ${failureHours}) or claimed_until > clock_timestamp())`;
   const until = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
@@ -112,7 +112,8 @@ export function createBackgroundTaskRepository(db: Queryable) {
         from maintenance_runs order by name`),
 
     /**
-     * One statement: the result of the last complete run, the database's time in ms since 1970, and whether the database has taken over.
+     * Returns, in one statement, the result of the last complete run, the database's time in ms since 1970, and whether the database has
+     * taken over.
      */
     findResultNow: async (
       name: string,

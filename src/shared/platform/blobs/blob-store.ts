@@ -44,9 +44,10 @@ export interface BlobStore {
    */
   put(key: string, body: AsyncIterable<Buffer>, options?: PutOptions): Promise<{ storedBytes: number }>;
   /**
-   * For one read at the reader's own pace. Iterate it to the end, leave the loop, or fire `signal`; otherwise a socket or descriptor stays
-   * open. Throws BlobNotFoundError only if the store is certain that the blob does not exist, and otherwise BlobStoreUnavailableError, also
-   * in mid-stream: an end without an error is the blob's end. Reads fewer bytes than `range` only if the blob ends before them.
+   * Opens a blob for one read at the reader's own pace. Iterate it to the end, leave the loop, or fire `signal`; otherwise a socket or
+   * descriptor stays open. Throws BlobNotFoundError only if the store is certain that the blob does not exist, and otherwise
+   * BlobStoreUnavailableError, also in mid-stream: an end without an error is the blob's end. Reads fewer bytes than `range` only if the
+   * blob ends before them.
    */
   open(key: string, options?: { signal?: AbortSignal; range?: BlobRange }): Promise<AsyncIterable<Buffer>>;
   /** Returns null if the store is certain that the blob does not exist. */
@@ -56,8 +57,8 @@ export interface BlobStore {
   /** A missing blob is not an error. */
   delete(key: string): Promise<void>;
   /**
-   * In a stable order chosen by the store. A blob that exists from the first page to the last is listed exactly once. Skips objects whose
-   * key is not a blob key. `after` is the `next` of the previous page.
+   * Lists in a stable order chosen by the store. A blob that exists from the first page to the last is listed exactly once. Skips objects
+   * whose key is not a blob key. `after` is the `next` of the previous page.
    */
   list(prefix: string, after?: string): Promise<BlobPage>;
   /** Takes up to a few thousand keys. Returns those that the store is certain do not exist. */

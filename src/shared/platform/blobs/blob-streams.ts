@@ -101,7 +101,7 @@ export interface ReadOptions {
   readonly signal: AbortSignal | undefined;
   /** Maximum wait for requested bytes. The reader's time between requests does not count. */
   readonly stallTimeoutMs?: number;
-  /** By the store. */
+  /** The size announced by the store. */
   readonly expectedBytes: number | undefined;
   readonly mapError: (error: unknown) => BlobStoreUnavailableError;
 }

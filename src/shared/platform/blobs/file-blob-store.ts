@@ -93,7 +93,7 @@ export class FileBlobStore implements BlobStore {
       options.signal?.throwIfAborted();
       await io('renaming', () => rename(temporary, target));
     } catch (error) {
-      // Swept later. The first error is the one to report.
+      // The file is swept later. The first error is the one to report.
       await rm(temporary, { force: true }).catch(() => undefined);
       throw error;
     }
@@ -109,7 +109,7 @@ export class FileBlobStore implements BlobStore {
     try {
       const { size } = await io('reading', () => file.stat());
       const { start, end } = options.range ?? { start: 0, end: size };
-      // Without the end, i.e. the position of the last byte, a larger buffer than needed is allocated.
+      // The end of a read stream is the position of the last byte. With it, a buffer is allocated only for existing bytes.
       const source = file.createReadStream({
         highWaterMark: readChunkBytes,
         ...(options.range || size > 0 ? { start, end: end - 1 } : {}),

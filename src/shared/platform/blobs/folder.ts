@@ -5,11 +5,11 @@ export interface FolderFile {
   readonly modifiedAt: Date;
 }
 
-/** Other programs read and write the files. Unlike a blob store, it keeps any names. */
+/** Other programs read and write the files. Unlike a blob store, a folder keeps any names. */
 export interface Folder {
-  /** `prefix` ends in `/`. In any order. */
+  /** `prefix` ends in `/`. Lists files in any order. */
   list(prefix: string): AsyncIterable<FolderFile>;
-  /** For one read; null if the file does not exist. */
+  /** Opens a file for one read; null if it does not exist. */
   open(name: string): Promise<AsyncIterable<Buffer> | null>;
   /** Readers see either the old file or the new one. */
   write(name: string, body: AsyncIterable<Buffer>, signal?: AbortSignal): Promise<void>;

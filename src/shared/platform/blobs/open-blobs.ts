@@ -66,7 +66,7 @@ export async function openBothBlobs(parts: {
   }
 }
 
-/** Without a database that may name another location. */
+/** Does not ask the database, which may name another location. */
 export async function openOwnBlobs(config: Config, logger: Logger): Promise<BlobStore> {
   const store = await openBlobStore(config.blobs);
   try {

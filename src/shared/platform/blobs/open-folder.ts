@@ -6,7 +6,7 @@ import { FileFolder } from './file-folder.ts';
 import type { Folder } from './folder.ts';
 import { LocationError, parseBucketUrl } from './locations/location-url.ts';
 
-/** Used if the location omits them. */
+/** Defaults for a location that omits them. */
 export interface BucketDefaults {
   readonly region: string;
   readonly endpoint: string | null;
@@ -20,7 +20,7 @@ export function bucketDefaults({ blobs }: Pick<Config, 'blobs'>): BucketDefaults
 }
 
 /**
- * `file://DIR`, a path, or `s3://BUCKET/PREFIX`. Interprets `?region=`, `?endpoint=` and `?s3ForcePathStyle=true` like the CLI. Sends
+ * Takes `file://DIR`, a path, or `s3://BUCKET/PREFIX`. Interprets `?region=`, `?endpoint=` and `?s3ForcePathStyle=true` like the CLI. Sends
  * nothing.
  */
 export async function openFolder(location: string, defaults: BucketDefaults): Promise<Folder> {

@@ -134,7 +134,7 @@ export class S3BlobStore implements BlobStore {
     const sorted = keys.toSorted();
     const [first, last] = [sorted.at(0), sorted.at(-1)];
     if (first === undefined || last === undefined) return [];
-    // Far cheaper than one request per key. Servers with another sort order may miss keys, which are checked one by one.
+    // Listing pages is far cheaper than one request per key. Servers with another sort order may miss keys, which are checked one by one.
     const listed = new Set<string>();
     let after: string | null = first.slice(0, -1);
     do {
@@ -226,7 +226,7 @@ export class S3BlobStore implements BlobStore {
     return { Bucket: this.#options.bucket, Key: this.#prefix + key };
   }
 
-  /** Null if S3 reports that the key does not exist. */
+  /** Returns null if S3 reports that the key does not exist. */
   async #get(
     key: string,
     signal: AbortSignal | undefined,
@@ -260,7 +260,7 @@ export class S3BlobStore implements BlobStore {
     }
   }
 
-  /** False if the upload ended meanwhile. */
+  /** Returns false if the upload ended meanwhile. */
   async #abortUpload(upload: {
     Bucket: string;
     Key: string | undefined;

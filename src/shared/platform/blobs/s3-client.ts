@@ -14,14 +14,14 @@ export interface S3Options {
   /** Maximum time without progress. A connection that transfers bytes is not closed. */
   readonly requestTimeoutMs: number;
   readonly connectTimeoutMs?: number;
-  /** From sending one request (at most one part) to its response headers. */
+  /** Maximum time from sending one request (at most one part) to its response headers. */
   readonly attemptTimeoutMs?: number;
   /** Includes the first one. */
   readonly maxAttempts?: number;
   /** For tests. Default: the AWS credential chain. */
   readonly accessKeyId?: string;
   readonly secretAccessKey?: string;
-  /** A profile of the AWS files, with the credentials. */
+  /** The profile of the AWS files that contains the credentials. */
   readonly profile?: string;
   readonly pageSize?: number;
   /** The bucket must permit locks. */
@@ -36,11 +36,11 @@ export interface S3Clients {
   /** For everything except reading blobs. */
   readonly requests: S3Client;
   /**
-   * A slow reader can leave its connection idle for any time, so there is no idle limit. Separate connections, so that reads cannot block
-   * puts and health checks.
+   * A slow reader can leave its connection idle for any time, so there is no idle limit. The connections are separate, so that reads cannot
+   * block puts and health checks.
    */
   readonly reads: S3Client;
-  /** Over all attempts, until the response begins. */
+  /** Maximum time until the response to a read begins, over all attempts. */
   readonly readDeadlineMs: number;
 }
 

@@ -22,14 +22,14 @@ const network = new Set([
 const full = new Set(['XMinioStorageFull', 'QuotaExceeded', 'XMinioAdminBucketQuotaExceeded']);
 
 /**
- * Only if S3 itself reports it. A bare 404 from a proxy, a wrong endpoint or a missing bucket does not count, nor does a 404 to HEAD, which
- * has no body with the reason.
+ * True only if S3 itself reports that the key does not exist. A bare 404 from a proxy, a wrong endpoint or a missing bucket does not count,
+ * nor does a 404 to HEAD, which has no body with the reason.
  */
 export function isNoSuchKey(error: unknown): boolean {
   return isS3Error(error, 'NoSuchKey') && error.$metadata.httpStatusCode === 404;
 }
 
-/** Also takes a BlobStoreUnavailableError with that cause. */
+/** The range of a read begins after the last byte. Also takes a BlobStoreUnavailableError with that cause. */
 export function isPastEnd(error: unknown): boolean {
   return isS3Error(error instanceof BlobStoreUnavailableError ? error.cause : error, 'InvalidRange');
 }

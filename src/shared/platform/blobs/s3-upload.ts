@@ -33,14 +33,14 @@ export function partBytesOf(expectedBytes: number): number {
 }
 
 /**
- * One PutObject if `body` fits into a part, otherwise a multipart upload. Rejects with the reason of `signal`, the body's own error or
- * BlobStoreUnavailableError, after aborting the multipart upload.
+ * Stores `body` with one PutObject if it fits into a part, otherwise with a multipart upload. Rejects with the reason of `signal`, the
+ * body's own error or BlobStoreUnavailableError, after aborting the multipart upload.
  *
  * Each request's signature covers its bytes, but a server may lose bytes when it joins the parts, as versitygw does on a full disk.
  * Therefore the object's size is compared.
  *
- * `Upload.abort` rejects before its cleanup, waits for a body that is itself waiting, and lets a PutObject in flight complete and become
- * visible.
+ * `Upload.abort` is not used: it rejects before its cleanup, waits for a body that is itself waiting, and lets a PutObject in flight
+ * complete and become visible.
  */
 export async function uploadToS3(
   client: S3Client,
@@ -117,7 +117,7 @@ function stoppableClient(
 
 type AnyCommand = Parameters<S3Client['send']>[0];
 
-/** Their buckets lock objects by default. Only a refusal reveals this. */
+/** The buckets of these clients lock objects by default. Only a refusal reveals this. */
 const lockingClients = new WeakSet<S3Client>();
 
 async function sendWithMd5(client: S3Client, command: AnyCommand, stop: AbortSignal): Promise<unknown> {

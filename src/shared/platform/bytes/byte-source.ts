@@ -1,7 +1,7 @@
 import type { Span } from '../json/json-scanner.ts';
 import { inSlices } from '../slices/slices.ts';
 
-/** Can be read more than once, with the same result. */
+/** The bytes can be read more than once, with the same result. */
 export type ByteSource = () => AsyncIterable<Buffer>;
 
 export function bytesOf(...parts: readonly Buffer[]): ByteSource {

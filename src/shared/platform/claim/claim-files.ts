@@ -26,9 +26,9 @@ export interface Claim {
 }
 
 /**
- * Files with increasing numbers, of which the highest is effective. To make a claim, a process creates the file with the next number, in
- * which only one process can succeed. The file never changes: no process overwrites the claim of another, however long it sleeps between
- * two steps.
+ * Claims are files with increasing numbers, of which the highest is effective. To make a claim, a process creates the file with the next
+ * number, in which only one process can succeed. The file never changes: no process overwrites the claim of another, however long it sleeps
+ * between two steps.
  */
 export class ClaimFiles {
   readonly #folder: string;
@@ -51,7 +51,7 @@ export class ClaimFiles {
     return readOrNull(this.#file(number));
   }
 
-  /** Durable, with its whole text at once. False if another process has created the claim, or a later one. */
+  /** The claim is durable, with its whole text at once. Returns false if another process has created it, or a later one. */
   create(number: number, owner: ClaimOwner): boolean {
     const temporary = path.join(this.#folder, `new-${randomUUID()}`);
     try {

@@ -31,7 +31,7 @@ const beatMsByDefault = 2_000;
 /** Longer than a live server is ever blocked. */
 const watchMsByDefault = 15_000;
 const lookMs = 100;
-/** For the release of an ended process's lock. */
+/** An ended process's lock is released within this time. */
 const lockWaitMs = 10_000;
 
 /**
@@ -108,7 +108,7 @@ export class DataDirClaim implements DataOwnership {
 
   /**
    * Takes a lock that is passed to a child program, which uses the directory while it runs. This detects a program that has outlived its
-   * server even if it cannot be observed. Null without locks, 'held' if another program of this kind still runs.
+   * server even if it cannot be observed. Returns null without locks, and 'held' if another program of this kind still runs.
    */
   async lockFor(program: string): Promise<FileLock | null | 'held'> {
     const file = path.join(this.#folder, `${program}.lock`);
@@ -221,7 +221,7 @@ async function untilFree(
   logger.warn({ directory }, 'taking over the data directory: its server shows no sign of life');
 }
 
-/** Only while the lock is held and `isWorthIt` returns true. */
+/** Retries only while the lock is held and `isWorthIt` returns true. */
 async function poll(
   take: () => ReturnType<TakeLock>,
   waitMs: number,

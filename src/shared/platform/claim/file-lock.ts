@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, fstatSync, openSync } from 'node:fs';
 
 /**
- * The kernel releases it when the last process with the descriptor ends, however it ends. All processes of the running system see it, in
- * any container, and so do other machines on network file systems with locks.
+ * The kernel releases the lock when the last process with the descriptor ends, however it ends. All processes of the running system see it,
+ * in any container, and so do other machines on network file systems with locks.
  */
 export interface FileLock {
   /** May be passed to a child, which then also holds the lock. */
@@ -13,7 +13,7 @@ export interface FileLock {
   release(): void;
 }
 
-/** `held`: by another process. `unsupported`: there are no locks here. */
+/** `held`: another process has the lock. `unsupported`: there are no locks here. */
 export type TakeLock = (file: string) => FileLock | 'held' | 'unsupported';
 
 /**

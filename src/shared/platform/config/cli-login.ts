@@ -5,7 +5,7 @@ import { OperatorError } from '../errors/errors.ts';
 import { trustAuthorities } from '../tls/certificates.ts';
 import { readAccessToken } from './access-token.ts';
 
-/** For commands that call the API. */
+/** Used by commands that call the API. */
 export const serverVariable = 'HOLDFAST_URL';
 
 class NoLoginError extends OperatorError {}

@@ -28,7 +28,7 @@ export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
 }
 
-/** Makes the process trust the authorities named in the environment. */
+/** Also makes the process trust the authorities named in the environment. */
 export function loadConfig(): Config {
   const config = parseConfig(process.env, tuningFrom(process.env['HOLDFAST_TEST_TUNING']));
   if (config.caFile !== null) trustAuthorities(config.caFile, 'HOLDFAST_CA_FILE');
@@ -94,7 +94,7 @@ export const holdfastVersion: string = (
 /** May not exist yet. */
 export const webFolder = path.join(installationRoot, 'dist', 'web');
 
-/** Placeholders, and secrets that are obviously not random. Quotes no secret. */
+/** Finds placeholders, and secrets that are obviously not random. Quotes no secret. */
 function findWeakSecrets(settings: Readonly<Record<string, string>>): string[] {
   const problems: string[] = [];
   // The others only unwrap and must stay usable until `rewrap-keys` has run.

@@ -11,7 +11,7 @@ interface SettingSchema {
   readonly form?: string;
 }
 
-/** For users who entered an invalid value, e.g. "true or false". */
+/** Describes the valid values for users who entered an invalid one, e.g. "true or false". */
 export function expected(schema: TSchema): string {
   const { type, anyOf, form, minimum, maximum, minLength, maxLength } = schema as SettingSchema;
   if (form !== undefined) return form;

@@ -34,7 +34,7 @@ export function areLoopback({ rules }: BlockList): boolean {
   });
 }
 
-/** Settings that expose tokens and states in transit, or the metrics. `addresses` are those of this machine, for 0.0.0.0. */
+/** Lists settings that expose tokens and states in transit, or the metrics. `addresses` are those of this machine, for 0.0.0.0. */
 export function listExposures(config: Exposed, addresses: readonly string[] = ownAddresses()): string[] {
   const { front, listen, managementListen, publicUrl, trustedProxies } = config;
   const found: string[] = [];
@@ -57,7 +57,7 @@ export function listExposures(config: Exposed, addresses: readonly string[] = ow
 
 export const managementSetting = 'HOLDFAST_MANAGEMENT_LISTEN';
 
-/** Outside of a private network. */
+/** Describes a management listener that can be reached from outside a private network. */
 export function listManagementExposures(listen: Address, addresses: readonly string[] = ownAddresses()): string[] {
   const bound = isEvery(listen.host) ? addresses : [listen.host];
   const reached = bound.find((address) => !isPrivate(address));

@@ -20,14 +20,14 @@ export function httpServerProblems(settings: Given): string[] {
   return problems;
 }
 
-/** Applied before authentication. */
+/** These limits apply before authentication. */
 export function httpServerConfig(settings: Settings, tuning: Tuning) {
   const { HOLDFAST_TLS_CERT_FILE: certFile, HOLDFAST_TLS_KEY_FILE: keyFile } = settings;
   return {
     /** Applies to trusted proxies and to all other clients separately. */
     maxConnections: settings.HOLDFAST_MAX_CONNECTIONS,
     maxConnectionsPerAddress: tuning.maxConnectionsPerAddress,
-    /** From the connection or the first byte of the request. */
+    /** Maximum time for the headers, from the connection or the first byte of the request. */
     headMs: tuning.headersTimeoutSeconds * 1000,
     idleMs: tuning.keepAliveSeconds * 1000,
     /** PEM files; null for plain HTTP. */

@@ -39,7 +39,7 @@ export function parseSettings(text: string): GivenSettings {
   );
 }
 
-/** Settings, and access to S3. */
+/** Includes access to S3. */
 export function settingsOfEnvironment(): GivenSettings {
   return Object.fromEntries(
     Object.entries(process.env).filter(

@@ -27,7 +27,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     publicUrl:
       settings.HOLDFAST_PUBLIC_URL ??
       `${front.tls ? 'https' : 'http'}://${displayHost.includes(':') ? `[${displayHost}]` : displayHost}:${listen.port}`,
-    /** Sign-ins in browsers. */
+    /** How long a user stays signed in in a browser. */
     sessions: {
       idleSeconds: tuning.sessionIdleSeconds,
       maxSeconds: settings.HOLDFAST_SESSION_HOURS * 3600,
@@ -43,7 +43,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       acquireTimeoutMs: tuning.databaseAcquireMs,
       replicaUrl: settings.HOLDFAST_DATABASE_REPLICA_URL ?? null,
     },
-    /** For unavailable dependencies. */
+    /** How long a starting process waits for unavailable dependencies. */
     startWaitMs: tuning.startWaitSeconds * 1000,
     blobs:
       settings.HOLDFAST_S3_BUCKET === undefined
@@ -76,7 +76,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     kms: { vaultTokenFile: settings.HOLDFAST_VAULT_TOKEN_FILE ?? null },
     bootstrapFile: settings.HOLDFAST_BOOTSTRAP ?? null,
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
-    /** Per address, also invalid leases. Then, unknown ones are looked up in batches. */
+    /** Counted per address, including invalid leases. Beyond this number, unknown ones are looked up in batches. */
     invalidTokensPerMinute: tuning.invalidTokensPerMinute,
     /** Across all replicas; 0 for no limit. */
     requestsPerMinute: {
@@ -85,7 +85,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       address: tuning.addressRequestsPerMinute,
     },
     checkpointMode: settings.HOLDFAST_CHECKPOINT_MODE,
-    /** For members from an identity provider. */
+    /** The role of members from an identity provider. */
     scimDefaultRole: settings.HOLDFAST_SCIM_DEFAULT_ROLE,
     leaseSeconds: tuning.leaseSeconds,
     updateQueue: {
@@ -105,7 +105,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     eventArchiving: { delaySeconds: tuning.eventArchiveDelaySeconds },
     /** With `bytesPerSecond` 0, older versions are not stored as differences. */
     encoding: { bytesPerSecond: tuning.encodeBytesPerSecond },
-    /** With 0, at once. */
+    /** With 0, the data of deleted stacks is deleted at once. */
     deletedStackDays: settings.HOLDFAST_DELETED_STACK_DAYS,
     journalSnapshotEntries: tuning.journalSnapshotEntries,
     journalGraceSeconds: tuning.journalGraceSeconds,
@@ -134,7 +134,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       largeBytes: tuning.largeBytes,
       openReplayBytes: tuning.openReplayBytes,
     },
-    /** The default of organizations; 0 for no limit. */
+    /** The default for organizations; 0 for no limit. */
     quotas: {
       stacks: settings.HOLDFAST_QUOTA_STACKS,
       keptBytes: settings.HOLDFAST_QUOTA_BYTES,
@@ -147,23 +147,23 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       largeConcurrency: tuning.largeJobConcurrency,
       waitSeconds: tuning.jobWaitSeconds,
     },
-    /** 0 days: forever. Without a `receiverUrl`, events are not sent. */
+    /** With 0 days, events are kept forever. Without a `receiverUrl`, they are not sent. */
     audit: {
       format: settings.HOLDFAST_AUDIT_EXPORT_FORMAT,
       receiverUrl: settings.HOLDFAST_AUDIT_EXPORT_URL ?? null,
       retentionDays: settings.HOLDFAST_AUDIT_RETENTION_DAYS,
       isExported: settings.HOLDFAST_AUDIT_EXPORT,
     },
-    /** On behalf of users. */
+    /** The addresses that the server may call on behalf of users. */
     outgoingAllow: allowListOf(settings),
-    /** Since the last successful fetch of an issuer's keys. */
+    /** How long an issuer's keys are used after the last successful fetch. */
     issuerOutageMs: tuning.issuerOutageSeconds * 1000,
     drainMs: settings.HOLDFAST_DRAIN_SECONDS * 1000,
     shutdownMs: settings.HOLDFAST_SHUTDOWN_SECONDS * 1000,
     logLevel: settings.HOLDFAST_LOG_LEVEL,
     /** If null, jobs run in the server process. */
     redisUrl: settings.HOLDFAST_REDIS_URL ?? null,
-    /** In addition to Node's. */
+    /** These authorities are trusted in addition to Node's. */
     caFile: settings.HOLDFAST_CA_FILE ?? null,
     /** Never logged. */
     secrets: {

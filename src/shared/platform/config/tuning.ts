@@ -21,26 +21,26 @@ export function tuningOf(settings: Settings) {
   const memoryBytes = settings.HOLDFAST_MEMORY_BYTES ?? Math.min(availableMemory(), maxDefaultMemoryBytes);
   const requestsPerMinute = settings.HOLDFAST_REQUESTS_PER_MINUTE;
   return {
-    /** Bodies that wait for workers, except imports. */
+    /** Memory of bodies that wait for workers, except imports. */
     inFlightBytes: Math.ceil(memoryBytes / 8),
     /** Separate, so that imports never delay checkpoints. */
     importInFlightBytes: Math.ceil(memoryBytes / 16),
-    /** Decompressed and parsed bodies. Bodies up to 64 KiB do not count; a single body may take more. */
+    /** Memory of decompressed and parsed bodies. Bodies up to 64 KiB do not count; a single body may take more. */
     bufferedBodyBytes: Math.ceil(memoryBytes / 32),
-    /** Journals that are replayed while their update is running. */
+    /** Memory of journals that are replayed while their update is running. */
     openReplayBytes: Math.ceil(memoryBytes / 64),
     redisImportInFlightBytes: Math.ceil(settings.HOLDFAST_REDIS_IN_FLIGHT_BYTES / 2),
 
-    /** Decompressed entries, events, or a delta. An entry becomes a string: at most 512 MiB in V8. */
+    /** The limit of decompressed batches of entries or events, and of a delta. An entry becomes a string: at most 512 MiB in V8. */
     maxBatchBytes: 128 * mib,
-    /** Decompressed calls that encrypt, decrypt or create a stack. */
+    /** The limit of decompressed calls that encrypt, decrypt or create a stack. */
     maxControlBodyBytes: 64 * mib,
-    /** Configuration, environment, message or program of an update, each in JSON. */
+    /** The limit of the configuration, environment, message or program of an update, each in JSON. */
     maxFieldBytes: mib,
     /** A larger engine event is replaced by a warning that names its size. */
     maxEventBytes: mib,
     maxSecretBytes: 16 * mib,
-    /** As sent. Larger bodies use the large queue so that they do not delay the others. */
+    /** Larger bodies, as sent, use the large queue so that they do not delay the others. */
     largeBytes: 8 * mib,
 
     maxConnectionsPerAddress: Math.ceil(settings.HOLDFAST_MAX_CONNECTIONS / 4),
@@ -48,9 +48,9 @@ export function tuningOf(settings: Settings) {
     keepAliveSeconds: 75,
     /** Averaged over about a minute. */
     minBodyBytesPerSecond: 16 * 1024,
-    /** Without a request, the user is signed out. */
+    /** A user is signed out after this time without a request. */
     sessionIdleSeconds: Math.min(settings.HOLDFAST_SESSION_HOURS, 12) * 3600,
-    /** From one address; also counts invalid leases. */
+    /** Counted per address, including invalid leases. */
     invalidTokensPerMinute: 60,
     userRequestsPerMinute: 2 * requestsPerMinute,
     addressRequestsPerMinute: 4 * requestsPerMinute,
@@ -61,35 +61,35 @@ export function tuningOf(settings: Settings) {
     startWaitSeconds: 60,
     statementTimeoutMs: 60_000,
     databaseConnectMs: 5_000,
-    /** For a free connection of the pool. */
+    /** Maximum wait for a free connection of the pool. */
     databaseAcquireMs: 10_000,
-    /** Without progress of a request. */
+    /** Maximum time without progress of a request. */
     s3TimeoutMs: 30_000,
 
-    /** Without a renewal. The CLI relies on it. */
+    /** The life of a lease without a renewal. The CLI relies on it. */
     leaseSeconds: 300,
-    /** Between checks for due background tasks. */
+    /** The interval of checks for due background tasks. */
     sweepSeconds: 30,
     /** A waiting update then notifies webhooks, unless a rule sets another time. */
     waitAlertSeconds: 600,
     largeJobConcurrency: Math.ceil(settings.HOLDFAST_JOB_CONCURRENCY / 2),
-    /** Of a request for its job. */
+    /** Maximum wait of a request for its job. */
     jobWaitSeconds: 120,
     /** See JournalWriter. */
     journalSnapshotEntries: 5_000,
-    /** A damaged state can be rebuilt from the journal of its update. */
+    /** A damaged state can be rebuilt from the journal of its update for this time. */
     journalGraceSeconds: 3600,
     /** The last engine events of an update may arrive after its end. */
     eventArchiveDelaySeconds: 60,
-    /** For events of a running update, because the CLI repeats the call without a pause. */
+    /** How long a call waits for events of a running update, because the CLI repeats the call without a pause. */
     eventHoldMs: 2_000,
     /** Longer than any upload. Blobs are not deleted sooner, and are deleted again after this time. */
     blobGraceSeconds: Math.min(3600, settings.HOLDFAST_BLOB_RETENTION_SECONDS),
     /** Each stored checkpoint is read back within this time. */
     scrubDays: 30,
-    /** About a quarter of a core with the default. */
+    /** The rate at which one worker encodes states: about a quarter of a core with the default. */
     encodeBytesPerSecond: 4 * settings.HOLDFAST_BACKGROUND_BYTES_PER_SECOND,
-    /** Compares the blob store with the database; 0 for never. */
+    /** The interval of comparisons of the blob store with the database; 0 for none. */
     reconcileSeconds: 24 * 3600,
     reconcileObjectsPerSecond: 500,
   };

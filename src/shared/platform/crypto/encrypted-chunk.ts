@@ -8,8 +8,8 @@ const nonceBytes = 12;
 const sliceBytes = 64 * 1024;
 
 /**
- * AES-256-GCM, in place. Returns the tag. The nonce is the chunk number: each key encrypts one body and uses each number once. `name` is
- * authenticated as well.
+ * Encrypts in place (AES-256-GCM) and returns the tag. The nonce is the chunk number: each key encrypts one body and uses each number once.
+ * `name` is authenticated as well.
  */
 export function encryptChunk(key: Buffer, at: number, name: string, chunk: Buffer): Buffer {
   const cipher = createCipheriv(algorithm, key, nonceOf(at));
@@ -19,7 +19,7 @@ export function encryptChunk(key: Buffer, at: number, name: string, chunk: Buffe
   return cipher.getAuthTag();
 }
 
-/** In place. `encrypted` ends with the tag. Null if key, number or name differ. */
+/** Decrypts in place. `encrypted` ends with the tag. Returns null if the bytes were not encrypted with this key, number and name. */
 export function openChunk(key: Buffer, at: number, name: string, encrypted: Buffer): Buffer | null {
   if (encrypted.length < tagBytes) return null;
   const chunk = encrypted.subarray(0, encrypted.length - tagBytes);

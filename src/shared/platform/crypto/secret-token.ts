@@ -7,10 +7,10 @@ const randomDigits = 43;
 const checksumDigits = 6;
 const bodyPattern = new RegExp(`^[0-9A-Za-z]{${randomDigits + checksumDigits}}$`);
 
-/** Without a lookup. `whole`: our format and a correct checksum. `faulty`: a wrong checksum. */
+/** The form is known without a lookup. `whole`: our format and a correct checksum. `faulty`: our format and a wrong checksum. */
 export type TokenForm = 'whole' | 'faulty' | 'other';
 
-/** 256 random bits, and the hash that is stored instead. The last 6 digits are a checksum of the rest. */
+/** Returns 256 random bits, and the hash that is stored instead. The last 6 digits are a checksum of the rest. */
 export function mintToken(prefix: string): { token: string; hash: Buffer } {
   const body = `${prefix}${makeRandomDigits()}`;
   const token = `${body}${checksumOf(body)}`;

@@ -9,8 +9,8 @@ export class AppRoleError extends OperatorError {
 export const migrationsOwner = `(select relowner from pg_class where oid = to_regclass('holdfast_migrations'))`;
 
 /**
- * Not to a monitoring tool, an extension or a person. `migrate` keeps one owner for all tables, sequences and functions, and
- * `assertOneOwner` finds tables with another owner.
+ * Whether an object belongs to Holdfast, and not to a monitoring tool, an extension or a person. `migrate` keeps one owner for all tables,
+ * sequences and functions, and `assertOneOwner` finds tables with another owner.
  */
 export function isOurs(alias: string, catalog: 'pg_class' | 'pg_proc' = 'pg_class'): string {
   return `(${alias}.${catalog === 'pg_class' ? 'relowner' : 'proowner'} = ${migrationsOwner} and not exists (
@@ -18,8 +18,8 @@ export function isOurs(alias: string, catalog: 'pg_class' | 'pg_proc' = 'pg_clas
 }
 
 /**
- * New objects then have the same owner, also for a superuser or a member of the owner. Throws AppRoleError for a member that may not take
- * this role.
+ * Gives a superuser or a member of the owner the role that owns the tables, so that new objects have the same owner. Throws AppRoleError
+ * for a member that may not take this role.
  */
 export async function actAsOwner(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ owner: string; user: string; maySet: boolean }>(
@@ -38,7 +38,7 @@ export async function actAsOwner(client: pg.Client): Promise<void> {
 }
 
 /**
- * For server and workers: read and change all rows, use sequences, call functions. The role owns nothing, so it can neither change the
+ * Server and workers may read and change all rows, use sequences, and call functions. The role owns nothing, so it can neither change the
  * schema nor drop tables. Includes objects of later migrations by the same owner. Repeatable.
  */
 export async function grantToApp(client: pg.Client, role: string): Promise<void> {

@@ -2,7 +2,7 @@ import type { DatabasePoolConnection, Interceptor } from 'slonik';
 
 type Check = (connection: DatabasePoolConnection) => Promise<void>;
 
-/** Before the first use of each connection of a pool. */
+/** Each connection of a pool must pass the checks before its first use. */
 export class ConnectionChecks {
   readonly #checks: Check[] = [];
   #passed = new WeakSet<object>();

@@ -9,7 +9,7 @@ export class AcquireTimeoutError extends Error {
   }
 }
 
-/** After priority work, which usually has more statements, the share of other work stays small. */
+/** How long the share of other work stays small after priority work, which usually has more statements. */
 const pauseMs = 100;
 /** A caller is overtaken or throttled no longer than this. */
 const patienceMs = 500;
@@ -21,7 +21,7 @@ export function runFirst<T>(work: () => T): T {
   return goesFirst.run(true, work);
 }
 
-/** Even if the caller has priority. */
+/** `work` has no priority, even if its caller has. */
 export function runInOrder<T>(work: () => T): T {
   return goesFirst.run(false, work);
 }
@@ -60,12 +60,12 @@ export class ConnectionGate {
     return this.#first.size + this.#others.size;
   }
 
-  /** Without an error, by `performance.now()`. */
+  /** When a caller last finished without an error, by `performance.now()`. */
   get lastServedAt(): number {
     return this.#lastServedAt;
   }
 
-  /** Also true for a moment afterwards. */
+  /** Also true for a moment after priority work. */
   get servesFirst(): boolean {
     return performance.now() - this.#lastFirstAt < pauseMs;
   }
@@ -111,7 +111,7 @@ export class ConnectionGate {
     if (!first) this.#othersInside += 1;
   }
 
-  /** Passed directly, so that a new caller cannot overtake the waiting ones. */
+  /** Free connections are passed directly, so that a new caller cannot overtake the waiting ones. */
   #admit(): void {
     while (this.#free > 0) {
       const [first] = this.#first;

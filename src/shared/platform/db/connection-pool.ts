@@ -16,7 +16,7 @@ type Outcome<T> = { readonly value: T } | { readonly error: unknown };
  */
 export class ConnectionPool {
   readonly #pools: readonly DatabasePool[];
-  /** Last used at the end. */
+  /** The last used pool is at the end. */
   readonly #free: DatabasePool[];
 
   private constructor(pools: readonly DatabasePool[]) {

@@ -18,22 +18,22 @@ export interface DatabaseOptions {
   readonly url: string;
   readonly poolSize: number;
   readonly statementTimeoutMs: number;
-  /** For a login to a server. A statement fails if its response is overdue by this time. */
+  /** The limit of a login to a server. A statement fails if its response is overdue by this time. */
   readonly connectTimeoutMs: number;
-  /** For a free connection of the pool. */
+  /** Maximum wait for a free connection of the pool. */
   readonly acquireTimeoutMs: number;
-  /** Contains `url`. */
+  /** The setting that contains `url`. */
   readonly setting?: PostgresSetting;
 }
 
 export type Connection = DatabasePoolConnection;
 
 export interface Database extends Queryable {
-  /** Repeated up to 5 times after a conflict (class 40), and after lock timeouts (`LockRepeats`). */
+  /** `work` is repeated up to 5 times after a conflict (class 40), and after lock timeouts (`LockRepeats`). */
   inTransaction<T>(work: (tx: DatabaseTransactionConnection) => Promise<T>): Promise<T>;
   /** Closes the connection if `work` throws. */
   onConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
-  /** Before the first use of each connection of the pool from now on. A connection that fails is closed. */
+  /** `check` runs before the first use of each connection of the pool from now on. A connection that fails is closed. */
   checkConnections(check: (connection: Connection) => Promise<void>): void;
   /** The first callers of a new process need not wait for logins. */
   openConnections(): Promise<void>;
@@ -43,11 +43,11 @@ export interface Database extends Queryable {
   listen(channel: string, onMessage: (payload: string) => void): Notifications;
   /** Its separate connection is opened by the first use. */
   channel(name: string): NotificationChannel;
-  /** After the end of the statement's transaction. */
+  /** `listener` is called after the end of the statement's transaction. */
   onRaised(listener: (message: RaisedMessage) => void): void;
-  /** Outside the pool, for statements of any length. The caller ends it. */
+  /** Opens a connection outside the pool, for statements of any length. The caller ends it. */
   openSession(): Promise<PostgresConnection>;
-  /** See ConnectionGate. Background work should then wait. */
+  /** Background work should then wait; see ConnectionGate. */
   servesFirst(): boolean;
   poolState(): { acquired: number; idle: number; waiting: number };
   close(): Promise<void>;
@@ -126,7 +126,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   });
 }
 
-/** Then, callers get the connections that are open. */
+/** If a login is slow, callers get the open connections after this time. */
 const maxHoldMs = 1_000;
 
 async function openConnections(onConnection: Database['onConnection'], count: number): Promise<void> {
@@ -137,7 +137,7 @@ async function openConnections(onConnection: Database['onConnection'], count: nu
     try {
       await onConnection(async () => {
         if (++open === count) resolve();
-        // Until all are open, so that each of the other calls opens its own.
+        // Each connection is held until all are open, so that each of the other calls opens its own.
         await allOpen;
       });
     } finally {

@@ -17,7 +17,7 @@ import { killWithChildren, stopOrphan } from './postgres-processes.ts';
 export interface EmbeddedPostgres {
   readonly url: string;
   stop(): Promise<void>;
-  /** Also its child processes, so that nothing more is written. */
+  /** Also kills the child processes, so that nothing more is written. */
   kill(): void;
 }
 
@@ -25,20 +25,20 @@ interface EmbeddedPostgresOptions {
   readonly flags?: readonly string[];
   readonly silenceMs?: number;
   readonly choosePort?: () => Promise<number>;
-  /** Not of this release. */
+  /** Set for programs that are not of this release. */
   readonly binaries?: PostgresBinaries;
   readonly cluster?: string;
-  /** After it was ready, unless it was stopped or killed here. */
+  /** Called if the process ends after it was ready, unless it was stopped or killed here. */
   readonly onEnd?: (reason: string) => void;
   /** Postgres and its child processes hold the lock while any of them runs. */
   readonly takeLock?: () => Promise<FileLock | null | 'held'>;
 }
 
-/** Postgres refuses to run as root. */
+/** Postgres refuses to run as root, so this user runs it. */
 interface Account {
   readonly uid: number;
   readonly gid: number;
-  /** For a user that cannot read the program otherwise. */
+  /** The command to prepend if the user cannot read the program otherwise. */
   readonly prefix: readonly string[];
 }
 
@@ -120,7 +120,7 @@ export async function startEmbeddedPostgres(
   };
 }
 
-/** The old cluster has been moved away. */
+/** Moves the cluster of an upgrade to the place of the old one, which has been moved away. */
 export function endUpgrade(directory: string): void {
   const dataDir = path.join(directory, clusterFolder);
   const upgraded = path.join(directory, upgradedFolder);
@@ -139,8 +139,8 @@ function chooseAccount(directory: string, binaries: PostgresBinaries): Account |
   chownSync(directory, ids.uid, ids.gid);
   const isReadable = [directory, binaries.postgres].every((file) => spawnSync('test', ['-r', file], ids).status === 0);
   if (isReadable) return { ...ids, prefix: [] };
-  // Other users cannot read a checkout below /root. They need only the capability to read and search directories, which access(2), used by
-  // Postgres to check its programs, respects for a non-root user only with this securebit.
+  // Other users cannot read a checkout below /root. They need only the capability to read and search directories. Postgres checks its
+  // programs with access(2), which respects the capabilities of a non-root user only with this securebit.
   const prefix = [
     'setpriv',
     `--reuid=${ids.uid}`,
@@ -186,7 +186,7 @@ async function initialize(
   binaries: PostgresBinaries,
   account: Account | null,
 ): Promise<void> {
-  // The rename below creates a complete cluster or none.
+  // The rename below creates a complete cluster or none, so this one is damaged, or it is not a cluster.
   if (existsSync(dataDir) && readdirSync(dataDir).length > 0)
     throw new Error(`${dataDir} is not a database cluster (PG_VERSION is missing); move it away`);
   // A cluster beside another one has the same password.
@@ -221,7 +221,7 @@ async function initialize(
   renameSync(scratch, dataDir);
 }
 
-/** False if the port is taken and `tolerated` permits this. */
+/** Resolves with false if the port is taken and `tolerated` permits this. */
 async function untilReady(
   child: ChildProcess,
   logger: Logger,
@@ -276,7 +276,7 @@ function freePort(): Promise<number> {
   });
 }
 
-/** Of a server that runs in `directory`. */
+/** Returns null if no server runs in `directory`. */
 export async function readRunningUrl(directory: string): Promise<string | null> {
   try {
     const lines = readFileSync(path.join(directory, clusterFolder, 'postmaster.pid'), 'utf8').split('\n');

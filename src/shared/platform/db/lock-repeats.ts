@@ -4,7 +4,10 @@ import { ConnectionGate, isFirst } from './connection-gate.ts';
 import { hasOwnLimit } from './limit-lock-wait.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
-/** For one lock. Most locks are held for less, and Postgres looks for deadlocks earlier; callers wait longer for a connection. */
+/**
+ * How long a session of the pool waits for one lock. Most locks are held for less, and Postgres looks for deadlocks earlier; callers wait
+ * longer for a connection.
+ */
 export const lockWaitMs = 2_000;
 
 /**
@@ -51,7 +54,7 @@ export class LockRepeats {
       try {
         return await run();
       } catch (error) {
-        // The work has handled the lock timeout itself.
+        // Work that throws an AppError has handled the lock timeout itself.
         if (!isLockTimeout(error) || error instanceof AppError || !isRepeatable()) throw error;
         const now = performance.now();
         until ??= now + this.#maxMs - lockWaitMs;

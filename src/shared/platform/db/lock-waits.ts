@@ -4,16 +4,16 @@ import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
 import { assertCommitted } from './rolled-back-error.ts';
 
-/** For tables in use by other sessions. */
+/** Limits of a migration's waits for tables in use by other sessions. */
 export interface LockPatience {
-  /** Per statement. Calls that need the table queue behind it. */
+  /** One statement waits this long for a lock. Calls that need the table queue behind it. */
   readonly lockMs: number;
-  /** Doubled each time up to `maxPauseMs`. */
+  /** The pause before the next attempt, doubled each time up to `maxPauseMs`. */
   readonly firstPauseMs: number;
   readonly maxPauseMs: number;
-  /** Without progress, since the first attempt that got no lock. */
+  /** Attempts are repeated this long without progress, since the first one that got no lock. */
   readonly giveUpMs: number;
-  /** Between checks of the sessions that hold the locks. */
+  /** The interval of checks of the sessions that hold the locks. */
   readonly watchMs: number;
 }
 
@@ -209,7 +209,7 @@ const describedSession = `format('session %s (%s of user %s%s, %s, in a transact
   a.usename, ' at ' || host(a.client_addr), coalesce(a.state, 'unknown'),
   coalesce(extract(epoch from clock_timestamp() - a.xact_start)::integer / 10 * 10, 0))`;
 
-/** An advisory lock of this database. */
+/** Lists the sessions that hold an advisory lock of this database. */
 export async function findHolders(client: pg.Client, lockId: number): Promise<readonly string[]> {
   const { rows } = await client.query<{ session: string }>(
     `select ${describedSession} as session from pg_locks l join pg_stat_activity a on a.pid = l.pid
@@ -220,7 +220,7 @@ export async function findHolders(client: pg.Client, lockId: number): Promise<re
   return rows.map(({ session }) => session);
 }
 
-/** Omits the observer, for whose snapshots an index build waits. */
+/** Lists the sessions for which a session waits. Omits the observer, for whose snapshots an index build waits. */
 async function findWait(observer: pg.Client, pid: number): Promise<Wait | null> {
   const { rows } = await observer.query<{ table: string | null; session: string }>(
     `select (select l.relation::regclass::text from pg_locks l where l.pid = $1 and not l.granted limit 1) as table,

@@ -33,7 +33,7 @@ export async function migrate(
     /** For tests. */
     readonly directory?: string;
     readonly patience?: LockPatience;
-    /** The first migrations of this release. Applies none if the database has others. */
+    /** Applies only these first migrations of this release, and none if the database has others. */
     readonly only?: readonly string[];
   } = {},
 ): Promise<string[]> {
@@ -145,7 +145,7 @@ function countLacking(only: readonly string[], applied: readonly string[]): numb
 }
 
 /**
- * One process migrates at a time, until the end of the session. Polls: an index that another run builds concurrently would wait for our
+ * Lets one process migrate at a time, until the end of the session. Polls: an index that another run builds concurrently would wait for our
  * statement, and our statement for that run's lock.
  */
 async function lockMigrations(client: pg.Client, lockId: number, logger: Logger): Promise<void> {

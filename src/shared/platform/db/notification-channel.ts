@@ -24,7 +24,7 @@ export class NotificationChannel {
   readonly #connector: PostgresConnector;
   readonly #name: string;
   readonly #listeners = new Set<ChannelListener>();
-  /** Of an earlier connection. */
+  /** These listeners were notified of an earlier connection. */
   readonly #openedBefore = new WeakSet<ChannelListener>();
   #connection: Promise<PostgresConnection> | undefined;
   /** Notifications arrive here. */
@@ -38,7 +38,7 @@ export class NotificationChannel {
     this.#name = name;
   }
 
-  /** Once the first send, or `open`, has opened the connection. */
+  /** Listens once the first send, or `open`, has opened the connection. */
   listen(listener: ChannelListener): void {
     this.#listeners.add(listener);
     if (this.#listening) this.#notifyOpen(listener);
@@ -51,7 +51,9 @@ export class NotificationChannel {
     if (!this.#connection && !this.#isClosed) this.#connect().catch(() => this.#openLater());
   }
 
-  /** Each payload has less than 8,000 bytes. One transaction, which waits for no disk. Throws if they may not have been sent. */
+  /**
+   * Each payload has less than 8,000 bytes. Uses one transaction, which waits for no disk. Throws if the payloads may not have been sent.
+   */
   async send(payloads: readonly string[]): Promise<void> {
     const { client, destroy } = await this.#connect();
     const sending = client.query(

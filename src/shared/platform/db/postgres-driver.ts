@@ -18,7 +18,7 @@ class QueryDeadlineError extends Error {
   }
 }
 
-/** And has not run it. */
+/** Postgres can no longer run the prepared statement, and has not run it. */
 class StaleStatementError extends Error {
   override readonly name = 'StaleStatementError';
 
@@ -27,12 +27,12 @@ class StaleStatementError extends Error {
   }
 }
 
-/** While a password is changed, or after a failover to another server. */
+/** Postgres has admitted this pool before and refuses it now: while a password is changed, or after a failover to another server. */
 class LoginRefusedError extends Error {
   override readonly name = 'LoginRefusedError';
 }
 
-/** Shortens the limit of the statements in this context. */
+/** Shortens the limit, in ms, of the statements in this context. */
 export const queryLimit = new AsyncLocalStorage<number>();
 
 interface Member {
@@ -40,12 +40,12 @@ interface Member {
   readonly drop: (reason: Error) => void;
 }
 
-/** Shutdown, crash, startup, dropped database, idle session or transaction: Postgres closes the connection. */
+/** Postgres closes the connection after these errors: shutdown, crash, startup, dropped database, idle session or transaction. */
 const fatalStates = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04']);
 
 const failedTransactionState = '25P02';
 
-/** It does not exist, or already exists. */
+/** A prepared statement does not exist, or already exists. */
 const staleStatementStates = new Set(['26000', '42P05']);
 
 /**
@@ -69,7 +69,7 @@ export function createPostgresDriver(
   return createDriverFactory(async () => ({
     createPoolClient: async ({ clientEventEmitter }) => {
       let open: PostgresConnection | undefined;
-      /** Since the beginning of the transaction, or since a return to a savepoint. */
+      /** The first error since the beginning of the transaction, or since a return to a savepoint. */
       let failure: unknown;
       const connection = (): PostgresConnection => {
         if (!open) throw new Error('the connection is not open');
@@ -115,7 +115,7 @@ export function createPostgresDriver(
             };
           } catch (error) {
             if (error instanceof BackendTerminatedError) {
-              // It still owes a response.
+              // A connection that still owes a response cannot send another query.
               report(clientEventEmitter, error);
               destroy();
               dropIdle(host.name, error);
@@ -125,7 +125,7 @@ export function createPostgresDriver(
             if (code === failedTransactionState) throw new RolledBackError(failure);
             failure ??= error;
             if (name !== undefined && hasStaleStatement(error)) {
-              // It would fail on the connection for ever, and other statements may fail as well.
+              // The statement would fail on the connection for ever, and other statements may fail as well.
               const stale = new BackendTerminatedError(new StaleStatementError(error));
               report(clientEventEmitter, stale);
               destroy();
@@ -145,7 +145,7 @@ export function createPostgresDriver(
   }));
 }
 
-/** After a migration has changed the type of a returned column, or the server has forgotten the statement. */
+/** A migration may have changed the type of a returned column, or the server may have forgotten the statement. */
 function hasStaleStatement(error: unknown): boolean {
   const { code, routine } = error as { code?: unknown; routine?: unknown };
   // The message may be in the language of the server, so it is not compared.
@@ -199,7 +199,7 @@ function inStatementSpan<T>(text: string, host: string, work: () => Promise<T>):
     'server.address': host,
     ...(name === undefined ? { 'db.query.text': cutText(text.trim(), maxTextChars) } : {}),
   };
-  // Kept until the span is sent.
+  // The title is kept until the span is sent.
   const title = copyOf(`postgres ${name ?? verb?.toLowerCase() ?? 'statement'}`);
   return inSpan(title, { role: 'client', attributes }, work);
 }

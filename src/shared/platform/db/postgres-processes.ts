@@ -42,7 +42,7 @@ function stateOf(pid: number, dataDir: string): 'running' | 'ended' | 'gone' {
 /** A graceful stop would remove the file of another instance that has started meanwhile. */
 export function killWithChildren(postgres: ChildProcess): void {
   const children = postgres.pid === undefined ? [] : childrenOf(postgres.pid);
-  // It would start new processes.
+  // Killed first, because it would start new processes.
   postgres.kill('SIGKILL');
   for (const pid of children) {
     try {

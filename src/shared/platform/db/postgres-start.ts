@@ -7,7 +7,7 @@ import { isStatementTimeout, passingReason, refusedParameter } from './sqlstate.
 
 export interface PostgresStart extends StartWait {
   readonly url: string;
-  /** For a connection to one host. */
+  /** The limit of a connection to one host. */
   readonly connectMs: number;
 }
 
@@ -15,7 +15,7 @@ class ConnectionRefusedError extends OperatorError {
   override readonly name = 'ConnectionRefusedError';
 }
 
-/** Repeated work without limits would be cancelled again. */
+/** A user, or a foreign limit, has cancelled a statement. Repeated work without limits would be cancelled again. */
 class StatementCancelledError extends OperatorError {
   override readonly name = 'StatementCancelledError';
 }

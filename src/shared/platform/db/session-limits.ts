@@ -9,7 +9,7 @@ const limitNames = [
   'transaction_timeout',
 ];
 
-/** Lifts limits of the role or the database, except `ours`. `lockWaitMs` 0 is no limit. */
+/** Lifts limits of the role or the database, except `ours`, for the session or the transaction. `lockWaitMs` 0 is no limit. */
 export async function liftLimits(
   client: pg.Client,
   {

@@ -23,7 +23,7 @@ export function isPool(on: Queryable): boolean {
 const tag = createSqlTag();
 const nothing = standard(Type.Object({}));
 
-/** Only rows of `sql.rows` are read. They are checked against the TypeBox schema. */
+/** `sql.rows(Row)` checks every row against its TypeBox schema; `sql.nothing` is for statements whose rows are not read. */
 export const sql = {
   rows: <S extends TSchema>(row: S) => tag.type(standard<S>(row)),
   /** Postgres plans the named statement once per connection. For hot paths. */

@@ -67,8 +67,8 @@ export function isLockTimeout(error: unknown): boolean {
 }
 
 /**
- * E.g. a managed server for functions about files and the log. Amazon Aurora responds with 55000 while its `wal_level` is the default. A
- * standby also does, but without this text.
+ * Whether the server hides, lacks or refuses a function, e.g. a managed server for functions about files and the log. Amazon Aurora
+ * responds with 55000 while its `wal_level` is the default. A standby also does, but without this text.
  */
 export function isHiddenFunction(error: unknown): boolean {
   const state = sqlStateOf(error) ?? '';
@@ -140,12 +140,12 @@ function outageOf(error: unknown, state: string | null): string {
   return isBusy ? 'Too many calls wait for the database' : 'The database is not available at the moment';
 }
 
-/** The same statements may succeed later. False for an error that is already made for the caller. */
+/** Whether the same statements may succeed later. False for an error that is already made for the caller. */
 export function isOutage(error: unknown): boolean {
   return !(error instanceof AppError) && mapDatabaseError(error) instanceof UnavailableError;
 }
 
-/** Null if waiting does not help, e.g. for a wrong password, a missing database or an untrusted certificate. */
+/** Returns null if waiting does not help, e.g. for a wrong password, a missing database or an untrusted certificate. */
 export function passingReason(error: unknown): string | null {
   const state = sqlStateOf(error);
   if (tlsFaultOf(error) !== null) return null;

@@ -1,7 +1,7 @@
 import { joined } from '../bytes/buffers.ts';
 import { timeSliceBytes } from '../slices/slices.ts';
 
-/** Up to four times as many bytes. */
+/** A chunk has up to four times as many bytes. */
 const chunkChars = 512 * 1024;
 
 /** Keeps one chunk in memory. `from` counts code points from 1, like `substr`. */
@@ -36,8 +36,8 @@ export function inBatches<T>(rows: readonly T[], bytesOf: (row: T) => number): (
 }
 
 /**
- * One binary parameter in UTF-8, with the start (from 1, like `substr`) and the length of each text. In an array of texts, the driver would
- * escape and Postgres would parse every character.
+ * Returns one binary parameter in UTF-8, with the start (from 1, like `substr`) and the length of each text. In an array of texts, the
+ * driver would escape and Postgres would parse every character.
  */
 export function packTexts(texts: readonly Buffer[]): { bytes: Buffer; starts: number[]; lengths: number[] } {
   const lengths = texts.map(({ length }) => length);

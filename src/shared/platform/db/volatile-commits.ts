@@ -5,8 +5,8 @@ import { type Queryable, sql } from './sql.ts';
 const SettingsRow = Type.Object({ given: Type.String(), effective: Type.String() });
 
 /**
- * Commits may not wait for the disk. Sessions of this process turn the wait on, except behind a pooler, where statements may run in other
- * sessions and acknowledged writes can be lost.
+ * Reports a server, database or role whose commits do not wait for the disk. Sessions of this process turn the wait on, except behind a
+ * pooler, where statements may run in other sessions and acknowledged writes can be lost.
  */
 export async function reportVolatileCommits({
   db,

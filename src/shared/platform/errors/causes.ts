@@ -1,4 +1,4 @@
-/** E.g. ENOENT. */
+/** Returns the code of a system error, e.g. ENOENT. */
 export function codeOf(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code === 'string' ? code : undefined;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 
 export const tmpfs = 0x01021994;
 
-/** On a disk if there is one: many systems keep `/tmp` in memory. */
+/** Returns a folder on a disk if there is one: many systems keep `/tmp` in memory. */
 export async function largeTemporaryFolder(
   given = tmpdir(),
   { disk = '/var/tmp', typeOf = async (folder: string) => (await statfs(folder)).type } = {},

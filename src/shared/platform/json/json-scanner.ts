@@ -21,12 +21,12 @@ export interface Span {
 export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'literal';
 
 /**
- * A value at depth `reportDepth` or above ends. The root has depth 0, its members depth 1. `path[d]` leads to depth `d + 1`, and is only
- * valid during the call.
+ * Called when a value at depth `reportDepth` or above ends. The root has depth 0, its members depth 1. `path[d]` leads to depth `d + 1`,
+ * and is only valid during the call.
  */
 export type ValueListener = (path: readonly (string | number)[], kind: JsonKind, start: number, end: number) => void;
 
-/** An object or array begins. */
+/** Called when an object or array begins; see ValueListener. */
 export type OpenListener = (path: readonly (string | number)[], kind: 'object' | 'array', start: number) => void;
 
 export interface JsonScannerOptions {
@@ -39,7 +39,7 @@ export interface JsonScannerOptions {
   readonly maxDepth?: number;
 }
 
-/** `offset` is the byte at which the error became certain. */
+/** The text is not a single JSON value in UTF-8. `offset` is the byte at which this became certain. */
 export class JsonSyntaxError extends InvalidRequestError {
   override readonly name = 'JsonSyntaxError';
   readonly offset: number;

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 
-/** Between two bytes. */
+/** States of the JSON scanner between two bytes. */
 export const State = {
   value: 0,
   valueOrEnd: 1,
@@ -36,7 +36,7 @@ const Action = {
   leave: 255,
 } as const;
 
-/** Within containers that the scanner does not report. */
+/** The scanner's position within containers that it does not report. */
 export interface SkimCursor {
   state: number;
   inKey: boolean;
@@ -56,9 +56,9 @@ export const literalsByFirst: readonly (Buffer | undefined)[] = Array.from({ len
 );
 
 /**
- * Many times faster than a scan with reports. Returns the position of the first byte that it leaves to the scanner. This byte is invalid,
- * ends a container at `floor`, opens a container beyond `maxDepth` or the array of containers, or belongs to an escape or literal that
- * continues in the next chunk. May return `from`.
+ * Skips valid JSON, many times faster than a scan with reports. Returns the position of the first byte that it leaves to the scanner. This
+ * byte is invalid, ends a container at `floor`, opens a container beyond `maxDepth` or the array of containers, or belongs to an escape or
+ * literal that continues in the next chunk. May return `from`.
  */
 export function skim(chunk: Buffer, from: number, cursor: SkimCursor, floor: number, maxDepth: number): number {
   const { containers } = cursor;
@@ -138,7 +138,7 @@ export function skim(chunk: Buffer, from: number, cursor: SkimCursor, floor: num
   return i;
 }
 
-/** -1 if the byte is invalid in this number or escape. */
+/** Returns -1 if the byte is invalid in this number or escape. */
 export function nextState(state: number, byte: number): number {
   const step = steps[(state << 8) | byte] as number;
   return step < Action.beginKey ? step : -1;
@@ -165,7 +165,7 @@ export function stringEnd(chunk: Buffer, from: number): number {
   return i;
 }
 
-/** -1 if the literal is invalid or incomplete in this chunk. */
+/** Returns -1 if the literal is invalid or incomplete in this chunk. */
 function literalEnd(chunk: Buffer, at: number): number {
   const literal = literalsByFirst[chunk[at] as number];
   if (!literal || at + literal.length > chunk.length) return -1;
@@ -186,12 +186,12 @@ export function isHex(byte: number): boolean {
 export class Utf8Check {
   #carry: Buffer = Buffer.alloc(0);
 
-  /** Within a character. */
+  /** Whether the text so far ends within a character. */
   get isCut(): boolean {
     return this.#carry.length > 0;
   }
 
-  /** False if the text is not UTF-8. */
+  /** Returns false if the text is not UTF-8. */
   write(chunk: Buffer): boolean {
     const text = this.#carry.length > 0 ? Buffer.concat([this.#carry, chunk]) : chunk;
     const cut = text.length - incompleteTail(text);

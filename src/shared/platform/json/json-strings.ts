@@ -13,7 +13,7 @@ const slots = new Uint8Array(slotCount * slotBytes);
 /** The last name that was not in its slot. */
 const missed = new Int32Array(slotCount);
 
-/** A name without its quotes, in valid JSON. Keeps a lone surrogate. */
+/** Decodes a name without its quotes, [from, to) of valid JSON. Keeps a lone surrogate. */
 export function memberName(text: Buffer, from: number, to: number): string {
   const length = to - from;
   if (length > slotBytes) return decoded(text, from, to);
@@ -38,7 +38,7 @@ function isInSlot(slot: number, text: Buffer, from: number, length: number): boo
   return true;
 }
 
-/** Includes the quotes. Like Go: a lone surrogate becomes U+FFFD. */
+/** Decodes [start, end), including the quotes, like Go: a lone surrogate becomes U+FFFD. */
 export function decodeJsonString(text: Buffer, start: number, end: number): string {
   return decoded(text, start + 1, end - 1).toWellFormed();
 }
@@ -52,7 +52,7 @@ const backslash = 0x5c;
 const unicode = 0x75;
 const surrogatePair = /^\\ud[89ab]..\\ud[c-f]/i;
 
-/** UTF-8. Decodes at most about 1 MiB per event loop tick. */
+/** Returns UTF-8. Decodes at most about 1 MiB per event loop tick. */
 export async function decodeStringInSlices(text: Buffer, start: number, end: number): Promise<Buffer> {
   if (end - start <= timeSliceBytes) return Buffer.from(decodeJsonString(text, start, end));
   const inner = text.subarray(start + 1, end - 1);
@@ -66,7 +66,7 @@ export async function decodeStringInSlices(text: Buffer, start: number, end: num
   return Buffer.concat(parts);
 }
 
-/** Splits no escape, surrogate pair or character. */
+/** The end splits no escape, surrogate pair or character. */
 function chunkEnd(inner: Buffer, from: number, to: number): number {
   if (to === inner.length) return to;
   const chunk = inner.subarray(0, to);

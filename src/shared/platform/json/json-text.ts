@@ -19,7 +19,7 @@ export function scanJson(
   scanner.end();
 }
 
-/** The last of repeated members wins. Null if the value is not an object. Throws JsonSyntaxError. */
+/** The last of repeated members wins. Returns null if the value is not an object. Throws JsonSyntaxError. */
 export function scanMembers(text: Buffer): Map<string, JsonSpan> | null {
   const members = new Map<string, JsonSpan>();
   let isObject = false;
@@ -30,7 +30,7 @@ export function scanMembers(text: Buffer): Map<string, JsonSpan> | null {
   return isObject ? members : null;
 }
 
-/** Null if the value is not an array. Throws JsonSyntaxError. */
+/** Returns null if the value is not an array. Throws JsonSyntaxError. */
 export function scanElements(text: Buffer): JsonSpan[] | null {
   const elements: JsonSpan[] = [];
   let isArray = false;
@@ -56,7 +56,7 @@ export async function scanJsonInSlices(
   scanner.end();
 }
 
-/** For any number of members. */
+/** For objects with any number of members. */
 export async function scanMembersInSlices(text: Buffer): Promise<Map<string, JsonSpan> | null> {
   const members = new Map<string, JsonSpan>();
   let isObject = false;

@@ -51,7 +51,7 @@ async function build(text: Buffer, outer: Outer, levels: number): Promise<unknow
   const [open, close] = outer.kind === 'object' ? '{}' : '[]';
   let from = outer.start + 1;
   for (let at = 0; at < outer.ends.length; ) {
-    // As many members as fit into a tick, but at least one.
+    // Takes as many members as fit into a tick, but at least one.
     let last = at;
     while (last + 1 < outer.ends.length && (outer.ends[last + 1] as number) - from <= timeSliceBytes) last += 1;
     const end = outer.ends[last] as number;
@@ -90,7 +90,7 @@ async function buildMember(
 
 function add(result: Record<string, unknown> | unknown[], name: string, value: unknown): void {
   if (Array.isArray(result)) result.push(value);
-  // An ordinary name, as in JSON.parse.
+  // `__proto__` is an ordinary name, as in JSON.parse.
   else Object.defineProperty(result, name, { value, writable: true, enumerable: true, configurable: true });
 }
 

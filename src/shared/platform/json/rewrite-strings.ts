@@ -67,7 +67,7 @@ export async function* rewriteStrings(
   }
 }
 
-/** May continue in a later chunk. */
+/** The string may continue in a later chunk. */
 class OpenString {
   isOpen = false;
   #parts: Buffer[] = [];
@@ -81,7 +81,7 @@ class OpenString {
     this.#isEscape = false;
   }
 
-  /** From the opening quote. Returns the end of the string's bytes in the chunk. */
+  /** Reads from the opening quote. Returns the end of the string's bytes in the chunk. */
   read(chunk: Buffer, at: number): number {
     let end = at;
     while (end < chunk.length && this.isOpen) {

@@ -3,7 +3,7 @@ export class ScanWindow {
   readonly #maxBytes: number;
   #chunk: Buffer = Buffer.alloc(0);
   #chunkStart = 0;
-  /** Since the end of the last value; null if they became too long. */
+  /** Parts since the end of the last value; null if they became too long. */
   #parts: Buffer[] | null = [];
   #partsBytes = 0;
   #valueEnd = 0;
@@ -26,12 +26,12 @@ export class ScanWindow {
     this.#chunkStart += this.#chunk.length;
   }
 
-  /** Only in the current chunk. */
+  /** `offset` must lie in the current chunk. */
   byteAt(offset: number): number | undefined {
     return this.#chunk[offset - this.#chunkStart];
   }
 
-  /** Of the value that just ended; null if it is too long. Call before `pass`. */
+  /** Returns the text of the value that just ended; null if it is too long. Call before `pass`. */
   textOf(start: number, end: number): Buffer | null {
     if (end - start > this.#maxBytes) return null;
     const from = start - this.#chunkStart;
@@ -41,7 +41,7 @@ export class ScanWindow {
     return Buffer.concat([...this.#parts, this.#chunk.subarray(0, to)]).subarray(this.#partsBytes + from);
   }
 
-  /** The last value ended at `end`. */
+  /** Discards all text up to `end`, where the last value ended. */
   pass(end: number): void {
     this.#valueEnd = end;
     if (this.#partsBytes === 0) return;

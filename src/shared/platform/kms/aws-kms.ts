@@ -94,7 +94,7 @@ function faultOf(error: unknown, status: number | undefined): KmsFault {
   const { message, name } = error as Error;
   if (mismatches.has(name)) return 'mismatch';
   if (passing.has(name)) return 'passing';
-  // The reason is then the network or the settings of this process.
+  // Without a response, the reason is the network or the settings of this process.
   if (status === undefined) return message === 'Region is missing' ? 'refused' : 'passing';
   return faultOfStatus(status);
 }

@@ -4,7 +4,7 @@ import { OperatorError } from '../errors/errors.ts';
 export interface Kms {
   /** E.g. `AWS KMS key alias/holdfast`. Contains no credentials. */
   readonly name: string;
-  /** Up to 1 KiB. A null `context` is no binding. Throws KmsError. */
+  /** Wraps up to 1 KiB. A null `context` is no binding. Throws KmsError. */
   wrap(plain: Buffer, context: string | null): Promise<Buffer>;
   /** Throws KmsError. */
   unwrap(wrapped: Buffer, context: string | null): Promise<Buffer>;
@@ -20,7 +20,7 @@ export type KmsFault = 'passing' | 'refused' | 'mismatch';
 export class KmsError extends OperatorError {
   override readonly name = 'KmsError';
   readonly fault: KmsFault;
-  /** Without the name of the key. */
+  /** The message without the name of the key. */
   readonly reason: string;
 
   constructor(kms: { readonly name: string }, fault: KmsFault, reason: string, options: ErrorOptions = {}) {

@@ -6,7 +6,7 @@ export interface SignalTarget {
   exit(code: number): void;
 }
 
-/** They count as one: Ctrl-C reaches a process from its terminal, and from npm or another parent. */
+/** Signals within this time count as one: Ctrl-C reaches a process from its terminal, and from npm or another parent. */
 const sameSignalMs = 500;
 /** SIGHUP means that the terminal was closed. Node ignores none of these signals, whatever its parent does. */
 const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
@@ -33,7 +33,7 @@ export function onEndSignal(
   };
 }
 
-/** Like a shell. */
+/** Returns the exit code that a shell reports. */
 export function exitCodeOf(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
 }

@@ -4,7 +4,10 @@ import { onEndSignal, type SignalTarget } from './end-signals.ts';
 
 type Phase = 'drain' | 'intake' | 'work' | 'queues' | 'stores' | 'processes';
 
-/** Make the proxy stop sending requests, stop accepting them, finish work, close queues, close pools and stores, stop child processes. */
+/**
+ * In order: make the proxy stop sending requests, stop accepting them, finish work, close queues, close pools and stores, stop child
+ * processes.
+ */
 const phases: readonly Phase[] = ['drain', 'intake', 'work', 'queues', 'stores', 'processes'];
 
 interface Closer {

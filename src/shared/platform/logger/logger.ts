@@ -22,7 +22,7 @@ const secretPaths = [
   'config.secrets',
 ];
 
-/** They, and their children, write a request id themselves. */
+/** These loggers, and their children, write a request id themselves. */
 const ofRequest = Symbol('of a request');
 
 /** Also for lines outside the work of the request, e.g. about its connection. */

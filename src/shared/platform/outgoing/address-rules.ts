@@ -2,13 +2,13 @@ import ipaddr from 'ipaddr.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** Besides public addresses over HTTPS, as in HOLDFAST_OUTGOING_ALLOW. */
+/** Targets besides public addresses over HTTPS, as in HOLDFAST_OUTGOING_ALLOW. */
 export interface AllowList {
   /** `address/bits`. */
   readonly networks: readonly (readonly [Address, number])[];
-  /** Lower case; at any address. */
+  /** Lower case. The names may resolve to any address. */
   readonly hosts: ReadonlySet<string>;
-  /** `http://host:port`, at any address, without TLS. */
+  /** `http://host:port`, which may be called without TLS at any address. */
   readonly plainOrigins: ReadonlySet<string>;
 }
 

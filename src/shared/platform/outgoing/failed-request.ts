@@ -1,6 +1,6 @@
 import type { ClientRequest } from 'node:http';
 
-/** Interim responses come before the final one. */
+/** Interim responses that a server may send before the final one. */
 const maxInterim = 16;
 
 /**

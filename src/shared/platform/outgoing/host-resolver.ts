@@ -71,14 +71,14 @@ export function listedIn(text: string, hostname: string): readonly ResolvedAddre
   });
 }
 
-/** The file is short, and an orchestrator may change it. */
+/** Read for each call: the file is short, and an orchestrator may change it. */
 async function readHosts(hostname: string): Promise<readonly ResolvedAddress[]> {
   return listedIn(await readFile('/etc/hosts', 'utf8').catch(() => ''), hostname);
 }
 
 const queryTimeoutMs = 2_500;
 const queryTries = 2;
-/** Some name servers never answer queries for IPv6. */
+/** Addresses of one family wait this long for the other: some name servers never answer queries for IPv6. */
 const otherKindMs = 1_000;
 
 async function queryServers(hostname: string, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
@@ -95,7 +95,7 @@ async function queryServers(hostname: string, signal: AbortSignal): Promise<read
   }
 }
 
-/** Both families, or the one that was found first. */
+/** Returns both families, or the one that was found first. */
 export async function bothKinds(
   v4: Promise<readonly string[]>,
   v6: Promise<readonly string[]>,

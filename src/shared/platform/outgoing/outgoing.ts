@@ -29,7 +29,7 @@ export interface OutgoingRequest {
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  /** Includes redirects. */
+  /** The limit of the whole call, including redirects. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
   /** By default, a longer body is an error. */
@@ -103,7 +103,7 @@ export class Outgoing {
     }
   }
 
-  /** A name with public and private addresses is an attack or a mistake. */
+  /** All addresses must be allowed: a name with public and private addresses is an attack or a mistake. */
   async #addressesOf(url: URL, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
     const host = url.hostname.replace(/^\[|\]$/g, '');
     const family = isIP(host);
@@ -177,7 +177,7 @@ export class Outgoing {
   }
 }
 
-/** Whatever the name resolves to by now. */
+/** Returns the checked addresses, whatever the name resolves to by now. */
 function pinned(addresses: readonly ResolvedAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     if (all) callback(null, [...addresses]);

@@ -6,27 +6,27 @@ import { type BodyEncoding, claimedBytes, inflate, inflateWhole } from './inflat
 import { MemoryInFlightBudget } from './memory-in-flight-budget.ts';
 import { arriving } from './reserved-arrival.ts';
 
-/** Can be read several times. */
+/** The body can be read several times. */
 export interface OpenedBody {
   readonly body: ByteSource;
   readonly encoding: BodyEncoding;
-  /** Set if the body is already inflated and in memory. */
+  /** Null unless the body is already inflated and in memory. */
   readonly inflated: Buffer | null;
   /** Set if a worker can take over: larger documents must not be read here. */
   readonly maxBaseBytes?: number;
-  /** Before the commit. The body cannot be read again. */
+  /** Frees the memory before the commit. The body cannot be read again. */
   readonly free?: () => void;
 }
 
-/** In the memory of the API or in the payload store. */
+/** The body is in the memory of the API or in the payload store. */
 export interface WriteBody {
   /** For work that reads a stream. Set `parsed` for a body that is parsed, which takes more memory than its bytes. */
   open(options?: { readonly parsed?: boolean }): Promise<OpenedBody>;
-  /** With the whole inflated body. Throws PayloadTooLargeError, InvalidRequestError. */
+  /** Calls `work` with the whole inflated body. Throws PayloadTooLargeError, InvalidRequestError. */
   use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T>;
 }
 
-/** Holds its part of the budget until it is released. */
+/** The body holds its part of the budget until it is released. */
 export interface BufferedBody {
   readonly body: Buffer;
   release(): void;
@@ -35,7 +35,7 @@ export interface BufferedBody {
 /** Small bodies are not charged, so that a lease can be renewed whatever else is being processed. */
 const freeBytes = 64 * 1024;
 
-/** For a body of unknown size. */
+/** A body of unknown size acquires the budget in these steps. */
 const stepBytes = 1024 * 1024;
 
 /** A parsed body exists as bytes, as text and as rows. */
@@ -46,13 +46,13 @@ export interface InflateOptions {
   readonly maxBytes: number;
   /** `parsedWeight` or `rawWeight`. */
   readonly weight: number;
-  /** For the budget. */
+  /** Maximum wait for the budget. */
   readonly waitMs: number;
   /** The bytes are charged to this key, e.g. the organization. */
   readonly fairnessKey?: string;
 }
 
-/** Within the process's common budget. */
+/** Inflates bodies within the process's common budget. */
 export class BodyBuffer {
   readonly #maxBytes: number;
   readonly #budget: ByteBudget;
@@ -80,7 +80,7 @@ export class BodyBuffer {
     return (await this.#inflateTo(bytes, body, encoding, options)) as BufferedBody;
   }
 
-  /** Null if the body is larger. */
+  /** Returns null if the body is larger. */
   async #inflateTo(
     expected: number,
     body: Buffer,
@@ -168,7 +168,7 @@ export class BodyBuffer {
   }
 }
 
-/** Within the process's common budget. */
+/** Receives bodies within the process's common budget. */
 class ArrivalBuffer {
   readonly #inFlight: MemoryInFlightBudget;
   readonly #budgetBytes: number;
@@ -178,7 +178,7 @@ class ArrivalBuffer {
     this.#budgetBytes = budgetBytes;
   }
 
-  /** Not released yet. */
+  /** Bytes of received bodies that are not released yet. */
   get bytes(): number {
     return this.#inFlight.used;
   }

@@ -13,7 +13,7 @@ export interface ArrivingBody {
   blockedSince: number | null;
   /** The sender has sent almost nothing for a while although the server was waiting for it. */
   readonly stalled: boolean;
-  /** Chosen to free capacity. It still counts. */
+  /** Chosen to free capacity. The body still counts. */
   evicted: boolean;
 }
 
@@ -24,26 +24,26 @@ export interface BudgetState<B extends ArrivingBody = ArrivingBody> {
   readonly arriving: readonly B[];
 }
 
-/** Also for `in-flight-script.ts`. */
+/** `in-flight-script.ts` uses them, too. */
 export const fairnessRules = {
   /** A key may hold at most this many times the bytes that it leaves free (three quarters if alone). Its first body is exempt. */
   maxRatioToFree: 3,
   /** The fair share of a key is the capacity divided by the number of keys, or by this number if there are more keys. */
   maxKeys: 16,
-  /** For one other body. */
+  /** Bodies evicted at once for another body. */
   maxEvictions: 16,
 } as const;
 
 /**
- * Without the `excluded` bodies. Computed once: hundreds of bodies may wait, and a decision about one must not read all of them. Valid
- * until a body changes.
+ * The sums of a budget without the `excluded` bodies, computed once: hundreds of bodies may wait, and a decision about one must not read
+ * all of them. Valid until a body changes.
  */
 export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
   readonly budget: BudgetState<B>;
-  /** In total and by fairness key. */
+  /** Bytes held, in total and by fairness key. */
   readonly total: number;
   readonly used: ReadonlyMap<string, number>;
-  /** They hold bytes; oldest first. */
+  /** The arriving bodies that hold bytes, oldest first. */
   readonly holding: readonly B[];
   /** Each key may rely on this part of the budget. Counts the keys of all bodies in the budget or waiting. */
   readonly fairShare: number;
@@ -79,7 +79,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return this.#oldest;
   }
 
-  /** By the bytes that they still need. */
+  /** The bodies that hold bytes, in the order of the bytes that they still need. */
   get byNeed(): readonly B[] {
     this.#byNeed ??= [...this.holding].sort((one, other) => this.restOf(one) - this.restOf(other));
     return this.#byNeed;
@@ -91,8 +91,8 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
   }
 
   /**
-   * Of the key that uses the most, if this is more than its fair share. Excludes the oldest body if it declared its size, because that body
-   * completes.
+   * The newest body of the key that uses the most, if this is more than its fair share. Excludes the oldest body if it declared its size,
+   * because that body completes.
    */
   get newestAboveShare(): B | null {
     if (this.#newestAboveShare === undefined) {
@@ -129,7 +129,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return Math.max(Math.min(claim ?? 0, this.budget.capacity) - held - bytes, 0);
   }
 
-  /** The key would leave too little for others once this body and its arriving bodies are complete. */
+  /** Whether the key would leave too little for others once this body and its arriving bodies are complete. */
   isOverRatio(body: B, bytes: number): boolean {
     const claimed = this.claimedBy(body);
     if (claimed === 0) return false;
@@ -155,7 +155,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return claimed;
   }
 
-  /** Only for other bodies of its key. */
+  /** Whether the body waits only for other bodies of its key. */
   #waitsForOwnKey(body: B): boolean {
     return body.held === 0 && (this.isOverRatio(body, 1) || this.isOverLimit(body, 1));
   }

@@ -84,7 +84,7 @@ export class ByteBudget {
     }
   }
 
-  /** Even if it does not fit yet: if others overtook it, large requests would wait forever. */
+  /** The next waiter may not fit yet: if others overtook it, large requests would wait forever. */
   #next(): Waiting | undefined {
     let next: Waiting | undefined;
     for (const waiting of this.#waiting) {

@@ -4,7 +4,7 @@ import { type ArrivingBody, type BudgetSums, fairnessRules, newestOf } from './b
 export const budgetNames = ['writes', 'imports'] as const;
 export type BudgetName = (typeof budgetNames)[number];
 
-/** In ms, by the body that may be evicted: one that yields, or any other. */
+/** How long a body waits, in ms, before it may evict one that yields, or any other. */
 export interface WaitLimits {
   readonly withYielding: number;
   readonly withOthers: number;
@@ -12,9 +12,9 @@ export interface WaitLimits {
 
 export interface BudgetTimes {
   readonly patience: WaitLimits;
-  /** For capacity, of a body that yields. */
+  /** Maximum wait for capacity of a body that yields. */
   readonly yieldingWaitMs: number;
-  /** For capacity, of any other body. */
+  /** Maximum wait for capacity of any other body. */
   readonly waitMs: number;
   /** A sender that took this long for its last 32 KiB has stalled. */
   readonly stallMs: WaitLimits;
@@ -27,7 +27,7 @@ export const defaultBudgetTimes: BudgetTimes = {
   stallMs: { withYielding: 2_000, withOthers: 10_000 },
 };
 
-/** Before a byte is read, in one process. Further bodies are refused. */
+/** Bodies of a key that wait in one process before a byte is read. Further bodies are refused. */
 export const maxWaitingPerKey = 64;
 
 /**
@@ -50,7 +50,7 @@ export function mayAcquire<B extends ArrivingBody>(sums: BudgetSums<B>, body: B,
   return canAllComplete(sums, body, bytes);
 }
 
-/** In some order, after `body` acquires `bytes`. */
+/** Whether all bodies could complete in some order after `body` acquires `bytes`. */
 function canAllComplete<B extends ArrivingBody>(sums: BudgetSums<B>, body: B, bytes: number): boolean {
   // Complete bodies are released without further capacity.
   let free = sums.budget.capacity - bytes;
@@ -73,9 +73,9 @@ function canAllComplete<B extends ArrivingBody>(sums: BudgetSums<B>, body: B, by
 }
 
 /**
- * For a body that holds nothing yet, although its client would repeat the call. It may wait if it waits only for its own key (which is at
- * its limit or still receives other bodies). It also may if it is below its fair share, and either another key is above its own share, or
- * another body has stalled or been evicted.
+ * Whether a body that holds nothing yet may wait for capacity although its client would repeat the call. It may if it waits only for its
+ * own key (which is at its limit or still receives other bodies). It also may if it is below its fair share, and either another key is
+ * above its own share, or another body has stalled or been evicted.
  */
 export function mayWait<B extends ArrivingBody>(sums: BudgetSums<B>, body: B, bytes: number): boolean {
   if (sums.isOverLimit(body, bytes)) return true;
@@ -90,9 +90,9 @@ export function mayWait<B extends ArrivingBody>(sums: BudgetSums<B>, body: B, by
 }
 
 /**
- * For `body`, which is waiting; none if evictions would not suffice. `sums` exclude the evicted bodies. Chooses stalled bodies first; then,
- * if `body` is below its fair share, the newest body of the key that uses the most; then, if `body` is the oldest, the newest one; then, if
- * `body` does not yield, the newest one that does.
+ * Returns the bodies to evict for `body`, which is waiting; none if that would not suffice. `sums` exclude the evicted bodies. Chooses
+ * stalled bodies first; then, if `body` is below its fair share, the newest body of the key that uses the most; then, if `body` is the
+ * oldest, the newest one; then, if `body` does not yield, the newest one that does.
  */
 export function chooseEvictions<B extends ArrivingBody>(
   sums: BudgetSums<B>,

@@ -7,13 +7,13 @@ import { codeOf } from '../errors/causes.ts';
 import { InvalidRequestError, PayloadTooLargeError } from '../errors/errors.ts';
 import { inSlices } from '../slices/slices.ts';
 
-/** On the wire. */
+/** The encoding of a body on the wire. */
 export const BodyEncoding = Type.Union([Type.Literal('gzip'), Type.Literal('identity')]);
 export type BodyEncoding = Static<typeof BodyEncoding>;
 
 /**
- * Inflated at once in 1 to 2 ms. A round trip to another thread would double the CPU time, and a stream would triple it. Larger bodies are
- * inflated in one call up to `wholeInflatedBytes`.
+ * Bodies up to this inflated size are inflated at once, in 1 to 2 ms. A round trip to another thread would double the CPU time, and a
+ * stream would triple it. Larger ones are inflated in one call up to `wholeInflatedBytes`.
  */
 const syncInflatedBytes = 512 * 1024;
 const wholeInflatedBytes = 8 * 1024 * 1024;
@@ -28,7 +28,7 @@ const gunzipInPool = promisify(gunzip);
  */
 export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBytes: number): AsyncGenerator<Buffer> {
   let total = 0;
-  // A body in memory would be read completely in one event loop tick.
+  // Without slices, a body in memory would be read completely in one event loop tick.
   for await (const chunk of inSlices(encoding === 'gzip' ? gunzipStream(source) : source())) {
     total += chunk.length;
     if (total > maxBytes) throw tooLarge(maxBytes);
@@ -50,14 +50,14 @@ export async function inflateWhole(body: Buffer, encoding: BodyEncoding, maxByte
   return whole.subarray(0, bytes);
 }
 
-/** Modulo 4 GiB, for the last member of a gzip body, as stated at its end. The actual size may be larger. */
+/** Returns the size (modulo 4 GiB) that a gzip body states at its end for its last member. The actual size may be larger. */
 export function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
   if (encoding === 'identity' || body.length < 18) return body.length;
   return body.readUInt32LE(body.length - 4);
 }
 
 async function gunzipAtOnce(body: Buffer, maxBytes: number): Promise<Buffer> {
-  // With a spare byte: zlib allocates another chunk when one is full.
+  // One chunk for everything, with a spare byte: zlib allocates another chunk when one is full.
   const claimed = Math.min(claimedBytes(body, 'gzip'), maxBytes) + 1;
   const options = { maxOutputLength: maxBytes, chunkSize: Math.max(claimed, minChunkBytes) };
   try {

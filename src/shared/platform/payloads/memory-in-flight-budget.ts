@@ -148,7 +148,7 @@ export class MemoryInFlightBudget {
     return new BudgetSums({ capacity: this.#capacity, complete: this.#complete, arriving: this.#arriving });
   }
 
-  /** Oldest first. Refuses bodies that have waited too long, and evicts bodies to free capacity. */
+  /** Grants capacity to the oldest bodies first. Refuses bodies that have waited too long, and evicts bodies to free capacity. */
   #resolveWaits(): void {
     const now = performance.now();
     let sums = this.#sums();

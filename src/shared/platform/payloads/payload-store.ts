@@ -11,7 +11,7 @@ export interface PayloadOptions {
   readonly fairnessKey?: string;
   /** See ArrivingBody. */
   readonly keyLimit?: number | null;
-  /** The client has left. The body then stops waiting for capacity, and `put` rejects with the reason of the signal. */
+  /** Fires when the client has left. The body then stops waiting for capacity, and `put` rejects with the reason of the signal. */
   readonly gone?: AbortSignal;
 }
 
@@ -25,7 +25,7 @@ export interface BodyEncryption {
   readonly bytes: number;
 }
 
-/** Between the process that received a body and the worker that stores it. */
+/** Keeps bodies between the process that received them and the worker that stores them. */
 export interface PayloadStore {
   /**
    * Takes a body as it arrives. Rejects with PayloadTooLargeError above `maxBytes`, with UnavailableError if the store has no capacity for
@@ -80,7 +80,7 @@ export class BudgetExhaustedError extends UnavailableError {
   }
 }
 
-/** Evicted for an older one, or its process paused so long that it was considered dead. */
+/** The body was evicted for an older one, or its process paused so long that it was considered dead. */
 export class ReservationLostError extends UnavailableError {
   override readonly name = 'ReservationLostError';
   override readonly code = 'budget-lost';

@@ -12,7 +12,7 @@ interface Release {
   readonly key: string;
   body: CompleteBody | null;
   readonly endsAt: number;
-  /** Lost connections when Redis confirmed the release; null until then. */
+  /** The number of lost connections when Redis confirmed the release; null until then. */
   confirmedAt: number | null;
   isRunning: boolean;
 }
@@ -22,7 +22,7 @@ export interface BodyReleasesOptions {
   readonly find: (key: string) => Promise<CompleteBody | null>;
   /** Must also succeed when it has succeeded before. */
   readonly remove: (body: CompleteBody) => Promise<void>;
-  /** After a lost connection. */
+  /** How long a release is repeated after a lost connection. */
   readonly repeatMs: number;
   /** After this time, Redis keeps no body, even if it was not released. */
   readonly jobLifeMs: number;
@@ -31,8 +31,9 @@ export interface BodyReleasesOptions {
 const maxAtOnce = 50;
 
 /**
- * A failover can undo a confirmed release: if the new master has not received it, the body and its reservation exist again, and no process
- * would release them. Therefore releases are remembered for a while, and repeated after every lost connection.
+ * Repeats each release until Redis confirms it. A failover can undo a confirmed release: if the new master has not received it, the body
+ * and its reservation exist again, and no process would release them. Therefore releases are remembered for a while, and repeated after
+ * every lost connection.
  */
 export class BodyReleases {
   readonly #options: BodyReleasesOptions;
@@ -47,7 +48,7 @@ export class BodyReleases {
     options.redis.on(this.#lossEvent, this.#onLoss);
   }
 
-  /** They may have to be repeated. */
+  /** Releases that may have to be repeated. */
   get size(): number {
     return this.#releases.size;
   }

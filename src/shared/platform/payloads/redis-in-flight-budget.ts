@@ -2,7 +2,7 @@ import { isCluster, type RedisConnection, redisCall } from '../redis/redis.ts';
 import type { BudgetName, WaitLimits } from './in-flight-rules.ts';
 import { inFlightScript } from './in-flight-script.ts';
 
-/** For a complete body. */
+/** Releases a complete body. */
 const releaseScript = `
 local function releaseComplete(key, bytes)
   local share = redis.call('HGET', KEYS[4], key) or ''
@@ -36,8 +36,8 @@ end
 `;
 
 /**
- * Of all processes: a hash of the arriving bodies, the bytes of complete bodies by fairness key (`share` in Redis), and the expiry and key
- * of each complete body. Removes expired reservations of dead processes.
+ * Loads the budget of all processes: a hash of the arriving bodies, the bytes of complete bodies by fairness key (`share` in Redis), and
+ * the expiry and key of each complete body. Removes expired reservations of dead processes.
  */
 const loadScript = `${releaseScript}${bodyScript}
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 100)) do
@@ -115,7 +115,7 @@ type AcquireResult = 'acquired' | 'no-budget' | 'key limit' | 'refused' | 'lost'
 
 const pollMs = 200;
 const maxPollMs = 5_000;
-/** Per waiting body. Each attempt loads all bodies; with this pause, all attempts together leave Redis mostly free for others. */
+/** The pause per waiting body. Each attempt loads all bodies; with this pause, all attempts together leave Redis mostly free for others. */
 const pollMsPerWaiting = 1.5;
 /** The oldest bodies, and the oldest of each key, try most often. */
 const aheadPerPoll = 8;
@@ -132,7 +132,7 @@ for at = 5, #KEYS do
 end
 return 1`;
 
-/** For the maximum life of the job. Returns 0 if the reservation or a chunk is lost. */
+/** Keeps a complete body for the maximum life of its job. Returns 0 if the reservation or a chunk is lost. */
 const keepScript = `${bodyScript}
 local body = find(ARGV[1])
 if not body then return 0 end
@@ -178,7 +178,7 @@ return list`;
 
 export interface RedisBudgetTimes {
   readonly patience: WaitLimits;
-  /** Arriving bodies of a dead process then expire. */
+  /** Arriving bodies of a dead process expire after this time. */
   readonly lifeMs: number;
   /** A complete body is kept this long for its job. */
   readonly jobLifeMs: number;
@@ -196,7 +196,7 @@ export interface RedisReservation {
 export class RedisInFlightBudget {
   readonly #redis: RedisConnection;
   readonly #keys: readonly string[];
-  /** In a cluster, they are in different slots. */
+  /** In a cluster, the budget and its bodies are in different slots. */
   readonly #isSplit: boolean;
   readonly #capacity: number;
   readonly #times: RedisBudgetTimes;
@@ -235,7 +235,7 @@ export class RedisInFlightBudget {
     return { result, pauseMs: pauseMs(waiting, ahead) };
   }
 
-  /** Publishes whether the sender has stalled. False if the reservation is lost. */
+  /** Publishes whether the sender has stalled. Returns false if the reservation is lost. */
   async renew(key: string, chunks: readonly string[], stalled: boolean): Promise<boolean> {
     if (this.#isSplit && chunks.length > 0) {
       if ((await this.#runOnBody(renewBodyScript, chunks, [this.#times.lifeMs])) !== 1) return false;
@@ -245,7 +245,7 @@ export class RedisInFlightBudget {
     );
   }
 
-  /** `meta` and the complete body stay for the life of its job. False if the reservation or a chunk is lost. */
+  /** `meta` and the complete body stay for the life of its job. Returns false if the reservation or a chunk is lost. */
   async keep(
     key: string,
     bytes: number,
@@ -260,7 +260,7 @@ export class RedisInFlightBudget {
     return !this.#isSplit || (await this.#runOnBody(keepBodyScript, body, [meta.text, jobLifeMs])) === 1;
   }
 
-  /** `bytes` of a complete body, otherwise the reservation. */
+  /** Releases `bytes` of a complete body, otherwise the reservation. */
   async leave(key: string, bytes: number): Promise<void> {
     await this.#run(leaveScript, [], [key, bytes]);
   }

@@ -200,13 +200,13 @@ export class RedisPayloadStore implements PayloadStore {
     this.#disown(own.key);
   }
 
-  /** Repeated with the next renewals if Redis is down: the reservation may outlive the outage. */
+  /** A release is repeated with the next renewals if Redis is down: the reservation may outlive the outage. */
   #release(key: string, body: CompleteBody | null): Promise<void> {
     this.#start();
     return this.#releases.add(key, body);
   }
 
-  /** At most one byte beyond the maximum size. */
+  /** Reads at most one byte beyond the maximum size. */
   async #readChunk(name: string): Promise<Buffer> {
     const encrypted = await redisCall(() =>
       this.#redis.getrangeBuffer(name, 0, maxChunkBytes + tagBytes).catch(nullIfWrongType),

@@ -5,9 +5,9 @@ import type { RedisBudgetTimes, RedisInFlightBudget } from './redis-in-flight-bu
 import { type Reservation, StallTimer } from './reserved-arrival.ts';
 
 export interface RedisPayloadTimes extends BudgetTimes, RedisBudgetTimes {
-  /** Renews bodies and repeats releases. */
+  /** The interval at which a process renews its bodies and repeats releases. */
   readonly renewMs: number;
-  /** Later, a lost connection cannot have undone a release. */
+  /** After this time, a lost connection cannot have undone a release. */
   readonly repeatMs: number;
 }
 

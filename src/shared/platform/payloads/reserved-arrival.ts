@@ -1,7 +1,7 @@
 import { PayloadTooLargeError } from '../errors/errors.ts';
 import { type PayloadOptions, ReservationLostError } from './payload-store.ts';
 
-/** Sent within the stall time by an active sender. */
+/** An active sender sends this much within the stall time. */
 const paceBytes = 32 * 1024;
 
 /** Detects a sender that keeps the server waiting for long. */
@@ -23,23 +23,22 @@ export class StallTimer {
     this.#waitedMs = 0;
   }
 
-  /** Since the sender last completed `paceBytes`; 0 if the server is not waiting for it now. */
+  /** The wait since the sender last completed `paceBytes`; 0 if the server is not waiting for it now. */
   get waitedMs(): number {
     return this.#waitingSince === null ? 0 : this.#waitedMs + performance.now() - this.#waitingSince;
   }
 }
 
-/** In an in-flight budget. */
 export interface Reservation {
   readonly pace: StallTimer;
   /** Throws BudgetExhaustedError and ReservationLostError. */
   acquire(bytes: number): Promise<void>;
   readonly lost: boolean;
-  /** While the next chunk is awaited. */
+  /** Called if the reservation is lost while the next chunk is awaited. */
   onLost: (error: Error) => void;
 }
 
-/** Reserved ahead of arrival. */
+/** Bytes reserved ahead of arrival. */
 const stepBytes = 1024 * 1024;
 
 /**

@@ -10,7 +10,7 @@ const ProcessRow = Type.Object({
   pid: Type.Integer(),
   startedAt: Timestamp,
   seenAt: Timestamp,
-  /** It has missed two heartbeats. */
+  /** The process has missed two heartbeats. */
   isLate: Type.Boolean(),
   rssBytes: Type.Number(),
   /** The share of one core. */
@@ -33,7 +33,7 @@ export interface Beat {
 }
 
 export const beatSeconds = 10;
-/** A process without a report is then forgotten. */
+/** A process without a report for this time is forgotten. */
 const keptSeconds = 3_600;
 
 /** By the clock of the database. */

@@ -36,7 +36,7 @@ export class ReadOnlyMode {
     return this.#current?.isFenced === true;
   }
 
-  /** Get it anew for each piece of work, because this site may be promoted again. */
+  /** Fires when another site takes over. Get it anew for each piece of work, because this site may be promoted again. */
   get fenceSignal(): AbortSignal {
     return this.#fence.signal;
   }

@@ -15,7 +15,7 @@ export interface RedisTarget {
   readonly database: number;
   /** Null without TLS. */
   readonly tls: TlsFiles | null;
-  /** At the sentinels; empty for a cluster. */
+  /** The name of the master at the sentinels; empty for a cluster. */
   readonly master: string;
   readonly sentinelUsername: string | null;
   readonly sentinelPassword: string | null;
@@ -29,8 +29,8 @@ const hostRule = /^(?:\[(?<address>[0-9A-Fa-f:.%]+)\]|(?<name>[^:\s[\]]+))(?::(?
 const defaultPorts = { sentinel: 26_379, cluster: 6379 } as const;
 
 /**
- * `redis+sentinel://user:password@a:26379,b:26379/master/0` or `redis+cluster://user:password@a:6379,b:6379`, with `rediss` for TLS. Null
- * for the URL of a single server, which ioredis parses. Throws ConfigError, which never contains the URL.
+ * Takes `redis+sentinel://user:password@a:26379,b:26379/master/0` or `redis+cluster://user:password@a:6379,b:6379`, with `rediss` for TLS.
+ * Returns null for the URL of a single server, which ioredis parses. Throws ConfigError, which never contains the URL.
  */
 export function parseRedisUrl(url: string): RedisTarget | null {
   if (/^rediss?:/.test(url)) return null;

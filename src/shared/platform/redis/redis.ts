@@ -12,7 +12,7 @@ export class RedisPolicyError extends OperatorError {
   override readonly name = 'RedisPolicyError';
 }
 
-/** To a server, to a master named by Sentinel, or to a cluster. */
+/** A connection to a server, to a master named by Sentinel, or to a cluster. */
 export type RedisConnection = Redis | Cluster;
 
 /** `producer` calls fail fast when Redis is down, `worker` calls wait until it is back. */
@@ -24,9 +24,9 @@ const pingMs = 2_500;
 /** After 15 s without an answer, a connection is replaced. BullMQ blocks a connection for up to 10 s. */
 const maxUnanswered = 6;
 
-/** Since the connection was ready. */
+/** The last error since the connection was ready. */
 const lastErrors = new WeakMap<RedisConnection, Error>();
-/** They must not reconnect. */
+/** These connections must not reconnect. */
 const ended = new WeakSet<RedisConnection>();
 
 /** BullMQ duplicates the given connection, and does not end the duplicate while Redis is down. */
@@ -75,7 +75,7 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): RedisC
   redis.on('error', (thrown: Error & { lastNodeError?: Error }) => {
     // The error of a cluster says only that no server can be used.
     const error = thrown.lastNodeError ?? thrown;
-    // Each reconnection attempt repeats the error, sometimes with the time until the next one.
+    // Each reconnection attempt repeats the error, sometimes with the time until the next one. It is logged once.
     if (withoutTimes(error) !== withoutTimes(lastErrors.get(redis)))
       logger.warn({ err: error }, 'Redis connection failed; retrying');
     // A failed TLS handshake is followed by less specific errors.
@@ -126,12 +126,15 @@ function connectTo(
   });
 }
 
-/** Redis 6 quotes the error of a command in a script. */
+/** Whether the server was a master at connection time, and is a replica now. Redis 6 quotes the error of a command in a script. */
 function isDemoted({ message }: Error): boolean {
   return /(?:^|-)READONLY /.test(message);
 }
 
-/** A host that vanishes closes no connection: the kernel would wait for a quarter of an hour, or for hours if nothing is sent. */
+/**
+ * Reconnects when the server stops responding. A host that vanishes closes no connection: the kernel would wait for a quarter of an hour,
+ * or for hours if nothing is sent.
+ */
 function leaveIfSilent(redis: Redis): void {
   redis.on('connect', () => {
     let unanswered = 0;
@@ -156,8 +159,8 @@ function leaveIfSilent(redis: Redis): void {
 }
 
 /**
- * The connection receives a cluster's messages. ioredis opens it besides those to the nodes, and sends nothing else on it. Returns a
- * function that ends the watch.
+ * Watches the connection that receives a cluster's messages. ioredis opens it besides those to the nodes, and sends nothing else on it.
+ * Returns a function that ends the watch.
  */
 export function watchSubscription(cluster: Cluster, channel: string): () => void {
   let unanswered = 0;
@@ -193,7 +196,7 @@ function splitUrl(url: string): { plainUrl: string; tls: TlsFiles | null } {
 }
 
 /**
- * Includes the duplicates. ioredis emits `end` and rejects pending commands only when a connection closes, so a connection that waits to
+ * Also ends the duplicates. ioredis emits `end` and rejects pending commands only when a connection closes, so a connection that waits to
  * reconnect makes one more attempt.
  */
 export function disconnectRedis(redis: RedisConnection): void {
@@ -262,7 +265,7 @@ export async function assertNoEviction(redis: RedisConnection, logger: Logger): 
   }
 }
 
-/** The INFO of the server, or of each master of a cluster. */
+/** Returns the INFO of the server, or of each master of a cluster. */
 export async function readMemory(redis: RedisConnection): Promise<string[]> {
   return Promise.all((isCluster(redis) ? redis.nodes('master') : [redis]).map((server) => server.info('memory')));
 }

@@ -2,7 +2,7 @@ import type { Static, TSchema } from 'typebox';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 
-/** As far as slonik and tRPC use it. */
+/** The part of the interface that slonik and tRPC use. */
 export interface StandardSchema<Output> {
   readonly '~standard': {
     readonly version: 1;

@@ -1,6 +1,6 @@
 const pattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** The format of the database's row ids. */
+/** Whether the text has the format of the database's row ids. */
 export function isUuid(text: string): boolean {
   return pattern.test(text);
 }

@@ -6,7 +6,7 @@ export const proofPath = '/healthz/stream';
 /** Between the two events of this stream. A proxy that buffers the response delivers both at once. */
 export const proofPauseMs = 1_000;
 
-/** Requires the installation's id, but does not reveal it. */
+/** The proof requires the installation's id, but does not reveal it. */
 export function proveInstallation(installation: string, nonce: string): string {
   return createHmac('sha256', installation).update(nonce).digest('hex');
 }

@@ -27,7 +27,7 @@ class SiteError extends OperatorError {
   override readonly name = 'SiteError';
 }
 
-/** For the mark of one store. */
+/** The limit for reading the mark of one store. */
 const markTimeoutMs = 5_000;
 
 const rule = /^(\d{1,9}) ([0-9a-f-]{36})\n?$/;
@@ -47,7 +47,7 @@ export function readMarks(stores: readonly SiteStore[], installation: string): P
   );
 }
 
-/** The other site was promoted after this one, or at the same time and won. */
+/** Whether the mark's site was promoted after this one, or at the same time and won. */
 export function isForeign({ id, term }: Pick<Site, 'id' | 'term'>, mark: SiteMark | null): boolean {
   return mark !== null && (mark.term > term || (mark.term === term && mark.id !== id));
 }

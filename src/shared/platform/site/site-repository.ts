@@ -13,7 +13,7 @@ export type Site = Row<typeof SiteRow>;
 
 const PostgresRow = Type.Object({
   isStandby: Type.Boolean(),
-  /** Null if the server hides it. */
+  /** Whether a standby is connected to its primary; null if the server hides this. */
   isReceiving: Nullable(Type.Boolean()),
   /** Age of the newest replayed transaction; 0 if everything received is replayed. Null on a primary, or if the server hides it. */
   replaySeconds: Nullable(Type.Number()),
@@ -24,7 +24,7 @@ const StandbyRow = Type.Object({
   state: Nullable(Type.String()),
   /** `sync` means that a commit waits for this standby. */
   sync: Nullable(Type.String()),
-  /** The standby has not replayed these bytes of the log; null if the server hides them. */
+  /** Bytes of the log that the standby has not replayed; null if the server hides them. */
   lagBytes: Nullable(Type.Integer()),
 });
 
@@ -67,7 +67,7 @@ export function createSiteRepository(db: Queryable) {
         /* site.read */
         select id as installation, site_term as term, site_id as id, fenced_since as "fencedSince" from installation`),
 
-    /** False if the database belongs to a later site. */
+    /** Returns false if the database belongs to a later site. */
     claim: async ({ id, term }: { readonly term: number; readonly id: string }): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* site.claim */
@@ -75,7 +75,10 @@ export function createSiteRepository(db: Queryable) {
       return rowCount > 0;
     },
 
-    /** Another site has replaced this one. False if this is already recorded, or if the database has another site by now. */
+    /**
+     * Records that another site has replaced this one. Returns false if this is already recorded, or if the database has another site by
+     * now.
+     */
     fence: async ({ id, term }: Site): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* site.fence */
@@ -88,7 +91,7 @@ export function createSiteRepository(db: Queryable) {
     postgres: () => withoutHidden(readPostgres, unknownProgress),
     listStandbys: () => withoutHidden(listStandbys, sql.fragment`null::bigint`),
 
-    /** False if the standby does not become a primary within a minute. */
+    /** Returns false if the standby does not become a primary within a minute. */
     promote: async (): Promise<boolean> => {
       const { done } = await db.one(sql.rows(Type.Object({ done: Type.Boolean() }))`
         /* site.promote */ select pg_promote(true, 60) as done`);

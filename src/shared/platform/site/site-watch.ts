@@ -12,7 +12,7 @@ interface Parts {
   readonly logger: Logger;
   readonly readOnly: ReadOnlyMode;
   readonly siteStores: readonly SiteStore[];
-  /** In the transaction that fences this site. */
+  /** Records, in the transaction, that another site has taken over. */
   readonly recordReplaced: (tx: Queryable, details: Readonly<Record<string, unknown>>) => Promise<unknown>;
 }
 
@@ -33,7 +33,7 @@ export async function startSiteWatch(parts: Parts & { readonly lifecycle: Lifecy
   lifecycle.onClose('work', 'site watch', checks.stop);
 }
 
-/** Only makes this process read-only. */
+/** Makes only this process read-only if another site was promoted. */
 export async function noticeOtherSite({
   db,
   readOnly,

@@ -1,13 +1,13 @@
 /**
- * For one event loop tick: scanning, parsing, hashing or serializing takes a few ms. Larger inputs are split, so that other requests are
- * served in between.
+ * The limit of one event loop tick: scanning, parsing, hashing or serializing this much takes a few ms. Larger inputs are split, so that
+ * other requests are served in between.
  */
 export const timeSliceBytes = 1024 * 1024;
 
-/** For scans that report every value, however dense. */
+/** The limit of scans that report every value: even the densest values take only a few ms. */
 export const denseSliceBytes = 128 * 1024;
 
-/** After pending I/O events. */
+/** Resolves after pending I/O events. */
 export function nextSlice(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -53,7 +53,7 @@ export async function* inSlices(
   }
 }
 
-/** One slice per event loop tick. Scanners that report many small values need smaller slices. */
+/** Feeds one slice per event loop tick. Scanners that report many small values need smaller slices. */
 export async function scanInSlices(
   scanner: { write(chunk: Buffer): void },
   bytes: Buffer,
@@ -69,7 +69,7 @@ export async function scanInSlices(
   }
 }
 
-/** A computation then pauses. */
+/** A computation pauses after this time. */
 const sliceMs = 5;
 
 /**

@@ -3,7 +3,7 @@ import { withTimeout } from '../timeout/with-timeout.ts';
 
 /** Other metrics must not wait for a database that is down. */
 const queryLimitMs = 1_000;
-/** After a failure, unless the gauge's own interval is shorter. */
+/** The pause after a failure, unless the gauge's own interval is shorter. */
 const retryMs = 60_000;
 const noResponse = (): Error => new Error(`No response within ${queryLimitMs} ms`);
 
@@ -133,7 +133,7 @@ interface QueriedGauge<L extends string> {
   readonly everyMs: number;
 }
 
-/** `read` returns a function that sets the values. The next scrape calls that of a late query. */
+/** `read` returns a function that sets the values. If the query took too long, the next scrape calls this function. */
 function gaugeByQuery<L extends string>(
   { everyMs, labelNames, ...options }: QueriedGauge<L>,
   read: (gauge: Gauge<L>) => Promise<() => void>,

@@ -33,7 +33,7 @@ export class ListenError extends OperatorError {
   }
 }
 
-/** Plain HTTP without authentication. `setting` names the address in errors. */
+/** Serves plain HTTP without authentication. `setting` names the address in errors. */
 export async function startStatusServer(
   address: { readonly host: string; readonly port: number },
   { health, registry, setting }: { health: ProcessHealth; registry: Registry; setting: string },

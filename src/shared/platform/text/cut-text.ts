@@ -1,6 +1,6 @@
 /**
- * A well-formed copy. In V8, a part of a string (`slice`, `split`, a match) keeps the whole string in memory. Copy parts of long texts that
- * outlive a call.
+ * Returns a well-formed copy. In V8, a part of a string (`slice`, `split`, a match) keeps the whole string in memory. Copy parts of long
+ * texts that outlive a call.
  */
 export function copyOf(text: string): string {
   return Buffer.from(text).toString();

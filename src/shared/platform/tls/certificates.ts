@@ -18,7 +18,7 @@ export interface TlsFiles {
 
 const certificate = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** In addition to those that the process trusts. `setting` names the file in errors. */
+/** The file's authorities are trusted in addition to those of the process. `setting` names the file in errors. */
 export function trustAuthorities(file: string, setting: string): void {
   const own = readPem(file, setting, 'certificate').match(certificate) ?? [];
   tls.setDefaultCACertificates([...tls.getCACertificates('default'), ...own]);
@@ -65,7 +65,7 @@ function readPem(file: string, setting: string, what: 'certificate' | 'private k
   return text;
 }
 
-/** OpenSSL codes: invalid, or not issued by a trusted authority. */
+/** OpenSSL codes of certificates that are invalid or not issued by a trusted authority. */
 const untrusted = new Set([
   'CERT_CHAIN_TOO_LONG',
   'CERT_HAS_EXPIRED',
@@ -87,7 +87,7 @@ const untrusted = new Set([
 /** The peer does not use TLS, wants a client certificate, or supports no common version. Temporary errors are excluded. */
 const noCommonGround = /^(?:EPROTO|ERR_SSL_(?!.*(?:INTERNAL_ERROR|UNEXPECTED_EOF)))/;
 
-/** For an operator. Null if neither `error` nor its causes (up to 8 levels) are TLS errors. */
+/** Describes for an operator why TLS fails. Returns null if neither `error` nor its causes (up to 8 levels) are TLS errors. */
 export function tlsFaultOf(error: unknown): string | null {
   let current = error as { code?: unknown; message?: unknown; cause?: unknown } | null | undefined;
   for (let depth = 0; depth < 8 && typeof current === 'object' && current !== null; depth++) {

@@ -39,8 +39,8 @@ const kinds: Readonly<Record<NonNullable<SpanOptions['role']>, SpanKind>> = {
 };
 
 /**
- * OTLP over HTTP, in batches. Drops spans that do not fit into the queue. The SDK reads the endpoint, its headers and certificates, and the
- * resource from OpenTelemetry's variables.
+ * Sends spans by OTLP over HTTP, in batches. Drops spans that do not fit into the queue. The SDK reads the endpoint, its headers and
+ * certificates, and the resource from OpenTelemetry's variables.
  */
 export function createTracing(
   role: string,

@@ -51,7 +51,7 @@ export function currentTrace(): TraceContext | undefined {
   return tracer === null ? undefined : contexts.getStore();
 }
 
-/** Null without a span that is sampled and has not ended. */
+/** Null if there is no span, if it has ended, or if its trace is not sampled. */
 export function currentSpan(): Span | null {
   const span = currentTrace()?.span;
   return span?.isRecording() ? span : null;

@@ -23,7 +23,7 @@ export interface BlobLocation {
 
 export type BlobLocationRepository = ReturnType<typeof createBlobLocationRepository>;
 
-/** Only if `holdfast blobs` moves or has moved the blobs. */
+/** There is a row only if `holdfast blobs` moves or has moved the blobs. */
 export function createBlobLocationRepository(db: Queryable) {
   const change = async (statement: ReturnType<typeof sql.nothing>): Promise<boolean> =>
     (await db.query(statement)).rowCount > 0;
@@ -38,7 +38,7 @@ export function createBlobLocationRepository(db: Queryable) {
     /** The settings name the location from now on. */
     forget: () => db.query(sql.nothing`/* blobLocations.forget */ delete from blob_places`),
 
-    /** Each blob is then also written to `other`. False if a move already exists. */
+    /** Each blob is then also written to `other`. Returns false if a move already exists. */
     begin: (main: BlobLocation, other: BlobLocation) =>
       change(sql.nothing`
         /* blobLocations.begin */
@@ -48,14 +48,14 @@ export function createBlobLocationRepository(db: Queryable) {
           other_id = excluded.other_id, other_url = excluded.other_url
         where p.phase = 'settled' and p.main_id = excluded.main_id`),
 
-    /** A blob could not be written to the other location. False if the locations have changed. */
+    /** Records that a blob could not be written to the other location. Returns false if the locations have changed. */
     noteFault: (generation: number) =>
       change(sql.nothing`
         /* blobLocations.noteFault */
         update blob_places set faults = faults + 1, verified_at = null
         where generation = ${generation} and phase = 'copying'`),
 
-    /** False if the locations have changed since they were read, or if an upload to the other location has failed. */
+    /** Returns false if the locations have changed since they were read, or if an upload to the other location has failed. */
     noteVerified: ({ faults, generation }: BlobLocations) =>
       change(sql.nothing`
         /* blobLocations.noteVerified */
@@ -68,7 +68,7 @@ export function createBlobLocationRepository(db: Queryable) {
         sql.nothing`/* blobLocations.clearVerified */ update blob_places set verified_at = null where phase = 'copying'`,
       ),
 
-    /** Only if the other location is verified. Call `lockBackups` first. */
+    /** Switches only to a verified location. Call `lockBackups` first. */
     switch: () =>
       change(sql.nothing`
         /* blobLocations.switch */
@@ -83,7 +83,7 @@ export function createBlobLocationRepository(db: Queryable) {
         /* blobLocations.findBackup */ select 1 from blob_holds where held_until > now()`);
     },
 
-    /** The other location was left or is given up. False if the phase is another one. */
+    /** The other location was left or is given up. Returns false if the phase is another one. */
     settle: (phase: 'copying' | 'switched') =>
       change(sql.nothing`
         /* blobLocations.settle */

@@ -16,12 +16,12 @@ import { formatLocation, parseLocation } from './location-url.ts';
 /** Identifies the location of a store. */
 export const locationKey = (id: string): string => `places/${id}`;
 
-/** For a read. A read that finds nothing asks the database again. */
+/** A read that finds nothing asks the database again. */
 const maxAgeMs = 1_000;
 
 interface Known {
   readonly row: BlobLocations | null;
-  /** The store of the settings if null. */
+  /** Null is the store of the settings. */
   readonly main: BlobLocation | null;
   readonly other: BlobLocation | null;
 }
@@ -159,7 +159,7 @@ export class LocatedBlobStore implements BlobStore {
     return (await this.#ask()).row;
   }
 
-  /** Stores that may have a blob; the first has all. `isWritten` is false for a store that was left. */
+  /** Returns the stores that may have a blob; the first has all. `isWritten` is false for a store that was left. */
   async stores(): Promise<readonly { readonly store: BlobStore; readonly isWritten: boolean }[]> {
     const { main, other, row } = await this.#ask();
     const first = { store: await this.storeOf(main), isWritten: true };
@@ -294,7 +294,7 @@ async function copyAgain(from: BlobStore, to: BlobStore, key: string): Promise<v
   }
 }
 
-/** Opened before the first read, the blob would stay open if a put fails early. */
+/** If the blob were opened before the first read, it would stay open after a put that fails early. */
 export async function* readBlob(store: BlobStore, key: string): AsyncGenerator<Buffer> {
   yield* await store.open(key);
 }

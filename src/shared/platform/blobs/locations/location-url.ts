@@ -32,8 +32,8 @@ export function parseBucketUrl(location: string): URL {
 }
 
 /**
- * A folder, or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings. `?endpoint=`, `?region=`
- * and `?path-style=` replace them; `?profile=` takes the credentials from this profile of the AWS files.
+ * Takes a folder, or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings. `?endpoint=`,
+ * `?region=` and `?path-style=` replace them; `?profile=` takes the credentials from this profile of the AWS files.
  */
 export function parseLocation(location: string, own: Config['blobs']): BlobStoreConfig {
   if (!location.startsWith('s3://')) {

@@ -48,7 +48,7 @@ export function createCopyQueueRepository(db: Queryable) {
       return rows.map(({ key }) => key);
     },
 
-    /** Not postponed, the longest waiting first. */
+    /** Lists entries that are not postponed, the longest waiting first. */
     listDue: (limit: number) =>
       db.any(sql.rows(DueRow)`
         /* copyQueue.listDue */

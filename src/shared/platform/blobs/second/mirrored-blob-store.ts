@@ -24,7 +24,7 @@ interface Parts {
   readonly isStrict?: boolean;
 }
 
-/** In the cursor of a listing. */
+/** The name of the second store in the cursor of a listing. */
 const secondName = 'second';
 /** With more blobs waiting, the second store does not count as complete. */
 const maxWaiting = 1_000;
@@ -92,7 +92,7 @@ export class MirroredBlobStore implements BlobStore {
         // A blob does not exist only if both stores say so.
         throw isAbsent && !(other instanceof BlobNotFoundError) ? other : error;
       });
-      // May also record a blob that is being deleted. The deletion of its other copy ends that.
+      // This may also record a blob that is being deleted. The deletion of its other copy ends that.
       if (isAbsent) await this.#queue.addAll([key]).catch(() => {});
       return found;
     }

@@ -3,7 +3,7 @@ import type { BlobStore } from '../blob-store.ts';
 import { type BlobStoreConfig, openBlobStore } from '../blob-stores.ts';
 import { parseLocation } from '../locations/location-url.ts';
 
-/** At another site. */
+/** The blob store of another site. */
 export interface SecondStore {
   readonly store: BlobStore;
   /** The bucket replicates itself: servers write only the mark of the site there. */

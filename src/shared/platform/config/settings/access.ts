@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 
-/** Also rate limits, and the addresses that servers may call. */
+/** Settings of access, rate limits, and the addresses that servers may call. */
 export const accessSettings = {
   HOLDFAST_BOOTSTRAP: Type.Optional(
     Type.String({

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { positive } from './integers.ts';
 
-/** Listeners and sign-in. */
+/** Settings of the listeners and of sign-in. */
 export const serviceSettings = {
   HOLDFAST_LISTEN: Type.String({
     description: 'Address and port of the service. The image sets `0.0.0.0:9090`.',

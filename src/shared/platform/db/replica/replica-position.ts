@@ -21,7 +21,7 @@ const ReplicaPosition = Type.Object({
 });
 export type ReplicaPosition = Row<typeof ReplicaPosition>;
 
-/** Such data cannot be compared with the primary's. */
+/** Why a server's data cannot be compared with the primary's. */
 export type Unfit = 'not a standby' | 'another cluster' | 'another timeline';
 
 /**
@@ -48,8 +48,8 @@ export function readReplicaPosition(replica: Queryable): Promise<ReplicaPosition
 }
 
 /**
- * A replica on another timeline may be ahead and still lack data of the primary, e.g. a standby that had received more than the promoted
- * one.
+ * Returns null if the positions may be compared. A replica on another timeline may be ahead and still lack data of the primary, e.g. a
+ * standby that had received more than the promoted one.
  */
 export function unfitness(replica: ReplicaPosition, primary: PrimaryPosition): Unfit | null {
   if (replica.systemId !== primary.systemId) return 'another cluster';

@@ -95,8 +95,8 @@ export class Replica {
   }
 
   /**
-   * The read is at least as new as everything committed before this call. Null if the primary must serve it. The result falls back to the
-   * primary, statement by statement, and then stays there: a read never goes back in time.
+   * The read is at least as new as everything committed before this call. Returns null if the primary must serve it. The result falls back
+   * to the primary, statement by statement, and then stays there: a read never goes back in time.
    */
   async begin(): Promise<Queryable | null> {
     if (!this.#isUsable) {
@@ -120,7 +120,7 @@ export class Replica {
     await this.#replica.close();
   }
 
-  /** From a statement that begins after this call. All callers that wait for it share it. */
+  /** Uses a statement that begins after this call. All callers that wait for it share it. */
   #position(): Promise<PrimaryPosition> {
     this.#nextAsked ??= this.#asking.then(() => {
       this.#nextAsked = null;
@@ -151,7 +151,7 @@ export class Replica {
     try {
       primary = await queryLimit.run(limits.checkMs, () => readPrimaryPosition(this.#primary));
     } catch {
-      // It does not concern the replica. Reads that need the primary's position fail with it.
+      // The error does not concern the replica. Reads that need the primary's position fail with it.
       return [this.#state];
     }
     try {
