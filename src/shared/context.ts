@@ -45,6 +45,7 @@ import { createStateParts, type StateOverrides, type StateParts } from './state/
 import { StatisticsRecorder } from './statistics/statistics-recorder.ts';
 import { findUnusualOfUpdate } from './statistics/unusual-updates.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
+import { sendQueueNotifications } from './updates/queue-notifications.ts';
 import { RollbackState } from './updates/rollback-detection/rollback-state.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
 import { DeliveryAttempts } from './webhooks/delivery-attempt.ts';
@@ -122,6 +123,7 @@ export async function createContext(
   lifecycle.onClose('stores', 'database', () => db.close());
   const notifications = new NotificationSender({ db, logger });
   lifecycle.onClose('stores', 'notifications', () => notifications.close());
+  sendQueueNotifications(db, notifications.channel, logger);
   const encryptionKeys = createEncryptionKeyRepository(db);
   const { registersKeys: registers = true } = overrides;
   const ringParts = { encryptionKeys, logger, masterKeyRows: createMasterKeyRepository(db), registers };

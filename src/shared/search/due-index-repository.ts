@@ -61,8 +61,8 @@ export function createDueIndexRepository(db: Queryable) {
   const changesTime = sql.fragment`(d.is_noted_again or d.noted_at > clock_timestamp())`;
   return {
     /**
-     * Claims due stacks, first stacks with new commits, which must be at least `delaySeconds` old. Safe in any number of processes. A
-     * claim counts as a failure until it is released, so that a stack that crashes the process has longer and longer claims.
+     * Claims due stacks: first stacks for which a call waits, then stacks with new commits, which must be at least `delaySeconds` old. Safe
+     * in any number of processes. A claim counts as a failure until it is released, so that a stack that crashes the process has longer and longer claims.
      */
     claim: (options: {
       readonly claim: string;
@@ -80,10 +80,16 @@ export function createDueIndexRepository(db: Queryable) {
           select stack_id from state_index_due
           where (claimed_until is null or claimed_until < clock_timestamp())
             and noted_at <= clock_timestamp() - make_interval(secs => ${options.delaySeconds})
-            and (not is_backlog or ${options.withBacklog})
-          order by is_backlog, noted_at limit ${options.limit} for update skip locked
+            and (is_awaited or not is_backlog or ${options.withBacklog})
+          order by is_awaited desc, is_backlog, noted_at limit ${options.limit} for update skip locked
         ) next
         where d.stack_id = next.stack_id returning d.stack_id as "stackId", d.is_backlog as "isBacklog"`),
+
+    /** Puts due stacks first, because a call waits for their indexes. */
+    await: (stackIds: readonly string[]) =>
+      db.query(sql.nothing`
+        /* stateIndex.await */
+        update state_index_due set is_awaited = true where stack_id = any (${sql.array([...stackIds], 'uuid')}) and not is_awaited`),
 
     /** Ends a claim. The stack is no longer due, unless a commit in between made it due again. */
     release: async (stackId: string, claim: string): Promise<void> => {
@@ -92,7 +98,7 @@ export function createDueIndexRepository(db: Queryable) {
         delete from state_index_due where stack_id = ${stackId} and claim = ${claim} and not is_noted_again`);
       await db.query(sql.command('state_index_release_again')`
         /* stateIndex.releaseAgain */
-        update state_index_due set claim = null, claimed_until = null, is_noted_again = false, is_backlog = false, failures = 0,
+        update state_index_due set claim = null, claimed_until = null, is_noted_again = false, is_backlog = false, is_awaited = false, failures = 0,
           noted_at = clock_timestamp()
         where stack_id = ${stackId} and claim = ${claim}`);
     },

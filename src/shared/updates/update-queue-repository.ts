@@ -38,12 +38,12 @@ const WaitedRow = Type.Object({ waitedMs: Type.Integer() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const PositionRow = Type.Object({ position: Type.Integer() });
 
-/** The channel on which the database notifies calls that may continue. The payload is the id of a queue entry. */
+/** The channel that notifies calls that may continue. The payload is the id of a queue entry. */
 export const updateQueueChannel = 'holdfast_update_queue';
 /** On the same channel, before the id of an organization whose rules for updates have changed. */
 export const rulesMessage = 'rules:';
-/** On the same channel: fewer updates run in an organization in which a limit defers calls. */
-export const heldMessage = 'held';
+/** On the same channel, before the id of an organization in which fewer updates run and a limit defers calls. */
+export const heldMessage = 'held:';
 /** On the same channel, before the id of a queue entry whose position a newer run has taken. */
 export const supersededMessage = 'superseded:';
 
@@ -142,7 +142,7 @@ export function createUpdateQueueRepository(db: Queryable) {
             -- The number of its build says that it is the newer one.
             and not coalesce(w.run ->> 'builds' = ${run.builds} and (w.run ->> 'build')::bigint > ${run.build}, false)
           returning w.id)
-        select pg_notify(${updateQueueChannel}, ${supersededMessage} || id) from older`);
+        select notify_update_queue(${supersededMessage} || id) from older`);
       return entry;
     },
 
@@ -158,7 +158,7 @@ export function createUpdateQueueRepository(db: Queryable) {
         with gone as (
           update update_queue_waiters set superseded_by = ${JSON.stringify(loss)}::jsonb
           where id = ${id} and stack_id = ${stackId} and superseded_by is null returning id, stack_id)
-        select gone.id, pg_notify(${updateQueueChannel}, ${supersededMessage} || gone.id)::text as notified from gone`);
+        select gone.id, notify_update_queue(${supersededMessage} || gone.id)::text as notified from gone`);
       return rows.length > 0;
     },
 
@@ -220,7 +220,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       db.query(sql.nothing`
         /* updateQueue.leave */
         with gone as (delete from update_queue_waiters where id = ${id} returning stack_id)
-        select pg_notify(${updateQueueChannel}, first.id::text) from (
+        select notify_update_queue(first.id::text) from (
           select w.id from update_queue_waiters w join update_queue_processes p on p.id = w.process_id
           where w.stack_id = ${stackId} and w.id <> ${id} and ${counts} order by ${order} limit 1) first
         where exists (select 1 from gone)

@@ -1,6 +1,6 @@
 import type { DatabaseTransactionConnection } from 'slonik';
 import { AppError } from '../errors/errors.ts';
-import { ConnectionGate, isFirst } from './connection-gate.ts';
+import { isFirst } from './connection-gate.ts';
 import { hasOwnLimit } from './limit-lock-wait.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
@@ -12,18 +12,18 @@ export const lockWaitMs = 2_000;
 
 /**
  * Repeats work that got no lock in time, for as long as one statement may take. Between attempts it holds no connection, and repeated
- * attempts share a part of the pool: if many callers wait for locks of one organization, others still get connections. Priority work has
- * its own part.
+ * attempts share a part of the pool: if many callers wait for locks of one organization, others still get connections. Callers with fewer
+ * attempts go first, so that a lock that is held for long does not delay callers of other locks. Priority work has its own part.
  */
 export class LockRepeats {
-  readonly #first: ConnectionGate;
-  readonly #others: ConnectionGate;
+  readonly #first: Places;
+  readonly #others: Places;
   readonly #maxMs: number;
 
   constructor(poolSize: number, maxMs: number) {
     const places = Math.max(Math.floor(poolSize / 4), 1);
-    this.#first = new ConnectionGate(places);
-    this.#others = new ConnectionGate(places);
+    this.#first = new Places(places);
+    this.#others = new Places(places);
     this.#maxMs = maxMs;
   }
 
@@ -47,10 +47,10 @@ export class LockRepeats {
 
   /** `work` must have no effect if it fails. */
   async run<T>(work: () => Promise<T>, isRepeatable = () => true): Promise<T> {
-    const gate = isFirst() ? this.#first : this.#others;
-    let run = work;
+    const places = isFirst() ? this.#first : this.#others;
     let until: number | null = null;
-    for (;;) {
+    let run = work;
+    for (let attempts = 1; ; attempts++) {
       try {
         return await run();
       } catch (error) {
@@ -58,22 +58,48 @@ export class LockRepeats {
         if (!isLockTimeout(error) || error instanceof AppError || !isRepeatable()) throw error;
         const now = performance.now();
         until ??= now + this.#maxMs - lockWaitMs;
-        const leftMs = until - now;
-        if (leftMs <= 0) throw error;
-        run = () => admitted(gate, leftMs, work, error);
+        if (now >= until || !(await places.take(attempts, until - now))) throw error;
+        run = () => work().finally(() => places.giveBack());
       }
     }
   }
 }
 
-/** Throws `cause` if the gate does not admit `work` in time. */
-function admitted<T>(gate: ConnectionGate, limitMs: number, work: () => Promise<T>, cause: unknown): Promise<T> {
-  let isAdmitted = false;
-  const admit = () => {
-    isAdmitted = true;
-    return work();
-  };
-  return gate.run(limitMs, admit).catch((error: unknown) => {
-    throw isAdmitted ? error : cause;
-  });
+/** A place that becomes free goes to the caller with the fewest attempts so far, then to the earliest. */
+class Places {
+  readonly #waiting = new Set<{ readonly attempts: number; readonly take: () => void }>();
+  #free: number;
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Returns false if no place becomes free within `limitMs`. */
+  async take(attempts: number, limitMs: number): Promise<boolean> {
+    if (this.#free > 0) {
+      this.#free -= 1;
+      return true;
+    }
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const caller = { attempts, take: () => resolve(true) };
+    this.#waiting.add(caller);
+    const timer = setTimeout(() => {
+      this.#waiting.delete(caller);
+      resolve(false);
+    }, limitMs);
+    return promise.finally(() => clearTimeout(timer));
+  }
+
+  giveBack(): void {
+    let next: { readonly attempts: number; readonly take: () => void } | null = null;
+    for (const caller of this.#waiting) if (next === null || caller.attempts < next.attempts) next = caller;
+    if (next) {
+      this.#waiting.delete(next);
+      next.take();
+    } else this.#free += 1;
+  }
 }

@@ -52,13 +52,14 @@ export class NotificationChannel {
   }
 
   /**
-   * Each payload has less than 8,000 bytes. Uses one transaction, which waits for no disk. Throws if the payloads may not have been sent.
+   * Each payload has less than 8,000 bytes. Uses one transaction, which waits for no disk. `name`: the channel, if it is another one. Throws
+   * if the payloads may not have been sent.
    */
-  async send(payloads: readonly string[]): Promise<void> {
+  async send(payloads: readonly string[], name = this.#name): Promise<void> {
     const { client, destroy } = await this.#connect();
     const sending = client.query(
       `/* notifications.send */ select set_config('synchronous_commit', 'off', true), pg_notify($1, payload) from unnest($2::text[]) as payload`,
-      [this.#name, payloads],
+      [name, payloads],
     );
     sending.catch(() => {});
     await withTimeout(sending, sendMs, () => {
