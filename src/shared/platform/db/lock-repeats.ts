@@ -5,16 +5,15 @@ import { hasOwnLimit } from './limit-lock-wait.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
 /**
- * How long sessions of the pool wait for one lock, in ms. Most locks are held for less, and Postgres looks for deadlocks earlier; callers
- * wait longer for a connection.
+ * How long a session of the pool waits for one lock. Most locks are held for less, and Postgres looks for deadlocks earlier; callers wait
+ * longer for a connection.
  */
 export const lockWaitMs = 2_000;
 
 /**
- * Repeats statements and transactions that got no lock in time, for as long as one statement may take. Between attempts they hold no
- * connection, and repeated attempts share a part of the pool: if many callers wait for locks of one organization, other organizations still
- * get connections. Callers with fewer attempts go first, so that a lock that is held for long does not delay callers of other locks. Priority
- * work has its own part, so that it never waits behind other work.
+ * Repeats work that got no lock in time, for as long as one statement may take. Between attempts it holds no connection, and repeated
+ * attempts share a part of the pool: if many callers wait for locks of one organization, others still get connections. Callers with fewer
+ * attempts go first, so that a lock that is held for long does not delay callers of other locks. Priority work has its own part.
  */
 export class LockRepeats {
   readonly #first: Places;
@@ -28,12 +27,11 @@ export class LockRepeats {
     this.#maxMs = maxMs;
   }
 
-  /** Number of callers that wait for their next attempt. */
   get waiting(): number {
     return this.#first.waiting + this.#others.waiting;
   }
 
-  /** `begin` runs the work in a transaction. A transaction that has called `limitLockWait` is not repeated. */
+  /** A transaction that has called `limitLockWait` is not repeated. */
   transaction<T>(
     begin: (work: (tx: DatabaseTransactionConnection) => Promise<T>) => Promise<T>,
     work: (tx: DatabaseTransactionConnection) => Promise<T>,
@@ -56,7 +54,7 @@ export class LockRepeats {
       try {
         return await run();
       } catch (error) {
-        // The work has handled the lock timeout itself if it threw an AppError.
+        // Work that throws an AppError has handled the lock timeout itself.
         if (!isLockTimeout(error) || error instanceof AppError || !isRepeatable()) throw error;
         const now = performance.now();
         until ??= now + this.#maxMs - lockWaitMs;
@@ -67,7 +65,7 @@ export class LockRepeats {
   }
 }
 
-/** A number of places for attempts. A place that becomes free goes to the caller with the fewest attempts so far, then to the earliest. */
+/** A place that becomes free goes to the caller with the fewest attempts so far, then to the earliest. */
 class Places {
   readonly #waiting = new Set<{ readonly attempts: number; readonly take: () => void }>();
   #free: number;
@@ -80,7 +78,7 @@ class Places {
     return this.#waiting.size;
   }
 
-  /** Waits for a place. Returns false if none becomes free within `limitMs`. */
+  /** Returns false if no place becomes free within `limitMs`. */
   async take(attempts: number, limitMs: number): Promise<boolean> {
     if (this.#free > 0) {
       this.#free -= 1;
