@@ -3,7 +3,7 @@ import type { AppContext } from '../../../shared/context.ts';
 import { proofPauseMs, proveInstallation } from '../../../shared/platform/site/installation-proof.ts';
 import { createSiteRepository } from '../../../shared/platform/site/site-repository.ts';
 
-/** Shows `holdfast doctor` which installation answers at the public URL, and whether a proxy holds responses back. */
+/** For `holdfast doctor`: which installation answers at the public URL, and whether a proxy holds responses back. */
 export class ProofStream {
   readonly #db: AppContext['db'];
   #reading: Promise<string> | null = null;
@@ -12,7 +12,6 @@ export class ProofStream {
     this.#db = db;
   }
 
-  /** The proof of this installation for the nonce, and a second event after a pause. */
   async *events(nonce: string): AsyncGenerator<string> {
     yield `data: ${proveInstallation(await this.#installation(), nonce)}\n\n`;
     await sleep(proofPauseMs);
