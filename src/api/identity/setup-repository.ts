@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 
 const SetupRow = Type.Object({
-  /** Other members, or open invitations. */
+  /** Or open invitations. */
   hasPeople: Type.Boolean(),
   /** A policy that lets CI runs in without a stored token. */
   hasTrust: Type.Boolean(),
@@ -12,7 +12,6 @@ const SetupRow = Type.Object({
 });
 export type SetupRow = Row<typeof SetupRow>;
 
-/** The state of setting up organizations. */
 export function createSetupRepository(db: Queryable) {
   return {
     find: (organization: string) =>

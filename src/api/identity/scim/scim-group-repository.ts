@@ -7,7 +7,7 @@ import type { ScimPage } from './scim-user-repository.ts';
 
 const ScimGroupRow = Type.Object({
   id: Type.String(),
-  /** Name of the team. */
+  /** Of the team. */
   name: Type.String(),
   displayName: Type.String(),
   externalId: Nullable(Type.String()),
@@ -26,9 +26,9 @@ const TeamRow = Type.Object({ id: Type.String(), isLinked: Type.Boolean() });
 const LoginRow = Type.Object({ login: Type.String() });
 const KnownRow = Type.Object({ id: Type.String() });
 
-/** Groups of an organization's provider: teams that it created or adopted. */
+/** Teams that the organization's provider created or adopted. */
 export function createScimGroupRepository(db: Queryable, organizationId: string) {
-  /** Members, including suspended ones. */
+  /** Including suspended members. */
   const everyone = sql.fragment`(
     select team_id, user_id from team_members union select team_id, user_id from scim_waiting_members)`;
   const groups = (condition: Fragment, { limit, offset }: ScimPage) => sql.rows(ScimGroupRow)`
@@ -68,7 +68,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
         select t.team_id as "teamId", u.id, u.login from ${everyone} t join users u on u.id = t.user_id
         where t.team_id = any (${sql.array(teamIds, 'uuid')}) order by t.team_id, u.login`),
 
-    /** The team with this name, in any case, and whether it is already a group. */
+    /** In any case of letters. */
     findTeam: (name: string) =>
       db.maybeOne(sql.rows(TeamRow)`
         /* scimGroups.findTeam */
@@ -102,7 +102,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
     unlink: (teamId: string) =>
       db.query(sql.nothing`/* scimGroups.unlink */ delete from scim_groups where team_id = ${teamId}`),
 
-    /** Returns the given ids that belong to users of the organization. */
+    /** Those that belong to users of the organization. */
     listKnown: async (ids: readonly string[]): Promise<Set<string>> => {
       const rows = await db.any(sql.rows(KnownRow)`
         /* scimGroups.listKnown */
@@ -111,7 +111,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
       return new Set(rows.map(({ id }) => id));
     },
 
-    /** Adds users; suspended ones are recorded for later. Returns the logins of users who were not members. */
+    /** Suspended users are recorded for later. Returns the logins of users who were not members. */
     addMembers: async (teamId: string, ids: readonly string[]): Promise<string[]> => {
       const users = sql.array(ids, 'uuid');
       const added = await logins(
@@ -138,7 +138,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
       return [...added, ...waiting];
     },
 
-    /** Removes these members, or with `butThese` all others. Returns the logins of the removed members. */
+    /** With `butThese`, removes all others. Returns the logins of the removed members. */
     removeMembers: async (teamId: string, ids: readonly string[], { butThese }: { readonly butThese: boolean }) => {
       const isMeant = sql.fragment`team_id = ${teamId} and (user_id = any (${sql.array(ids, 'uuid')})) <> ${butThese}`;
       const removed = await logins(

@@ -24,7 +24,6 @@ export interface Services {
 const Next = Type.Optional(Type.String());
 const assetSeconds = 300;
 
-/** The sign-in page, signing in with a password, and signing out. */
 export function registerSignInRoutes(
   app: RouteScope,
   { config, passkeys, passwords, provider, sessions }: Services,
@@ -120,7 +119,7 @@ export function registerSignInRoutes(
     );
 }
 
-/** Shows refusals on the page itself; other errors are handled elsewhere. */
+/** Only refusals are shown on the page itself. */
 function refusalOf(error: unknown): UnauthenticatedError | TooManyRequestsError {
   if (error instanceof UnauthenticatedError || error instanceof TooManyRequestsError) return error;
   throw error;

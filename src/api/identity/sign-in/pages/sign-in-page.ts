@@ -4,7 +4,7 @@ import { renderPage, renderProblem } from '../../../platform/pages/page.ts';
 /** Screen readers say the problem together with the field to correct. */
 const described = html` aria-describedby="problem" autofocus`;
 
-/** The sign-in page. `next`: the path after the sign-in. */
+/** `next`: the path after the sign-in. */
 export function renderSignInPage({
   login = '',
   next,
@@ -17,7 +17,7 @@ export function renderSignInPage({
   readonly login?: string;
   readonly problem?: string | null;
   /** Name of the identity provider; null: there is none. */
-  /** Login of the signed-in user. */
+  /** Of the signed-in user. */
   readonly present?: string | null;
   readonly hasPasskeys: boolean;
   readonly provider: string | null;
