@@ -5,19 +5,19 @@ import type { ListedOrganization } from '../../shared/stacks/stack-list-reposito
 const TextRow = Type.Object({ text: Type.String() });
 
 interface Prefix {
-  /** Prefix of the names or values. */
+  /** Prefix. */
   readonly begin: string;
   readonly limit: number;
 }
 
-/** Names and values of the tags of stacks. Each is found by one index lookup, regardless of the number of stacks that have it. */
+/** Each name or value is found by one index lookup, regardless of the number of stacks that have it. */
 export function createTagRepository(db: Queryable) {
   const isReadable = ({ facts, id }: ListedOrganization) =>
     facts === null
       ? sql.fragment`true`
       : sql.fragment`effective_permissions(${facts}::jsonb, ${id}, l.project_name, l.stack_name) & 1 = 1`;
   return {
-    /** Tag names of readable stacks, in order. */
+    /** Of readable stacks, in order. */
     listNames: (organization: ListedOrganization, { begin, limit }: Prefix) => {
       const next = (after: ReturnType<typeof sql.fragment>) => sql.fragment`
         select l.tag_name from stack_listings l
@@ -32,7 +32,7 @@ export function createTagRepository(db: Queryable) {
         select text from found where text is not null limit ${limit}`);
     },
 
-    /** Values of a tag of readable stacks, in order. */
+    /** Of readable stacks, in order. */
     listValues: (organization: ListedOrganization, name: string, { begin, limit }: Prefix) => {
       const next = (after: ReturnType<typeof sql.fragment>) => sql.fragment`
         select l.tag_value from stack_listings l
