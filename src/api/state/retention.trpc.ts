@@ -14,7 +14,6 @@ const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
 
 /** Exemptions from the rules about retention. */
 export const retentionRouter = router({
-  /** The legal hold of a stack, or null. */
   findHold: stackProcedure('read').query(async ({ ctx: { services }, input: ref }) => {
     const hold = await services.retention.findHold(ref);
     return (
@@ -27,14 +26,14 @@ export const retentionRouter = router({
     );
   }),
 
-  /** Places a hold, unless there is one. */
+  /** Unless there is one. */
   hold: stackMutation('manage', 'stack.hold')
     .input(input(Type.Object({ reason: text(1_000) })))
     .mutation(({ ctx: { audit, caller, services }, input: { reason, ...ref } }) =>
       services.retention.hold(caller, ref, reason, audit, [revisionOfHold(null)]),
     ),
 
-  /** Ends the hold that the user has seen. */
+  /** The one that the user has seen. */
   release: stackMutation('manage', 'stack.release')
     .input(input(Type.Object({ revision: Revision })))
     .mutation(({ ctx: { audit, caller, services }, input: { revision, ...ref } }) =>
