@@ -109,7 +109,7 @@ const PackReference = Type.Object({
 });
 export type PackReference = Type.Static<typeof PackReference>;
 
-/** Not supported: rules that select the stacks and accounts of a group by their tags. */
+/** Not supported: rules that select stacks and accounts by their tags. */
 const matchRules = { stackMatchRule: Maybe(Type.Unknown()), accountMatchRule: Maybe(Type.Unknown()) };
 
 /** apitype.CreatePolicyGroupRequest. */
@@ -150,7 +150,7 @@ export const UpdatePolicyGroupRequest = component(
 );
 export type UpdatePolicyGroupRequest = Type.Static<typeof UpdatePolicyGroupRequest>;
 
-/** The request as the pulumiservice provider sends it. All changes are made in this order, or none. */
+/** As the pulumiservice provider sends it. All changes are made in this order, or none. */
 export const UpdatePolicyGroupBatchRequest = component(
   'UpdatePolicyGroupBatchRequest',
   Type.Array(UpdatePolicyGroupRequest, { minItems: 1, maxItems: 10_000 }),
