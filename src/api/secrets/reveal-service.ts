@@ -14,7 +14,6 @@ import { createUpdateQueryRepository } from '../updates/update-query-repository.
 import type { SecretService } from './secret-service.ts';
 import { secureValues } from './secure-values.ts';
 
-/** A value of a stack that is displayed as a secret. */
 export type SecretLocation =
   | { readonly of: 'output'; readonly name: string }
   | { readonly of: 'config'; readonly key: string }
@@ -23,20 +22,18 @@ export type SecretLocation =
       readonly urn: string;
       readonly part: 'inputs' | 'outputs';
       readonly path: readonly (string | number)[];
-      /** The digest of the part, as `resources.get` has shown it. */
+      /** As `resources.get` has shown the part. */
       readonly digest?: string | undefined;
     };
 
 const maxValueBytes = 1024 * 1024;
 const maxSecrets = 200;
 
-/** Only the CLI can decrypt a value. */
 class NotOursError extends InvalidRequestError {
   override readonly name = 'NotOursError';
   override readonly code = 'not-decryptable';
 }
 
-/** Reveals single secrets to users. */
 export class RevealService {
   readonly #context: ApiContext;
   readonly #secrets: SecretService;
@@ -49,8 +46,8 @@ export class RevealService {
   }
 
   /**
-   * The plaintext of a value: text unchanged, other values as JSON. The read is recorded with the location of the value before it returns.
-   * Throws NotFoundError, ConflictError if the resource has changed since it was shown, InvalidRequestError if only the CLI can decrypt it,
+   * Text unchanged, other values as JSON. The read is recorded with the location of the value before it returns. Throws NotFoundError,
+   * ConflictError if the resource has changed since it was shown, InvalidRequestError if only the CLI can decrypt the value,
    * UnavailableError, and the errors of `scan`.
    */
   async reveal(
@@ -81,7 +78,7 @@ export class RevealService {
     return found.show(plaintexts);
   }
 
-  /** Reads a property of the newest state. */
+  /** From the newest state. */
   async #readValue(
     scan: StateScan,
     ref: StackRef,
@@ -97,7 +94,7 @@ export class RevealService {
     const secrets = await listSecretsInSlices(text);
     const encrypted = secrets.filter(({ ciphertext }) => ciphertext !== null);
     return {
-      // An import may contain plaintexts, which are unencrypted in the state.
+      // An import may contain plaintexts.
       ciphertexts: encrypted.map(({ ciphertext }) => Buffer.from(ciphertext as string, 'base64')),
       show: (plaintexts) => {
         const ranges = encrypted.map(({ end, start }, at) => ({ start, end, by: plaintexts[at] as Buffer }));
@@ -121,7 +118,7 @@ export class RevealService {
     return outputs && span ? sliceOf(outputs, span) : null;
   }
 
-  /** Reads a setting of the last update, as the CLI sends it: ciphertext, or JSON that contains `{"secure": ciphertext}`. */
+  /** Of the last update, as the CLI sends it: ciphertext, or JSON that contains `{"secure": ciphertext}`. */
   async #readSetting(ref: StackRef, key: string): Promise<Encrypted | null> {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
@@ -149,13 +146,12 @@ export class RevealService {
   }
 }
 
-/** A value with its secrets, and its redacted form. */
 interface Encrypted {
   readonly ciphertexts: readonly Buffer[];
   readonly show: (plaintexts: readonly Buffer[]) => string;
 }
 
-/** The location of the value for the audit log, without the value. */
+/** For the audit log, without the value. */
 function pathOf(location: SecretLocation): string {
   if (location.of === 'output') return `outputs.${location.name}`;
   if (location.of === 'config') return `config.${location.key}`;
