@@ -10,7 +10,7 @@ import { buildApi } from './app.ts';
 import { createApiContext } from './create-api-context.ts';
 import { type Listening, listen } from './platform/http/listen.ts';
 
-/** Starts an API replica. It validates and commits small writes itself, and sends large writes to the workers. */
+/** An API replica validates and commits small writes itself, and sends large ones to the workers. */
 export async function startApi(
   config: Config,
   logger: Logger,
@@ -20,7 +20,7 @@ export async function startApi(
   try {
     await bootstrapAtStart(context);
     await startWatches(context);
-    // A failure is ignored: the replica can serve without them.
+    // The replica can serve without them.
     await context.db
       .openConnections()
       .catch((error: unknown) => logger.debug({ err: error }, 'connections not opened'));

@@ -101,7 +101,7 @@ class ProtocolError extends AppError {
   }
 }
 
-/** During a rollout, a page may come from another release; its next call may reach that release. */
+/** During a rollout, a page may come from another release; its next call reaches that release again. */
 class OtherReleaseError extends AppError {
   override readonly name = 'OtherReleaseError';
   override readonly status = 404;
