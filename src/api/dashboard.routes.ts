@@ -28,7 +28,7 @@ type DashboardServices = ProcedureServices &
 const endpoint = '/trpc';
 /** The inputs of one request. */
 const maxInputBytes = 64 * 1024;
-/** In one request. */
+/** Calls in one request. */
 const maxCalls = 20;
 const lineFeed = 10;
 

@@ -41,7 +41,7 @@ export interface Explanation {
 export function explain(holder: HolderFacts, stack: StackFacts, hasRole: boolean): Explanation {
   const held = decide(holder, stack);
   const matching = matchingGrants(holder.grants, stack);
-  // Without the scopes of the token.
+  // The permissions without the scopes of the token.
   const ofOwner = decide(
     { ...holder, grants: matching.filter(({ deny, token }) => deny || !token), scopes: null },
     stack,

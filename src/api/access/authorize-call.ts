@@ -40,7 +40,7 @@ function assertHasAccess(caller: Caller, access: CallerAccess, target: CallTarge
       );
     return;
   }
-  // They must not learn what exists in the organization.
+  // Non-members must not learn what exists in the organization.
   if (!caller.belongs) throw new OrganizationNotVisibleError();
   if (access.kind === 'organization') {
     if (access.permission === 'manage') assertManages(caller, target.organization as string);

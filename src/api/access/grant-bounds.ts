@@ -3,7 +3,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { createGrantBoundsRepository, type GrantedUsers } from './grant-bounds-repository.ts';
 
-/** Each call reads all grants that apply to its caller. */
+/** The number is limited, because each call reads all grants that apply to its caller. */
 const maxGrantsOfOne = 1000;
 const maxGrantsOfUser = 2000;
 

@@ -105,7 +105,7 @@ export class GrantService {
       const removed = remove.filter(isId);
       const subjectOf = remembered((_, request: Subject) => findSubject(tx, organization, request));
       const roleOf = remembered((id) => readRole(tx, organization.id, id));
-      /** By subject and content. */
+      /** New grants, by subject and content. */
       const missing = new Map<string, NewGrant>();
       const found: string[] = [];
       // Nothing is recorded if all grants exist already.

@@ -80,7 +80,7 @@ export const AccessQuery = Type.Object({
   /** Users by default. */
   holders: Type.Optional(Type.Union([Type.Literal('users'), Type.Literal('tokens')])),
   user: Type.Optional(Type.String()),
-  /** It may be the token of a member. */
+  /** The token may be a member's. */
   token: Type.Optional(Type.String()),
   continuationToken: Type.Optional(Type.String()),
 });

@@ -80,7 +80,7 @@ export class ManagedObjectService {
       await lockManagement(tx, organization, caller);
       if (set.length + remove.length === 0) return audit.settle();
       const { id } = await getOrganization(tx, organization);
-      // Each change counts the objects of the others.
+      // Changes run one at a time, because each counts the objects of the others.
       await createQuotaRepository(tx).lockOrganization(id);
       const managed = createManagedObjectRepository(tx);
       await managed.remove(id, remove);

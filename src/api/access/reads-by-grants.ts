@@ -9,7 +9,7 @@ import { FairSemaphore } from '../platform/admission/fair-semaphore.ts';
 const limits = { atOnce: 3, atOncePerCaller: 2, waiting: 300, waitingPerCaller: 50 };
 const statementMs = 10_000;
 const manyGrants = 50;
-/** In characters of JSON. */
+/** Length in characters of JSON. */
 const shortestGrant = 20;
 const semaphores = new WeakMap<Database, FairSemaphore>();
 const methods = ['any', 'anyFirst', 'exists', 'maybeOne', 'maybeOneFirst', 'one', 'oneFirst'] as const;

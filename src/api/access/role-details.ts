@@ -9,7 +9,7 @@ const members = ['__type', 'permissions'];
 /** The form that the CLI sends and shows. */
 export interface RoleDetails {
   readonly __type: typeof descriptor;
-  /** Without the prefix `stack:`. */
+  /** Names without the prefix `stack:`. */
   readonly permissions: readonly string[];
 }
 

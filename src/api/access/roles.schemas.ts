@@ -74,7 +74,7 @@ const Details = Type.Object(
 );
 const name = Type.String({ pattern: '^[a-zA-Z0-9][a-zA-Z0-9_.:@ -]{0,99}$' });
 
-/** For the API description. */
+/** How the API description shows requests. */
 export const DescribedRole = {
   creation: component('CreateRoleRequest', Type.Object({ name, description: Maybe(Type.String()), details: Details })),
   change: component(

@@ -68,7 +68,7 @@ export class EventQueries {
     yield Buffer.from(`{"events":[],"continuationToken":${JSON.stringify(atEnd)}}`);
   }
 
-  /** This process is about to stop. */
+  /** Makes waiting calls respond, because this process is about to stop. */
   drain(): void {
     this.#waits.drain();
   }

@@ -10,7 +10,7 @@ interface EventWait {
 /** Calls of this process that wait for events. All its data is in memory. */
 export class EventWaits {
   readonly #channel: NotificationChannel;
-  /** By update. */
+  /** Functions that wake waiting calls, by update. */
   readonly #waiting = new Map<string, Set<() => void>>();
   #isDraining = false;
 

@@ -136,7 +136,7 @@ export class IssuerService {
     );
   }
 
-  /** Also ends all issued tokens. */
+  /** Ends the trust in the issuer, and all issued tokens. */
   async remove(
     caller: Caller,
     organization: string,

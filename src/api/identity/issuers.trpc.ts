@@ -32,7 +32,7 @@ const chosen = { id: Id };
 const settings = {
   audience: Type.Optional(text(500)),
   replay: Type.Optional(Type.Union([Type.Literal('once'), Type.Literal('within-life')])),
-  /** Of issued tokens; null: two hours. */
+  /** Maximum lifetime of issued tokens; null: two hours. */
   maxSeconds: Type.Optional(Seconds),
 };
 

@@ -130,7 +130,7 @@ export class MemberService {
     });
   }
 
-  /** With the role in each. */
+  /** The organizations of a person, with the role in each. */
   listOf({ userId }: Pick<Person, 'userId'>) {
     return createProviderRepository(this.#context.db).listMemberships(userId);
   }

@@ -24,7 +24,7 @@ const TeamRow = Type.Object({
   /** The requesting user. */
   isIn: Type.Boolean(),
   isAdmin: Type.Boolean(),
-  /** By a configuration. */
+  /** A configuration declares the team. */
   isManaged: Type.Boolean(),
 });
 export type TeamPageRow = Row<typeof TeamRow>;

@@ -31,7 +31,7 @@ import { toLevel } from './stack-permissions.ts';
 import { actionOfChanges, assertTeamLimit, changeMembers, giveStack, type TeamRef, takeStack } from './team-changes.ts';
 import type { CreateTeamRequest, UpdateTeamRequest } from './teams.schemas.ts';
 
-/** As the caller may see it. */
+/** The team as the caller may see it. */
 export interface TeamView {
   readonly team: TeamRow;
   readonly members: readonly TeamMemberRow[];
@@ -57,7 +57,7 @@ export class TeamService {
     this.#context = context;
   }
 
-  /** With members, without stacks. */
+  /** All teams with their members, without their stacks. */
   async list(organizationName: string): Promise<readonly TeamView[]> {
     const { id } = await getOrganization(this.#context.db, organizationName);
     const teams = createTeamRepository(this.#context.db);
@@ -96,7 +96,7 @@ export class TeamService {
     });
   }
 
-  /** Also deletes its grants and tokens. */
+  /** Deletes the team with its grants and tokens. */
   async delete(
     caller: Caller,
     { name, organization }: TeamName,
@@ -154,7 +154,7 @@ export class TeamService {
     });
   }
 
-  /** By grants. */
+  /** Teams that have permissions on the stack by grants. */
   async listOfStack(caller: Caller, ref: StackRef): Promise<readonly (Level<TeamRow> & { isMember: boolean })[]> {
     const { db } = this.#context;
     const stack = await this.#context.stacks.find(ref);
@@ -165,7 +165,7 @@ export class TeamService {
     return levels.map(({ level, of }) => ({ of, level, isMember: own.has(of.id) }));
   }
 
-  /** By grants. Roles are not grants. */
+  /** Users who have permissions on the stack by grants. Roles are not grants. */
   async listCollaborators(ref: StackRef) {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
@@ -207,7 +207,7 @@ function assertSeenTeam(tx: Queryable, organizationId: string, team: TeamRow, se
   );
 }
 
-/** By their grants alone. Without holders that may not read the stack. */
+/** Permissions by grants alone, without holders that may not read the stack. */
 function levelsOf<Holder extends AllGrants>(holders: readonly Holder[]): Level<Holder>[] {
   return holders.map((of) => ({ of, level: toLevel(decideOfGrants(of)) })).filter(({ level }) => level > 0);
 }

@@ -63,7 +63,7 @@ export const UpdateTeamRequest = component(
     newDescription: Maybe(Type.String()),
     memberAction: Maybe(MemberAction),
     member: Maybe(Type.String()),
-    /** In this order. */
+    /** Changes are made in this order. */
     memberChanges: Maybe(
       Type.Array(Type.Object({ member: Type.String(), memberAction: MemberAction }), { maxItems: 200 }),
     ),

@@ -166,7 +166,7 @@ export class TokenService {
     });
   }
 
-  /** Of a new token; null: no limit. */
+  /** The maximum lifetime of a new token; null: no limit. */
   async findMaxSeconds(caller: Caller, ownerRef: TokenOwnerRef): Promise<number | null> {
     const { owner } = await this.#ownerFilter(caller, ownerRef);
     const tokens = createTokenRepository(this.#context.db);

@@ -19,7 +19,7 @@ export interface Services {
 }
 
 const tags = ['tokens'];
-/** By default. */
+/** The default time for which the previous secret stays valid after a rotation. */
 const defaultOverlapSeconds = 86_400;
 
 interface TokenRoutes {

@@ -11,7 +11,7 @@ export interface Services {
 }
 
 const nowhere = { organization: null, project: null, stack: null };
-/** Per state. */
+/** Jobs shown per state. */
 const maxJobs = 50;
 
 /**

@@ -185,9 +185,9 @@ export class OperatorQueries {
       backups: (found?.backups ?? [])
         .slice(0, maxBackups)
         .map(({ verifiedAt, ...backup }) => ({ ...backup, verifiedAt: iso(verifiedAt) })),
-      /** Of any backup, including deleted ones. */
+      /** Includes deleted backups. */
       lastVerifiedAt: iso(found?.lastVerifiedAt ?? null),
-      /** By a worker. */
+      /** The last verification by a worker. */
       verification: verification?.at ? { ...verification, at: new Date(verification.at).toISOString() } : null,
       createFailure: failureOf(backupTasks.create),
       verifyFailure: failureOf(backupTasks.verify),

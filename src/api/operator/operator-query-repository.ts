@@ -15,7 +15,7 @@ const LockRow = Type.Object({
   by: Text,
   ciUrl: Text,
   since: Timestamp,
-  /** Of the update's lease, or of its time to start. */
+  /** Expiry of the lease, or of the time to start. */
   expiresAt: Nullable(Timestamp),
   isExpired: Type.Boolean(),
   /** Calls that wait for the stack. */

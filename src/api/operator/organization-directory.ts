@@ -15,7 +15,7 @@ import { afterOf, pageOf } from './name-pages.ts';
 import type { CreateOrganizationRequest, SetQuotaRequest } from './operator.schemas.ts';
 import { lockOperator } from './operator-access.ts';
 
-/** By one statement. */
+/** Webhook events that one statement deletes. */
 const eventsAtOnce = 1_000;
 const tokensAtOnce = 1_000;
 
@@ -71,7 +71,7 @@ export class OrganizationDirectory {
     });
   }
 
-  /** Those that an operator has set. */
+  /** The limits that an operator has set. */
   async getQuota(name: string): Promise<QuotaOverrides> {
     const { db } = this.#context;
     const organization = isOrganizationName(name) ? await createIdentityRepository(db).findOrganization(name) : null;

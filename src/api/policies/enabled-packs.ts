@@ -5,7 +5,7 @@ import { assertPolicyConfig, packNotFound } from './policies.ts';
 import { tagOf } from './policy-group-changes.ts';
 import type { PolicyPackRepository } from './policy-pack-repository.ts';
 
-/** One call reads at most this many bytes of descriptions. */
+/** Descriptions that one call reads, in total. */
 const maxDescriptionBytes = 32 * 1024 * 1024;
 
 export interface EnabledPack {
@@ -85,7 +85,7 @@ export async function lockPacks(
   };
 }
 
-/** Each version is looked up once, however many references name it. */
+/** Looks up each version once, however many references name it. */
 async function findVersions(packs: PolicyPackRepository, organization: string, references: readonly PackReference[]) {
   const keyOf = (reference: PackReference) => JSON.stringify([reference.name, tagOf(reference)]);
   const named = [...new Map(references.map((each) => [keyOf(each), { name: each.name, tag: tagOf(each) }]))];

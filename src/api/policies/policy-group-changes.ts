@@ -12,7 +12,7 @@ type StackReference = NonNullable<UpdatePolicyGroupRequest['addStack']>;
 
 /** The CLI reads all stacks of a group in one response. */
 const maxStacks = 10_000;
-/** Each pack of a call is looked up. */
+/** The number is limited, because each pack is looked up. */
 const maxPacks = 1_000;
 
 const noAccounts = 'Insights accounts are another product of Pulumi, which this server does not provide';

@@ -120,12 +120,12 @@ export function createPolicyGroupRepository(db: Queryable) {
     find: (organization: string, name: string) =>
       db.maybeOne(sql.rows(GroupRow)`/* policyGroups.find */ select ${columns} from ${named(organization, name)}`),
 
-    /** Until the transaction ends. */
+    /** The lock lasts until the transaction ends. */
     lock: (organization: string, name: string) =>
       db.maybeOne(sql.rows(GroupRow)`
         /* policyGroups.lock */ select ${columns} from ${named(organization, name)} for update of g`),
 
-    /** Until the transaction ends. */
+    /** The lock lasts until the transaction ends. */
     lockAll: (organization: string) =>
       db.query(sql.nothing`
         /* policyGroups.lockAll */
@@ -151,7 +151,7 @@ export function createPolicyGroupRepository(db: Queryable) {
           where own.group_id = ${id} group by m.stack_id order by 2 desc limit 1) t
           join stacks s on s.id = t.stack_id join projects p on p.id = s.project_id)`),
 
-    /** At most `most`. */
+    /** Counts at most `most` groups. */
     count: async (organization: string, most: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* policyGroups.count */
@@ -161,7 +161,7 @@ export function createPolicyGroupRepository(db: Queryable) {
       return count;
     },
 
-    /** The live stacks that were added, at most `most`. */
+    /** Counts at most `most` live stacks that were added. */
     countStacks: async (id: string, most: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* policyGroups.countStacks */

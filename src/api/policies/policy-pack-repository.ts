@@ -29,7 +29,7 @@ const ListedRow = Type.Object({
 });
 const PagedRow = Type.Object({
   name: Type.String(),
-  /** Of the newest version. */
+  /** The display name of the newest version. */
   displayName: Type.String(),
   versionCount: Type.Integer(),
   /** JSON text: number, tag and time of the newest `maxListedVersions`, the newest first. */
@@ -42,7 +42,7 @@ const maxListedVersions = 20;
 const maxListedGroups = 20;
 
 const ReferenceRow = Type.Object({
-  /** From 0. */
+  /** The position of the reference, from 0. */
   at: Type.Integer(),
   packId: Type.String(),
   versionId: Type.String(),
@@ -85,7 +85,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
     v.sha256 is not null as "isUploaded", v.published_at is not null as "isPublished", v.removed_at is not null as "isRemoved"`;
 
   return {
-    /** Until the transaction ends. */
+    /** The lock lasts until the transaction ends. */
     lockOrCreate: (organization: string, name: string) =>
       db.maybeOne(sql.rows(PackRow)`
         /* policyPacks.lockOrCreate */
@@ -94,7 +94,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         on conflict (organization_id, name) do update set name = excluded.name
         returning id, last_version as "lastVersion"`),
 
-    /** Until the transaction ends. */
+    /** The lock lasts until the transaction ends. */
     lock: (organization: string, name: string) =>
       db.maybeOne(sql.rows(PackRow)`
         /* policyPacks.lock */

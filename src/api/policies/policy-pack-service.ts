@@ -192,7 +192,7 @@ export class PolicyPackService {
     return { name, displayName, version, versionTag, policies: policies ?? [], applied: groups.length > 0 };
   }
 
-  /** By policy. */
+  /** The schemas of the configuration, by policy. */
   async schema(organization: string, name: string, tag: string): Promise<Record<string, object>> {
     const { policies } = await this.get(organization, name, tag);
     return Object.fromEntries(

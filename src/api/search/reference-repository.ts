@@ -15,7 +15,7 @@ export type ReferenceEdge = Row<typeof EdgeRow>;
 
 const NameRow = Type.Object({ name: Type.String() });
 
-/** In the index of states. */
+/** References in the index of states. */
 export function createReferenceRepository(db: Queryable) {
   const readable = (organization: SearchedOrganization) =>
     organization.facts === null
@@ -58,7 +58,7 @@ export function createReferenceRepository(db: Queryable) {
         where l.organization_id = ${organization.id} and ${readable(organization)}
         order by 2, 3 limit ${limit}`),
 
-    /** Only stacks that exist. */
+    /** The given stacks that exist and are readable. */
     listReadable: async (
       organization: SearchedOrganization,
       refs: readonly Pick<StackRef, 'project' | 'stack'>[],

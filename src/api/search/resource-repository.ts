@@ -14,7 +14,7 @@ const IndexedRow = Type.Object({
   /** Changes are known up to this version; one that has not ended has none yet. */
   knownTo: Nullable(Type.Integer()),
   headVersion: Type.Integer(),
-  /** That of a running update, or `headVersion`. */
+  /** The version of a running update, or `headVersion`. */
   newestVersion: Type.Integer(),
 });
 export type IndexedStack = Row<typeof IndexedRow>;

@@ -9,7 +9,7 @@ export interface SearchBounds {
 
 export const defaultBounds: SearchBounds = { ms: 1_500, resources: 5_000_000, counted: 100_000 };
 
-/** In resources. */
+/** A stack costs as much as this many resources. */
 const stackCost = 10;
 
 export class SearchBudget {
@@ -23,7 +23,7 @@ export class SearchBudget {
     this.#gone = gone;
   }
 
-  /** Also false if no client waits for the result. */
+  /** Whether budget is left, and a client still waits. */
   spend({ resources, stacks }: { readonly resources: number; readonly stacks: readonly unknown[] }): boolean {
     if (this.#gone?.aborted) return false;
     this.#resources -= resources + stackCost * stacks.length;

@@ -9,7 +9,7 @@ const firstResources = 50_000;
 
 export interface SearchGroup {
   readonly name: string;
-  /** Of a provider. */
+  /** The version of a provider. */
   readonly version: string | null;
   readonly resources: number;
   readonly stacks: number;

@@ -5,7 +5,7 @@ import { parseVersionRange, type VersionRange } from './version-range.ts';
 export type ResourceField = 'type' | 'name' | 'urn' | 'parent' | 'provider';
 export type FlagField = 'protect' | 'custom' | 'external' | 'deleted';
 
-/** On a resource or on its stack. */
+/** A condition on a resource or on its stack. */
 export type Condition =
   /** Words or beginnings of words in type and name. All but the last are whole words. */
   | { readonly kind: 'words'; readonly words: readonly string[] }

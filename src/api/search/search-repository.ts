@@ -68,7 +68,7 @@ const isProvider = (alias: ReturnType<typeof sql.fragment>) => sql.fragment`${al
 
 export type SearchRepository = ReturnType<typeof createSearchRepository>;
 
-/** Within a transaction: see `begin`. */
+/** Call within a transaction: see `begin`. */
 export function createSearchRepository(tx: Queryable) {
   return {
     /** Limits each statement of the transaction, and makes Postgres use indexes only: it cannot estimate the selectivity of texts. */
@@ -165,7 +165,7 @@ export function createSearchRepository(tx: Queryable) {
       return row.isTrimmed;
     },
 
-    /** Each version once. */
+    /** Returns each version once. */
     listProviders: (stackIds: readonly string[]) =>
       tx.any(sql.rows(ProviderRow)`
         /* search.listProviders */

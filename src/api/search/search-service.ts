@@ -44,7 +44,7 @@ export interface SearchPage {
 }
 
 export interface FromIndex {
-  /** In the searched organizations. */
+  /** The lag in the searched organizations. */
   readonly behind: IndexLag | null;
 }
 

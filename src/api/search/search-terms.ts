@@ -23,13 +23,13 @@ export function all(conditions: readonly ReturnType<typeof sql.fragment>[]) {
   return conditions.length === 0 ? sql.fragment`true` : sql.join([...conditions], sql.fragment` and `);
 }
 
-/** On a stack `l` of the organization. */
+/** A condition on a stack `l` of the organization. */
 export function stackSql({ condition, isNegated }: StackTerm, organization: string) {
   const holds = stackHoldsSql(condition, organization);
   return isNegated ? sql.fragment`not (${holds})` : sql.fragment`(${holds})`;
 }
 
-/** On a stack `l`. */
+/** A condition on a stack `l`. */
 function stackHoldsSql(condition: StackCondition, organization: string) {
   switch (condition.kind) {
     case 'tag': {
@@ -56,7 +56,7 @@ function stackHoldsSql(condition: StackCondition, organization: string) {
   }
 }
 
-/** On a resource `r`. */
+/** A condition on a resource `r`. */
 export function resourceSql({ isNegated, ...term }: ResourceTerm) {
   const holds = holdsSql(term);
   return isNegated ? sql.fragment`not coalesce(${holds}, false)` : sql.fragment`(${holds})`;
@@ -124,7 +124,7 @@ function textSql({ field, pattern }: Extract<Condition, { kind: 'text' }>) {
   }
 }
 
-/** On the provider `p`. */
+/** A condition on the provider `p` of the resource. */
 function ofProvider(condition: ReturnType<typeof sql.fragment>) {
   return sql.fragment`exists (select 1 from stack_resources p where p.stack_id = r.stack_id and p.key = r.provider and ${condition})`;
 }

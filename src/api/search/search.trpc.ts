@@ -41,7 +41,7 @@ export const searchRouter = router({
       services.search.count(caller, { text: of, organization, by }, request.gone),
     ),
 
-  /** With the number of stacks. */
+  /** Includes the number of stacks with each version. */
   providers: userProcedure
     .input(input(Type.Object({ organization: Type.Optional(Name) })))
     .query(({ ctx: { caller, request, services }, input: { organization = null } }) =>

@@ -5,7 +5,7 @@ import { denseSliceBytes, nextSlice, scanInSlices, timeSliceBytes } from '../../
 
 /** The current CLI sends at most 1000 values; older ones send all values of a state (pkg/resource/stack/secrets.go). */
 const maxItems = 100_000;
-/** Also for members that are not read. */
+/** Members that are not read count, too. */
 const maxDepth = 500;
 const backslash = 0x5c;
 
@@ -29,12 +29,12 @@ export class EncodedValues {
     return this.#spans.length;
   }
 
-  /** For error messages. */
+  /** The name is for error messages. */
   nameOf(index: number): string {
     return this.#nameOf(index);
   }
 
-  /** At most 1 MiB each. */
+  /** Each chunk has at most 1 MiB. */
   *chunks(index: number): Generator<string> {
     const raw = this.#raw(index);
     if (raw.includes(backslash)) {
@@ -119,7 +119,7 @@ async function scanBody(
   if (!isObject) throw new InvalidRequestError('body must be object');
 }
 
-/** At most 1 MiB each. */
+/** Each chunk has at most 1 MiB. */
 export function* base64Chunks(bytes: Buffer): Generator<string> {
   const step = (timeSliceBytes / 4) * 3;
   for (let at = 0; at < bytes.length; at += step) yield bytes.toString('base64', at, at + step);

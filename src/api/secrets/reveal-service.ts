@@ -78,7 +78,7 @@ export class RevealService {
     return found.show(plaintexts);
   }
 
-  /** From the newest state. */
+  /** Reads a property of the newest state. */
   async #readValue(
     scan: StateScan,
     ref: StackRef,

@@ -13,7 +13,7 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { EncodedValues } from './encoded-values.ts';
 
-/** Of a value, in addition to its bytes. */
+/** The fixed cost of a value, in addition to its bytes. */
 const overheadBytes = 1024;
 
 /** Longer names of secrets are cut in the audit log. */
@@ -87,7 +87,7 @@ export class SecretService {
     return plaintexts;
   }
 
-  /** By current names and tags. */
+  /** The current names and tags decide. */
   async #listDecryptable(ref: StackRef, access: LockedAccess, ids: readonly string[]): Promise<readonly string[]> {
     if (access.facts === null) return ids;
     const stacks = await this.#context.stacks.listByIds(ids);
@@ -113,7 +113,7 @@ export class SecretService {
     await audit.recordSecretRead(this.#context.db, read);
   }
 
-  /** Also stacks that had the path before a rename. */
+  /** Includes stacks that had the path before a rename. */
   async #listStackIds(ref: StackRef): Promise<readonly string[]> {
     const { encryptionKeys, identity } = this.#context;
     const organization = await identity.findOrganization(ref.organization);
@@ -157,7 +157,7 @@ function* everyIndex(values: EncodedValues): Generator<number> {
   for (let index = 0; index < values.count; index++) yield index;
 }
 
-/** Of equal texts, only the first. */
+/** Skips values with the same text as an earlier one. */
 async function* distinctIndexes(values: EncodedValues): AsyncGenerator<number> {
   const seen = new Set<string>();
   const slices = new Slices();

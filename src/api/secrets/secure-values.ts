@@ -10,7 +10,7 @@ export function secureValues(json: string): SecureValue[] | null {
   if (!/^\s*[[{]/.test(json)) return null;
   const text = Buffer.from(json);
   const found: SecureValue[] = [];
-  /** By depth. */
+  /** Open objects by their depth. */
   const open: (string | undefined)[] = [];
   try {
     scanJson(text, Number.MAX_SAFE_INTEGER, (path, { end, kind, start }) => {

@@ -68,7 +68,7 @@ export class AttentionQueries {
     };
   }
 
-  /** Those that the caller may approve. */
+  /** Pending requests that the caller may approve. */
   async #listApprovals(organizations: readonly ListedOrganization[], findAt: (target: CallTarget) => Promise<Caller>) {
     const attention = createAttentionRepository(this.#db);
     const names = await attention.listWithApprovals(organizations, maxApproving + 1);

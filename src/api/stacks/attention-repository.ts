@@ -39,7 +39,7 @@ const FrozenRow = Type.Object({
   since: Timestamp,
   /** By the database's clock. */
   now: Timestamp,
-  /** Those that the reader may read, at most `maxCounted`. */
+  /** Frozen stacks that the reader may read, at most `maxCounted`. */
   stacks: Type.Integer(),
   /** No readable stack was found among the first stacks of the freeze, and it has more. */
   hasMore: Type.Boolean(),
@@ -53,7 +53,7 @@ const maxMessage = 300;
 
 /** Limited to stacks that the facts allow to read. */
 export function createAttentionRepository(db: Queryable) {
-  /** Of an organization `o`, the last changed first. */
+  /** Stacks of an organization `o`, the last changed first. */
   const ended = (trouble: ReturnType<typeof sql.fragment>, maxScanned: number) => sql.fragment`
     select c.* from stack_changes c where c.organization_id = o.id and c.trouble = ${trouble}
     order by c.changed_at desc, c.stack_id desc limit ${maxScanned}`;
@@ -71,7 +71,7 @@ export function createAttentionRepository(db: Queryable) {
           union all select 'interrupted', i.* from (${ended(sql.fragment`'cancelled'`, maxScanned)}) i
           union all select 'drifted', d.* from (${drifted(maxScanned)}) d) k) l) n
     where n.at <= ${maxScanned}`;
-  /** Of a rule `r` of an organization `o`. */
+  /** Stacks of a rule `r` of an organization `o`. */
   const ofRule = (most: number) => sql.fragment`
     (select l.project_name, l.stack_name from stack_listings l
       where r.project is null and r.tag_name is null and l.organization_id = o.id and l.tag_name = '' limit ${most})

@@ -10,7 +10,7 @@ import { CreateStackRequest } from './stacks.schemas.ts';
 
 const checked = Compile(CreateStackRequest);
 
-/** Without the state. */
+/** The size of the request without the state. */
 const maxOtherBytes = 4 * 1024 * 1024;
 
 /** The bytes of the state share the memory of the body. */

@@ -23,7 +23,7 @@ export class ImportRuns {
     return runView(run);
   }
 
-  /** By name. */
+  /** The stacks of a run by name. */
   async listStacks(organization: string, id: string, after: string | null, limit: number) {
     const rows = await this.#rows().listStacks(organization, id, after ?? '', limit + 1);
     const items = rows.slice(0, limit);

@@ -26,7 +26,7 @@ export const importsRouter = router({
     .input(input(Type.Object({ id: Id })))
     .query(({ ctx: { services }, input: { id, organization } }) => services.importRuns.get(organization, id)),
 
-  /** By name. */
+  /** The results of a run by stack name. */
   stacks: organizationProcedure('manage')
     .input(input(Type.Object({ id: Id, ...page })))
     .query(async ({ ctx: { services }, input: { cursor, id, limit = defaultPage, organization } }) => {

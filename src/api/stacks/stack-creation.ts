@@ -11,7 +11,7 @@ import type { Caller } from '../platform/http/request.ts';
 export interface NewStack {
   readonly ref: StackRef;
   readonly tags: Tags;
-  /** They may update the stack. */
+  /** Teams that may update the stack. */
   readonly teams: readonly string[];
   readonly state: Buffer | null;
 }

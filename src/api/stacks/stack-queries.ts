@@ -27,7 +27,7 @@ import { createTagRepository } from './tag-repository.ts';
 
 const maxRenamed = 200;
 
-/** Of an organization. */
+/** The stacks of one organization. */
 const maxCounted = 1_000;
 /**
  * Up to this number of stacks with a tag are sorted. If the tag is common, a list reads the stacks that changed last until it has found

@@ -92,7 +92,7 @@ const shown = (tags: number) => sql.fragment`
   coalesce(v.started_at, v.created_at) as "activeSince", v.branch as "activeBranch", v.commit_id as "activeCommit",
   v.ci_run::json ->> 'build.url' as "activeCiUrl"`;
 
-/** Of the update `v`. */
+/** The requester of the update `v`. */
 const owners = sql.fragment`
   left join users va on va.id = v.requested_by left join api_tokens vt on vt.id = v.token_id and v.requested_by is null`;
 

@@ -59,7 +59,7 @@ const pageBytes = 16 * 1024 * 1024;
 /** Stacks, and bytes, that are read and held at once. */
 const chunkSize = 1_000;
 const chunkBytes = 1024 * 1024;
-/** In one statement. */
+/** Organizations that one statement searches. */
 const organizationsAtOnce = 100;
 
 export class StackService {
@@ -141,7 +141,7 @@ export class StackService {
       : this.#lists.hasReadableStack(organization, project, facts);
   }
 
-  /** Also for a former name, as far as the caller may know. */
+  /** Includes stacks that had this name before, as far as the caller may know. */
   isBusy(ref: StackRef, { facts }: Pick<Caller, 'facts'>): Promise<boolean> {
     return this.#context.stacks.isBusy(ref, facts);
   }

@@ -7,7 +7,7 @@ export interface StackView {
   readonly stack: StackRow;
   /** The update that locks the stack. */
   readonly operation: { readonly kind: string; readonly author: string; readonly startedAt: Date } | null;
-  /** They leave the stack's state incomplete. */
+  /** Faults that leave the stack's state incomplete. */
   readonly faults: readonly JournalFault[];
 }
 

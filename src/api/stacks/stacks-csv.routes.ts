@@ -46,7 +46,7 @@ const columns: readonly (readonly [string, (stack: StackCard) => string | number
   ],
 ];
 
-/** It has its own path, because procedures respond with JSON. */
+/** The list of stacks as a file has its own path, because procedures respond with JSON. */
 export function registerStacksCsv(scope: FastifyInstance, services: ProcedureServices, refusals: Refusals): void {
   scope.get(
     '/trpc/download/stacks.csv',

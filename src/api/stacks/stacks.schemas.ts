@@ -88,7 +88,7 @@ export const RenameStackRequest = component(
   { newName: 'staging', newProject: 'website' },
 );
 
-/** By their names. */
+/** Tags by their names. */
 export const TagsRequest = component('TagsRequest', AnyObject, { environment: 'production' });
 
 /** Either name is accepted: the CLI sends `force`, the provider `pulumiservice` sends `forceDestroy`. */

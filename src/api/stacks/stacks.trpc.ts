@@ -78,7 +78,7 @@ export const stacksRouter = router({
       services.attention.list(caller, organization, (target) => request.holder.findAt(target)),
     ),
 
-  /** With this prefix. */
+  /** Names, or values of the tag `name`, with this prefix. */
   tags: organizationProcedure('read')
     .input(input(Type.Object({ name: Type.Optional(text(100)), text: Type.Optional(text(300)), limit: page.limit })))
     .query(async ({ ctx: { caller, services }, input: { limit = maxTags, name = null, organization, text = '' } }) => ({

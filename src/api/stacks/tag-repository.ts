@@ -17,7 +17,7 @@ export function createTagRepository(db: Queryable) {
       ? sql.fragment`true`
       : sql.fragment`effective_permissions(${facts}::jsonb, ${id}, l.project_name, l.stack_name) & 1 = 1`;
   return {
-    /** Of readable stacks, in order. */
+    /** Tag names of readable stacks, in order. */
     listNames: (organization: ListedOrganization, { begin, limit }: Prefix) => {
       const next = (after: ReturnType<typeof sql.fragment>) => sql.fragment`
         select l.tag_name from stack_listings l
@@ -32,7 +32,7 @@ export function createTagRepository(db: Queryable) {
         select text from found where text is not null limit ${limit}`);
     },
 
-    /** Of readable stacks, in order. */
+    /** Values of a tag of readable stacks, in order. */
     listValues: (organization: ListedOrganization, name: string, { begin, limit }: Prefix) => {
       const next = (after: ReturnType<typeof sql.fragment>) => sql.fragment`
         select l.tag_value from stack_listings l

@@ -48,7 +48,7 @@ export class StateDownloads {
   }
 }
 
-/** As it is stored, as a stream. */
+/** Streams a state as it is stored. */
 export function sendState(request: FastifyRequest, reply: FastifyReply, state: StateDocument): FastifyReply {
   if (state.warning !== null) void reply.header(warningHeader, asHeader(state.warning));
   void reply.type('application/json; charset=utf-8');

@@ -130,7 +130,7 @@ export class ManualEdits {
   }
 }
 
-/** In one event of the audit log. */
+/** URNs in one event of the audit log. */
 const maxNames = 50;
 
 function noSuchOperation(): InvalidRequestError {

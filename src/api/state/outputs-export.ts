@@ -21,7 +21,7 @@ export interface OutputsExport {
 /** Until outputs of this size may be in memory. */
 export type AdmitOutputs = (bytes: number) => Promise<void>;
 
-/** Of an output. */
+/** The fixed cost of an output. */
 const memberBytes = 2_048;
 const maxTypeBytes = 256;
 

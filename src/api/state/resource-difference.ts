@@ -5,14 +5,14 @@ import { comparedMembers, isSameInStacks } from './resources/canonical-resource.
 import { listSecretsInSlices } from './resources/redacted-json.ts';
 import { nameViews, type ValueViews } from './value-views.ts';
 
-/** Of one resource. */
+/** Differences of one resource that are shown. */
 const maxPaths = 200;
 /** The differences of a resource with more members are not sorted. */
 const maxSorted = 1_000;
 /** Of comparing a property within a time slice, besides its bytes. */
 const comparisonBytes = 200;
 
-/** Its values differ between two stacks. */
+/** A property whose values differ between two stacks. */
 export interface StackProperty {
   readonly path: string;
   readonly before: unknown;
@@ -30,7 +30,7 @@ export interface StackDifference {
 
 export interface Describing {
   readonly withOutputs: boolean;
-  /** Those that are known to differ. */
+  /** Positions of the secrets that are known to differ. */
   readonly secrets: ReadonlySet<number>;
   readonly values: ValueViews;
 }

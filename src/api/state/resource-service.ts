@@ -25,7 +25,7 @@ const maxViewBytes = 1024 * 1024;
 /** In memory on their way to the client, and also larger than the text. */
 const copies = 16;
 const maxDependents = 200;
-/** Of a resource, as in the index. */
+/** Dependencies of a resource, as in the index. */
 const maxDependencies = 2_000;
 const providerPrefix = 'pulumi:providers:';
 
@@ -138,7 +138,7 @@ export class ResourceService {
     return stack;
   }
 
-  /** Of the newest state, or of a version. */
+  /** A resource of the newest state, or of a version. */
   async #view(
     scan: StateScan,
     ref: StackRef,

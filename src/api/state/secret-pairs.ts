@@ -1,7 +1,7 @@
 /** Secrets that one call decrypts. */
 const secretBatch = 500;
 
-/** Of each resource, in order; null: the secret is not compared. */
+/** Ciphertexts of each resource, in order; null: the secret is not compared. */
 export type SecretsOfResources = ReadonlyMap<string, readonly (string | null)[]>;
 
 /** At the same position of a resource that both stacks have. */

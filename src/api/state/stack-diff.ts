@@ -13,7 +13,7 @@ import { ValueViews } from './value-views.ts';
 
 /** The kept texts of a page's resources, of both stacks; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
-/** For each resource of a state. */
+/** Memory that is kept for each resource of a state. */
 const keptBytes = 300;
 /** Compared secrets, and characters of their ciphertexts, for each of the two stacks. */
 const maxSecrets = 5_000;

@@ -14,10 +14,10 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { type AdmitOutputs, exportOutputs } from './outputs-export.ts';
 
-/** In a warning or an event. */
+/** Outputs that a warning or an event names. */
 const maxNames = 20;
 
-/** Also prepares imports. */
+/** Reads states of stacks and prepares imports. */
 export class StateService {
   readonly #context: ApiContext;
   readonly #exported: StateReader;

@@ -36,10 +36,10 @@ export interface StateSummary {
 const empty: StateSummary = { outputs: [], pending: [], isCut: false };
 const maxOutputs = 500;
 const maxValueChars = 20_000;
-/** It describes the stack, as Markdown. */
+/** The output that describes the stack, as Markdown. */
 const readmeName = 'readme';
 const maxReadmeChars = 200_000;
-/** Of all kept data, in characters. */
+/** Total size of the kept data, in characters. */
 const maxKept = 8 * 1024 * 1024;
 
 interface Reading {
@@ -63,7 +63,7 @@ export class StateSummaries {
     try {
       return await others.summary;
     } catch {
-      // That call's client may have gone.
+      // The client of that call may have gone.
       scan.assertWanted();
       return (this.#recent.get(key) ?? this.#begin(key, open)).summary;
     }

@@ -94,7 +94,7 @@ export class StateView {
   }
 }
 
-/** Without reading it. */
+/** Does not read the state. */
 async function closeState({ bytes }: StateDocument): Promise<void> {
   await bytes[Symbol.asyncIterator]().return?.();
 }

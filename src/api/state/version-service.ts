@@ -16,7 +16,7 @@ import { nameViews, ValueViews } from './value-views.ts';
 
 /** The kept texts of a page's resources, of both states; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
-/** Of one resource. */
+/** Differences of one resource that are shown. */
 const maxPaths = 200;
 
 export interface PropertyChange {
@@ -31,7 +31,7 @@ export interface ResourceDifference {
   readonly name: string;
   readonly change: 'created' | 'updated' | 'deleted' | 'replaced';
   readonly paths: PropertyChange[];
-  /** Of all differences; `paths` has the first ones. */
+  /** Counts all differences; `paths` has the first ones. */
   readonly pathCount: number;
 }
 

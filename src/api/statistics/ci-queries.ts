@@ -23,7 +23,7 @@ export interface RefusedQuery {
   readonly limit: number;
 }
 
-/** On stacks that the caller may read. */
+/** Results of runs on stacks that the caller may read. */
 export class CiQueries {
   readonly #db: ApiContext['db'];
 
@@ -31,7 +31,7 @@ export class CiQueries {
     this.#db = db;
   }
 
-  /** By day and by project. */
+  /** Statistics by day and by project. */
   async sum(caller: Caller, name: string, days: number) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const queries = createCiQueryRepository(readsByGrants(this.#db, [organization]));
@@ -134,7 +134,7 @@ function statisticsView(ran: CiStatisticsRow | undefined, refused: RefusalCountR
   return {
     ...statistics,
     refused: refused?.times ?? 0,
-    /** Also of runs that did not start. */
+    /** Runs that did not start count, too. */
     waitedMs: statistics.waitedMs + (refused?.waitedMs ?? 0),
   };
 }

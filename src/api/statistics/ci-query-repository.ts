@@ -101,9 +101,9 @@ const byDayAndProject = sql.fragment`
     max(d.longest_ms)::float8 as "longestMs"
   from d group by grouping sets ((d.day), (d.project_name))`;
 
-/** On readable live stacks. */
+/** Results of runs on readable live stacks. */
 export function createCiQueryRepository(db: Queryable) {
-  /** Each stack once; other stacks of the organization are not read. */
+  /** Reads each of these stacks once, and no other stack of the organization. */
   const among = (ids: ReturnType<typeof sql.fragment>) => sql.fragment`
     (select distinct m.stack_id from (${ids}) m) m
     cross join lateral (select * from stack_changes c where c.stack_id = m.stack_id offset 0) c`;

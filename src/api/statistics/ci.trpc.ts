@@ -16,9 +16,9 @@ const Micros = Type.String({ pattern: '^\\d{1,17}$' });
 const RefusedPosition = Type.Tuple([Micros, Type.String({ pattern: '^\\d{1,18}$' })]);
 const DriftPosition = Type.Tuple([Micros, Id]);
 
-/** On stacks that the caller may read. */
+/** Results of runs on stacks that the caller may read. */
 export const ciRouter = router({
-  /** Of the last days, by day and by project. */
+  /** Runs, failures, time in the queue and refusals, by day and by project. */
   statistics: organizationProcedure('read')
     .input(input(Type.Object({ days: Days })))
     .query(({ ctx: { caller, services }, input: { days, organization } }) =>
@@ -53,7 +53,7 @@ export const ciRouter = router({
       return { items, next: next && encodeCursor(next) };
     }),
 
-  /** Also stacks whose drift was resolved; the newest first. */
+  /** Includes stacks whose drift was resolved; the newest first. */
   drift: organizationProcedure('read')
     .input(input(Type.Object({ days: Days, onlyDrifted: Type.Optional(Type.Boolean()), ...page })))
     .query(async ({ ctx: { caller, services }, input: query }) => {

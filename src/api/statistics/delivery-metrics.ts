@@ -7,7 +7,7 @@ const countedDays = 30;
 /** Metrics change slowly, and a query reads a month of each project. */
 const everyMs = 10 * 60_000;
 
-/** Of the 200 organizations with the most runs. */
+/** Registers the metrics of the 200 organizations with the most runs. */
 export function registerDeliveryGauges(metrics: Metrics, db: Database): void {
   type Read = ReturnType<ReturnType<typeof createProjectDeliveryRepository>['listOrganizations']>;
   let last: { readonly at: number; readonly read: Read } | null = null;

@@ -5,7 +5,7 @@ import type { Caller } from '../platform/http/request.ts';
 import { hasSums } from './ci-queries.ts';
 import { createProjectDeliveryRepository, type DeliveryRow } from './project-delivery-repository.ts';
 
-/** On stacks that the caller may read. */
+/** Metrics of stacks that the caller may read. */
 export class DeliveryQueries {
   readonly #db: ApiContext['db'];
 

@@ -66,7 +66,7 @@ const deliveriesOf = (condition: SqlFragment) => sql.fragment`
 /** Times are rounded like the kept sums. */
 export function createProjectDeliveryRepository(db: Queryable) {
   return {
-    /** Of readable live stacks: by project, and of all together. */
+    /** Metrics of readable live stacks: by project, and of all together. */
     sum: (organization: ListedOrganization, days: number) =>
       db.any(sql.rows(DeliveryRow)`
         /* deliveries.sum */
@@ -97,7 +97,7 @@ export function createProjectDeliveryRepository(db: Queryable) {
         ${byProject}`);
     },
 
-    /** Of live stacks, for the organizations with the most runs. */
+    /** Metrics of live stacks, for the organizations with the most runs. */
     listOrganizations: (days: number, limit: number) => {
       const isMeant = sql.fragment`day > ${today} - ${days}::int`;
       return db.any(sql.rows(CountRow)`

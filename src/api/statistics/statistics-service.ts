@@ -23,7 +23,7 @@ export interface UpdateStatistics {
   readonly steps: (StepStatistics & { readonly retries: Retries | null }) | null;
   /** Failed runs of the same commit; null until the update's events are archived. */
   readonly failedBefore: number | null;
-  /** From the stack's updates in the last months. */
+  /** Statistics of the stack's updates in the last months. */
   readonly usual: Usual | null;
   /** Higher than usual. */
   readonly unusual: readonly Unusual[];

@@ -17,6 +17,6 @@ export const statisticsRouter = router({
       services.statistics.show(ref, updateId, caller),
     ),
 
-  /** In the last 90 days. */
+  /** Durations, times in the queue and resources in the last 90 days. */
   trend: stackProcedure('read').query(({ ctx: { services }, input: ref }) => services.statistics.listTrend(ref)),
 });

@@ -9,7 +9,7 @@ const TrendRow = Type.Object({
   kind: Type.Unsafe<UpdateKind>(Type.String()),
   status: Type.Unsafe<UpdateStatus>(Type.String()),
   endedAt: Timestamp,
-  /** From start to end. */
+  /** Time from the start to the end of the update. */
   seconds: Type.Number(),
   /** Before the update was created. */
   waitedSeconds: Type.Number(),

@@ -59,7 +59,7 @@ export class HistoryService {
     return update;
   }
 
-  /** As a JSON string. */
+  /** The message as a JSON string. */
   async *messageJson({ id, message }: FoundUpdate): AsyncGenerator<string> {
     if (message !== null) yield JSON.stringify(message);
     else yield* jsonString(largeText(this.#history, id, 'message'));

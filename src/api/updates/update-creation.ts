@@ -50,7 +50,7 @@ export interface PreparedCreation {
   readonly stackId: string;
   readonly organizationId: string;
   readonly organization: string;
-  /** For the audit log. */
+  /** The stack, as the audit log names it. */
   readonly object: string;
   readonly kind: NewUpdateRequest['kind'];
   readonly environment: object;

@@ -33,7 +33,7 @@ import { updateNotFound } from './update-not-found.ts';
 
 type MintedToken = ReturnType<typeof mintToken>;
 
-/** Its hash is stored once an update has it. */
+/** The hash of a new lease is stored once an update has it. */
 export const mintLease = (): MintedToken => mintToken('lease-');
 
 export interface StartRequest {

@@ -41,7 +41,7 @@ export const updatesRouter = router({
       );
     }),
 
-  /** Its saved state is kept. */
+  /** Ends an update at once. Its saved state is kept. */
   cancel: stackMutation('preview', 'update.cancel')
     .meta({ whileReadOnly: 'running updates end sooner' })
     .input(input(Type.Object(chosen)))

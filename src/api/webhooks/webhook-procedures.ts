@@ -29,7 +29,7 @@ const definition = {
 };
 const named = { webhook: Name };
 
-/** Without the owner of the webhooks. */
+/** Inputs without the owner of the webhooks. */
 export const webhookInputs = {
   page: Type.Object(page),
   named: Type.Object(named),
@@ -59,7 +59,7 @@ interface Changing extends Calling {
   readonly audit: AuditTrail;
 }
 
-/** For organizations and stacks. */
+/** Shared by the procedures for organizations and for stacks. */
 export const webhookProcedures = {
   list: async ({ services }: Calling, owner: WebhookOwner, { cursor, limit = defaultPage }: Paged) => {
     const [after] = decodeCursor(cursor, After) ?? [null];
@@ -145,7 +145,7 @@ function deliveryView(format: string, row: DeliveryRow) {
     at: row.at.toISOString(),
     /** Null: the payload has not been created yet. */
     payload: row.facts === null ? null : payloadOf(format, row.eventId, JSON.parse(row.facts) as EventFacts),
-    /** Its beginning; without a response, the reason. */
+    /** The beginning of the body; without a response, the reason. */
     responseBody,
   };
 }

@@ -60,7 +60,7 @@ export class WebhookService {
     return createWebhookRepository(db).list(await findScope(db, owner));
   }
 
-  /** By displayed names. */
+  /** A page by displayed names. */
   async listPage(owner: WebhookOwner, after: string | null, limit: number) {
     const { db } = this.#context;
     return cut(await createWebhookRepository(db).listPage(await findScope(db, owner), after, limit + 1), limit);

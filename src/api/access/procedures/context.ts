@@ -139,7 +139,7 @@ export class RequestCalls {
     return new AuditTrail(this.#sourceOf(caller, access), action, this.#services.readOnly);
   }
 
-  /** Only for members. */
+  /** Records refused calls of members only. */
   async recordRefusal(
     caller: Caller,
     refused: {

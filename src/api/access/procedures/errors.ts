@@ -37,7 +37,7 @@ export interface ErrorShape {
     readonly kind: string;
     readonly retryAfterSeconds: number | null;
     readonly path: string | null;
-    /** In characters from 0. */
+    /** Position in a query, in characters from 0. */
     readonly span: { readonly start: number; readonly end: number } | null;
   };
 }

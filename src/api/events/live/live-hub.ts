@@ -24,7 +24,7 @@ const checksPerPosition = 4;
 export interface LiveTopic {
   readonly of: 'organization' | 'stack' | 'update';
   readonly id: string;
-  /** As the client sent it. */
+  /** The topic as the client sent it. */
   readonly name: string;
 }
 

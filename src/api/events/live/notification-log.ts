@@ -32,7 +32,7 @@ export class NotificationLog {
   add(entry: LoggedNotification): void {
     this.#numbers.set(entry.id, this.#first + this.#entries.length);
     this.#entries.push(entry);
-    // Each removal moves all other entries.
+    // Removed in halves, because each removal moves all other entries.
     if (this.#entries.length >= 2 * this.#capacity) this.#forget(this.#capacity);
   }
 

@@ -36,7 +36,7 @@ interface CredentialUse {
   readonly request: IncomingMessage;
 }
 
-/** One credential in one call. */
+/** The use of one credential in one call. */
 interface Attempt<Query> extends CredentialUse {
   /** Never the credential itself. */
   readonly key: string;

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 
 const everyMs = 10_000;
-/** Per process. */
+/** Addresses that a process remembers. */
 const capacity = 10_000;
 /** For all addresses together, per `everyMs`. */
 const maxLines = 50;

@@ -8,7 +8,7 @@ export class ExchangeError extends AppError {
   override readonly name = 'ExchangeError';
   readonly status = 400;
   readonly code: ExchangeErrorCode;
-  /** Also for the audit log. */
+  /** The reason is for the log and the audit log. */
   readonly reason: string;
 
   constructor(code: ExchangeErrorCode, reason: string, options?: AppErrorOptions) {

@@ -5,7 +5,7 @@ import { ExchangeError } from './exchange-errors.ts';
 export interface ExchangeRequest extends TrustRequest {
   readonly organization: string;
   readonly idToken: string;
-  /** As it was sent. */
+  /** The scope as it was sent. */
   readonly scope: string;
   /** In seconds; null: the maximum of the policy. */
   readonly lifetimeSeconds: number | null;

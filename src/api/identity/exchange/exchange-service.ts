@@ -83,7 +83,7 @@ export class ExchangeService {
     );
   }
 
-  /** By keys in memory. */
+  /** Verifies the signature by keys in memory. */
   async #isVouchedFor({ idToken, organization }: ExchangeRequest): Promise<boolean> {
     try {
       const issuer = this.#accepted.get(JSON.stringify([organization, claimedIssuer(idToken)]));

@@ -16,7 +16,7 @@ export type KeyOfToken = (header: JWTHeaderParameters, token: FlattenedJWSInput)
 
 interface Entry {
   keys: Keys | null;
-  /** By the monotonic clock. */
+  /** Time of the last fetch, by the monotonic clock. */
   fetchedAt: number;
   triedAt: number;
   failure: Error | null;
@@ -26,7 +26,7 @@ interface Entry {
 export interface JwksCacheOptions {
   readonly outgoing: Pick<Outgoing, 'call'>;
   readonly logger: Logger;
-  /** After the last successful fetch. */
+  /** Keys are used for this long after the last successful fetch. */
   readonly outageMs: number;
   /** Age from which keys are fetched again. */
   readonly freshMs?: number;
@@ -53,7 +53,7 @@ const maxOperations = 20;
 export class JwksCache {
   readonly #options: Required<JwksCacheOptions>;
   readonly #entries = new LRUCache<string, Entry>({ max: capacity });
-  /** They never displace an issuer that has provided keys. */
+  /** Issuers that have provided no keys yet never displace an issuer that has. */
   readonly #untried = new LRUCache<string, Entry>({ max: capacity });
 
   constructor(options: JwksCacheOptions) {
@@ -77,7 +77,7 @@ export class JwksCache {
     };
   }
 
-  /** Without a request to the issuer. */
+  /** Recent enough keys, without a request to the issuer. */
   cached(url: string): KeyOfToken {
     return async (header, token) => this.#usable(url, this.#entries.get(url))(header, token);
   }

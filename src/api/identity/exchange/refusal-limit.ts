@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 
-/** In ms. */
+/** A repeated refusal is recorded once in this time. */
 const repeatMs = 10_000;
 const periodMs = 60_000;
-/** Of one issuer, per period. */
+/** Maximum number of events about one issuer, per period. */
 const maxOwn = 10;
 const remembered = 10_000;
 

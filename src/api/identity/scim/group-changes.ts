@@ -86,7 +86,7 @@ function idsOf(value: unknown): string[] {
   });
 }
 
-/** From `value eq "x"`, or several of these terms. */
+/** The ids in `value eq "x"`, or in several of these terms. */
 function selectedIds(filter: ScimFilter): string[] {
   if (filter.kind === 'or') return filter.terms.flatMap(selectedIds);
   if (filter.kind === 'compare' && filter.attribute === 'value' && filter.operator === 'eq')

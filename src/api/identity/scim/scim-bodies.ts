@@ -43,7 +43,7 @@ export function textOf(value: unknown, attribute: string, maxChars = 256): strin
   return text;
 }
 
-/** Also as text in upper or lower case. Throws ScimError. */
+/** Accepts text in upper or lower case, too. Throws ScimError. */
 export function booleanOf(value: unknown, attribute: string): boolean {
   if (typeof value === 'boolean') return value;
   if (typeof value === 'string' && /^(?:true|false)$/i.test(value)) return value.toLowerCase() === 'true';

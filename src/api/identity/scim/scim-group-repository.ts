@@ -7,7 +7,7 @@ import type { ScimPage } from './scim-user-repository.ts';
 
 const ScimGroupRow = Type.Object({
   id: Type.String(),
-  /** Of the team. */
+  /** Name of the team. */
   name: Type.String(),
   displayName: Type.String(),
   externalId: Nullable(Type.String()),
@@ -28,7 +28,7 @@ const KnownRow = Type.Object({ id: Type.String() });
 
 /** Teams that the organization's provider created or adopted. */
 export function createScimGroupRepository(db: Queryable, organizationId: string) {
-  /** Including suspended members. */
+  /** Members, including suspended ones. */
   const everyone = sql.fragment`(
     select team_id, user_id from team_members union select team_id, user_id from scim_waiting_members)`;
   const groups = (condition: Fragment, { limit, offset }: ScimPage) => sql.rows(ScimGroupRow)`
@@ -68,7 +68,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
         select t.team_id as "teamId", u.id, u.login from ${everyone} t join users u on u.id = t.user_id
         where t.team_id = any (${sql.array(teamIds, 'uuid')}) order by t.team_id, u.login`),
 
-    /** In any case of letters. */
+    /** The team with this name, in any case of letters. */
     findTeam: (name: string) =>
       db.maybeOne(sql.rows(TeamRow)`
         /* scimGroups.findTeam */
@@ -102,7 +102,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
     unlink: (teamId: string) =>
       db.query(sql.nothing`/* scimGroups.unlink */ delete from scim_groups where team_id = ${teamId}`),
 
-    /** Those that belong to users of the organization. */
+    /** Returns the ids that belong to users of the organization. */
     listKnown: async (ids: readonly string[]): Promise<Set<string>> => {
       const rows = await db.any(sql.rows(KnownRow)`
         /* scimGroups.listKnown */

@@ -159,7 +159,7 @@ async function getGroup(groups: ScimGroupRepository, id: string): Promise<ScimGr
   return group;
 }
 
-/** At least one. */
+/** The number of leading groups whose members fit on a page: at least one. */
 function countFitting(rows: readonly ScimGroupRow[]): number {
   let members = 0;
   const at = rows.findIndex((row, index) => {

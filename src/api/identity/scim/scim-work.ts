@@ -17,7 +17,7 @@ export interface ListRequest {
 
 export interface ScimList<Item> {
   readonly total: number;
-  /** From 1. */
+  /** Index of the first row, from 1. */
   readonly startIndex: number;
   readonly rows: readonly Item[];
 }

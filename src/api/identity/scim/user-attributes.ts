@@ -137,7 +137,7 @@ function selects(filter: ScimFilter, user: UserAttributes): boolean {
   return operator === 'ne' ? own !== text : own === text;
 }
 
-/** From a list, an object or a text. */
+/** The address to keep from a list, an object or a text. */
 function pickEmail(value: unknown): { readonly value: string; readonly isMain: boolean } | null {
   const entries = (Array.isArray(value) ? value : value === undefined || value === null ? [] : [value]).map(
     (entry: unknown) => (isObject(entry) ? entry : { value: entry }),

@@ -18,7 +18,7 @@ const GroupMapping = Type.Array(
 /** Each entry gives a role in an organization (default: member), and memberships in its teams. */
 export type GroupMapping = Type.Static<typeof GroupMapping>;
 
-/** In one organization. */
+/** Role and teams in one organization. */
 export interface MappedAccess {
   readonly role: Role;
   readonly teams: readonly string[];

@@ -4,7 +4,7 @@ import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import type { EncryptedSecrets } from '../../../shared/secrets/encrypted-secrets.ts';
 import type { DerivedKeys } from '../../../shared/secrets/key-ring.ts';
 
-/** After the last sign-in. */
+/** A browser is known for this long after its last sign-in. */
 export const knownBrowserSeconds = 180 * 24 * 3600;
 /** The most recent ones. */
 const maxLogins = 4;

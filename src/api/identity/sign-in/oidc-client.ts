@@ -6,7 +6,7 @@ import { AppError, UnauthenticatedError, UnavailableError } from '../../../share
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { onFailure } from '../../../shared/platform/outgoing/failed-request.ts';
 
-/** They must match when the browser comes back. */
+/** Values that must match when the browser comes back. */
 export interface OidcChecks {
   readonly state: string;
   readonly nonce: string;

@@ -16,7 +16,7 @@ export const callbackPath = '/sign-in/provider/callback';
 
 const kind = 'provider';
 export const flowSeconds = 900;
-/** Each sign-in takes a row until it ends. */
+/** Sign-ins that begin are limited, because each takes a row until it ends. */
 const beginnings = { name: 'provider', attempts: 300, perSeconds: 900, blockSeconds: 60 };
 
 interface Flow extends OidcChecks {

@@ -221,7 +221,7 @@ function userHandle(userId: string): Buffer {
   return Buffer.from(userId.replaceAll('-', ''), 'hex');
 }
 
-/** Also true if the response names no user. */
+/** True also if the response names no user. */
 function isHandleOf(userId: string, credential: object): boolean {
   const { userHandle: given } = (credential as { response?: { userHandle?: unknown } }).response ?? {};
   if (given === undefined || given === null) return true;

@@ -5,7 +5,7 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { addressGroup } from '../../platform/server/client-address.ts';
 
-/** In ms. */
+/** A repeated refusal is recorded once in this time. */
 const refusalMs = 10_000;
 const remembered = 10_000;
 const maxChars = 300;

@@ -17,10 +17,10 @@ export interface SemaphoreLimits {
  */
 type Asker = (Pick<Caller, 'tokenId' | 'userId'> & { readonly organization?: string | undefined }) | string;
 
-/** They replace the general limits for a single call. */
+/** Limits of a single call, which replace the general ones. */
 type OwnLimits = Pick<SemaphoreLimits, 'waitMs' | 'waitingPerCaller'>;
 
-/** Of a caller or an organization. */
+/** The state of a caller or an organization. */
 interface Asking {
   running: number;
   waiting: number;

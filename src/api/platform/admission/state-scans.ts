@@ -16,11 +16,10 @@ const sliceBytes = 128 * 1024;
 
 export interface Scanning {
   readonly caller: Pick<Caller, 'tokenId' | 'userId'>;
-  /** Of the stack. */
   readonly organization: string;
   /** Aborted when its client is gone. */
   readonly signal: AbortSignal;
-  /** For its response. */
+  /** Reserves memory for the response. */
   readonly reserveMemory: ReserveMemory;
 }
 
@@ -84,14 +83,14 @@ export class StateScan {
     return this.#request.reserveMemory(bytes, organization);
   }
 
-  /** Also throws the errors of `begin`. */
+  /** Like StateReader.readHead. Also throws the errors of `begin`. */
   async readHead(ref: StackRef): Promise<{ readonly stack: StackRow; readonly state: StateDocument } | null> {
     await this.begin();
     const head = await this.#parts.states.readHead(ref);
     return head && { ...head, state: this.#inSlices(head.state) };
   }
 
-  /** Also throws the errors of `begin`. */
+  /** Like StateReader.readVersion. Also throws the errors of `begin`. */
   async readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
     await this.begin();
     const state = await this.#parts.states.readVersion(stackId, stackVersion, this.#request.organization);

@@ -10,7 +10,7 @@ export interface RefusalRecorder {
   recordRefusal(source: AuditSource, event: AuditEvent): Promise<void>;
 }
 
-/** For members only. */
+/** Records refused calls of members only. */
 export class Refusals {
   readonly #audit: RefusalRecorder;
   readonly #recent = new LRUCache<string, true>({ max: refusalCapacity, ttl: refusalMs });

@@ -18,7 +18,7 @@ export class EditConflictError extends AppError {
 }
 
 const revisionChars = 22;
-/** Each revision is quoted and possibly weakened by a proxy. */
+/** A header has several revisions, each quoted and possibly weakened by a proxy. */
 const maxHeaderChars = 1_000;
 const tagPattern = /^(?:W\/)?"([\x21\x23-\x7e]*)"$/;
 

@@ -126,7 +126,7 @@ export interface PayloadBody {
   readonly declared: number | null;
   /** The whole body if the API commits it itself. */
   readonly direct: Buffer | null;
-  /** For a worker, still compressed. */
+  /** The body for a worker, still compressed. */
   readonly stream: AsyncIterable<Buffer>;
 }
 

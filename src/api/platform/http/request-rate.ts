@@ -34,7 +34,7 @@ export function registerAddressRate(app: FastifyInstance, { rates }: Services): 
   });
 }
 
-/** Also limits the members of an organization with a quota. */
+/** Limits the requests of each token and user, and of the members of an organization with a quota. */
 export function registerCallerRate(app: FastifyInstance, services: Services): void {
   const { organizationRates: quota, rates } = services;
   app.addHook('onRequest', async (request) => {

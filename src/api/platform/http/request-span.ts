@@ -7,7 +7,7 @@ const untraced = /^\/(assets\/|healthz|readyz|metrics)/;
 
 const spans = new WeakMap<FastifyRequest, Span>();
 
-/** Also after its end; null if its trace is not sampled. */
+/** The span exists after its end, too; null if its trace is not sampled. */
 export function spanOf(request: FastifyRequest): Span | null {
   return spans.get(request) ?? null;
 }

@@ -12,7 +12,7 @@ export type Access =
   | { readonly kind: 'user' }
   /** Site admins. */
   | { readonly kind: 'operator' }
-  /** With a browser. */
+  /** Users who are signed in with a browser. */
   | { readonly kind: 'session' }
   /** Each procedure declares its own access. */
   | { readonly kind: 'procedures' }

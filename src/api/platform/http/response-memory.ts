@@ -2,7 +2,6 @@ import { PayloadTooLargeError, UnavailableError } from '../../../shared/platform
 import { ByteBudget } from '../../../shared/platform/payloads/byte-budget.ts';
 
 const defaultCapacityBytes = 128 * 1024 * 1024;
-/** In ms. */
 const maxWaitMs = 30_000;
 
 /** Before a large result about a stack is computed; held until the response is sent. Throws UnavailableError, PayloadTooLargeError. */

@@ -31,7 +31,7 @@ export const compileSerializer: FastifySerializerCompiler<object> = ({ schema })
   };
 };
 
-/** As TypeBox reports it. */
+/** A violation as TypeBox reports it. */
 export interface SchemaIssue {
   readonly keyword: string;
   readonly instancePath: string;

@@ -25,7 +25,7 @@ export class OrganizationRates {
 
   /** A refused call is not counted. */
   async take(caller: Pick<Caller, 'belongs'>, organization: string | undefined): Promise<TooFastError | null> {
-    // They must not use up the members' limit.
+    // Non-members must not use up the members' limit.
     if (organization === undefined || !caller.belongs) return null;
     const { requestsPerSecond: limit } = await this.#quotas.limitsOf(organization);
     if (limit === null) return null;

@@ -33,11 +33,10 @@ interface SharedRateCounterOptions {
     reports: readonly RateCounterReport[],
   ) => Promise<readonly { readonly source: string; readonly level: number }[]>;
   readonly logger: Logger;
-  /** In ms. */
   readonly reportEveryMs?: number;
 }
 
-/** In one process. */
+/** Sources that one process remembers. */
 const capacity = 10_000;
 const maxReportsAtOnce = 500;
 /** Fewer events, as a fraction of the limit, are not reported as long as the counter is below it, too. */

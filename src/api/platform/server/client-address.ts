@@ -22,7 +22,7 @@ export function isTrusted(address: string, trustedProxies: BlockList): boolean {
   return isIP(address) !== 0 && trustedProxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }
 
-/** One client can easily get a whole IPv6 /64 network. */
+/** Groups the addresses that one client can easily get: a whole IPv6 /64 network. */
 export function addressGroup(address: string): string {
   if (!isIPv6(address)) return address;
   const [before = '', after] = address.split('%')[0]?.split('::') ?? [];

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 
-/** Also raised once the client has the whole response. */
+/** Aborted when nobody waits any more: the client has closed the connection, or has the whole response. */
 export function clientGone({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
   if (raw.closed) gone.abort();

@@ -5,7 +5,7 @@ import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import { addressGroup, isTrusted, plainAddress } from './client-address.ts';
 import { rawResponse } from './raw-response.ts';
 
-/** In ms. */
+/** The minimum time between two log lines about refused connections. */
 const logEveryMs = 10_000;
 /** Kept open to read the error response; others are closed without one. */
 const maxRefusing = 128;

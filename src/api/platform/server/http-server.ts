@@ -38,7 +38,7 @@ const askAliveMs = 30_000;
 /** Interval of closing connections without a request once the server has stopped listening, in ms. */
 const closeIdleEveryMs = 1_000;
 
-/** For late headers, in ms. */
+/** How often connections are checked for late headers. */
 const checkEveryMs = (headMs: number): number => Math.min(Math.max(Math.floor(headMs / 4), 50), 5_000);
 
 /**

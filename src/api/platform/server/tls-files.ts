@@ -52,7 +52,7 @@ export class TlsFiles {
     this.#servers.add(server);
   }
 
-  /** In seconds since 1970. */
+  /** Expiry in seconds since 1970. */
   expiresAt(): number {
     return Date.parse(new X509Certificate(this.#current.cert).validTo) / 1000;
   }

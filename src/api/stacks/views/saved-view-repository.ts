@@ -31,7 +31,7 @@ export interface NewView {
   readonly viewed: ViewedPage;
 }
 
-/** Of a view `v` of the author `u`, as `userId` sees it. */
+/** The columns of a view `v` of the author `u`, as `userId` sees it. */
 function columns(userId: string) {
   return sql.fragment`
     v.id, v.name, v.page, v.search, v.is_shared as "isShared", u.login as author, v.user_id = ${userId} as "isOwn",
@@ -54,7 +54,7 @@ export function listViewsOf(
     order by "isPinned" desc, "isOwn" desc, lower(v.name), v.id limit ${limit}`);
 }
 
-/** As `userId` sees them. */
+/** Saved views as `userId` sees them. */
 export function createSavedViewRepository(db: Queryable, organizationId: string, userId: string) {
   const isVisible = sql.fragment`
     v.organization_id = ${organizationId} and (v.is_shared or v.user_id = ${userId})`;

@@ -41,7 +41,7 @@ export class SavedViews {
     return listViewsOf(db, all, userId, maxEverywhere);
   }
 
-  /** Also pins the view for the caller. Returns its id. */
+  /** Saves a view, and pins it for the caller. Returns its id. */
   create(caller: Caller, organization: string, view: NewView, audit: AuditTrail): Promise<string> {
     const { isShared, viewed } = view;
     const name = readName(view.name);
@@ -58,7 +58,7 @@ export class SavedViews {
     });
   }
 
-  /** Only for the author. */
+  /** Only the author can change a view. */
   change(
     caller: Caller,
     organization: string,
@@ -83,7 +83,7 @@ export class SavedViews {
     });
   }
 
-  /** To the caller's sidebar. */
+  /** Pins the view to the caller's sidebar, or unpins it. */
   pin(caller: Caller, organization: string, id: string, isPinned: boolean, audit: AuditTrail): Promise<void> {
     return this.#change(caller, organization, async ({ record, views }) => {
       await lockView(views, id);
@@ -109,7 +109,7 @@ export class SavedViews {
     run: (change: {
       readonly views: SavedViewRepository;
       readonly role: Caller['role'];
-      /** Only if others see the view. */
+      /** Records the change if others see the view. */
       readonly record: (audit: AuditTrail, isSeen: boolean, details: object) => Promise<void>;
     }) => Promise<Result>,
   ): Promise<Result> {

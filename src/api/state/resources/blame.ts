@@ -24,12 +24,12 @@ const ellipsis = '…';
 export class Blame {
   readonly #found = new Map<string, BlamedProperty>();
   readonly #paths: readonly string[];
-  /** Each path once; paths with a common prefix are adjacent. */
+  /** Each path once, sorted, so that paths with a common prefix are adjacent. */
   readonly #sorted: readonly string[];
   readonly #positions: ReadonlyMap<string, number>;
   /** For each position, a position not after the next open one; the last position is the end. */
   readonly #next: Uint32Array;
-  /** Without the ellipsis. */
+  /** Lengths of the cut paths, without the ellipsis. */
   readonly #cutLengths: ReadonlySet<number>;
   #openCount: number;
   /** The newest version whose changes are not completely known: it may have changed any property. */

@@ -15,7 +15,7 @@ const ownMembers = new Set([
 const maxProviderBytes = 64 * 1024;
 /** More members are compared in their own order. A resource has about 30. */
 const maxSorted = 1_000;
-/** Of a secret within a time slice, besides its bytes. */
+/** The cost of a secret within a time slice, besides its bytes. */
 const secretBytes = 200;
 
 /** For comparison with the resource of the same type and name in another stack. */
@@ -38,7 +38,7 @@ export async function canonicalOf(view: ResourceView, withOutputs: boolean): Pro
   return { digest: hash.digest('base64url'), secrets };
 }
 
-/** In order. */
+/** Names of the members to compare, in order. */
 export async function comparedMembers(view: ResourceView, withOutputs: boolean): Promise<string[]> {
   const names: string[] = [];
   let seen = 0;

@@ -11,11 +11,11 @@ import { readReferences } from '../../../shared/state/deployments/references.ts'
 
 /** A larger operation is not read. */
 const maxOperationBytes = 8 * 1024 * 1024;
-/** In total. */
+/** Number and total size of the operations that are read. */
 const maxOperations = 1_000;
 const maxTotalBytes = 32 * 1024 * 1024;
 
-/** Its update ended before it: its outcome is unknown. */
+/** A step in progress when its update ended: its outcome is unknown. */
 export interface PendingStep {
   /** `creating`, `updating`, `deleting`, `reading` or `importing`. */
   readonly operation: string;
@@ -28,12 +28,12 @@ export interface PendingStep {
   readonly text: Buffer;
 }
 
-/** In their order. */
+/** The pending operations of a deployment, in their order. */
 export interface PendingSteps {
   readonly steps: readonly PendingStep[];
   /** Some operations were not read: too many, or too large. */
   readonly isCut: boolean;
-  /** Of the list in the document. */
+  /** The position of the list in the document. */
   readonly span: Span | null;
 }
 
@@ -139,14 +139,14 @@ export async function repairPendingSteps(
   return { parts: [...parts, { start: from, end: bytes }], imported: added.length };
 }
 
-/** Of their JSON. Repairs never use longer URNs and ids. */
+/** Repairs never use longer URNs and ids; measured as JSON. */
 const maxNameBytes = 64 * 1024;
 
 /** By hashes of their URNs, with the end of the list. */
 class ResourceList {
   readonly #texts = new ScanWindow(maxNameBytes);
   readonly #scanner: JsonScanner;
-  /** Those not pending deletion. */
+  /** Resources that are not pending deletion. */
   readonly #live = new Set<string>();
   readonly #earlier = new EarlierResources();
   #span: (Span & { readonly isEmpty: boolean }) | null = null;
@@ -219,7 +219,7 @@ function lacks(urn: string, missing: string): string {
   return `${urn} needs ${missing}, which is not in the state. Discard the operation, and run \`pulumi import\``;
 }
 
-/** From an interrupted creation. Throws InvalidRequestError. */
+/** The resource of an interrupted creation. Throws InvalidRequestError. */
 async function asResource({ isCustom, operation, text, urn }: PendingStep, id: string): Promise<Buffer> {
   const resource = (await viewResource(text)).raw('resource');
   if (operation !== 'creating' || !isCustom || resource === null)

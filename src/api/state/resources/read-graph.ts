@@ -59,7 +59,7 @@ export async function readGraph(
   };
 }
 
-/** Up to the limits. */
+/** Reads page by page, up to the limits. */
 async function listEdges(
   scan: StateScan,
   rows: ReturnType<typeof createResourceRepository>,

@@ -51,7 +51,7 @@ export async function blameResource(
   const named = new Set(properties.map(({ version }) => version));
   return {
     properties,
-    /** Those that `properties` name, newest first. */
+    /** The versions that `properties` name, newest first. */
     changes: [...changes.values()].filter(({ version }) => named.has(version)),
   };
 }

@@ -2,7 +2,7 @@ import { JsonScanner } from '../../../shared/platform/json/json-scanner.ts';
 import { ScanWindow } from '../../../shared/platform/json/scan-window.ts';
 import { denseSliceBytes, inSlices } from '../../../shared/platform/slices/slices.ts';
 
-/** It represents the stack itself. Every program registers one. */
+/** The type of the resource that represents the stack itself. Every program registers one. */
 export const rootType = 'pulumi:pulumi:Stack';
 
 /** Enough for the root type, even if all its characters are escaped and surrounded by spaces. */

@@ -4,7 +4,7 @@ import { ScanWindow } from '../../../shared/platform/json/scan-window.ts';
 import { denseSliceBytes, inSlices } from '../../../shared/platform/slices/slices.ts';
 import { rootType } from './root-only.ts';
 
-/** Of each part that is kept. */
+/** Size of each part that is kept. */
 const maxPartBytes = 8 * 1024 * 1024;
 /** Enough for the raw text of a type or of a parent's URN. */
 const maxTypeBytes = 256;

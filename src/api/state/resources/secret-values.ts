@@ -35,7 +35,7 @@ export function hasNoSecrets(text: Buffer): boolean {
 /** The scanner must be fed `text`; it fills the list. */
 export function secretScanner(text: Buffer): { readonly scanner: JsonScanner; readonly secrets: SecretSpan[] } {
   const secrets: SecretSpan[] = [];
-  /** By depth. */
+  /** Open objects by their depth. */
   const open: (OpenObject | undefined)[] = [];
   const ofParent = (depth: number): OpenObject => {
     const known = open[depth - 1] ?? { isSecret: false, ciphertext: null };

@@ -100,7 +100,7 @@ interface Submission<J, I> {
   readonly request: FastifyRequest;
   readonly write: WriteDefinition<J, I, Job>;
   readonly input: I;
-  /** Its share of in-flight budget, memory and workers is used. */
+  /** The organization whose share of in-flight budget, memory and workers the call counts against. */
   readonly fairnessKey: string;
 }
 
@@ -208,9 +208,9 @@ interface MemoryBodyOptions {
   readonly bodyBuffer: BodyBuffer;
   /** For an inflated body that is parsed. */
   readonly maxBatchBytes: number;
-  /** For memory. */
+  /** Maximum wait for memory. */
   readonly waitMs: number;
-  /** Its share of the memory is used. */
+  /** The organization whose share of the memory the call counts against. */
   readonly fairnessKey: string;
 }
 

@@ -3,7 +3,7 @@ import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.t
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { UpdateQueueRepository } from '../../../shared/updates/update-queue-repository.ts';
 
-/** In ms. */
+/** A process with waiting calls is renewed this often. */
 const renewMs = 400;
 /** Time without a renewal after which the calls of this process no longer block later ones, in seconds. */
 export const aliveSeconds = 1.6;

@@ -17,7 +17,7 @@ export class QueueService {
     this.#db = db;
   }
 
-  /** Its call is refused. */
+  /** Removes a run from the queue; its call is refused. */
   async evict(
     ref: StackRef,
     caller: Caller,

@@ -36,7 +36,6 @@ interface Entering extends WaitTerms {
   readonly id: string | null;
   readonly isUrgent: boolean;
   readonly run: WaitingRun | null;
-  /** In seconds. */
   readonly alertSeconds: number;
   readonly shown: RunView;
 }
@@ -269,7 +268,7 @@ export class UpdateQueue {
     for (const id of await this.#entries.listFirstHeld(this.#processId)) this.#wake(id, 'isNext');
   }
 
-  /** Each position is notified once, across processes. */
+  /** Webhooks are notified of each position once, across processes. */
   async #notifyOfLate(): Promise<void> {
     const now = performance.now();
     const late = [...this.#waiting.values()].filter(

@@ -81,7 +81,7 @@ export class WaitingCreations {
     this.#entries = createUpdateQueueRepository(context.db);
   }
 
-  /** By `performance.now()`. */
+  /** The time is by `performance.now()`. */
   responseTime(): number {
     return performance.now() + this.#context.config.updateQueue.longPollSeconds * 1000;
   }

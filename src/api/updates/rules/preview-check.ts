@@ -7,7 +7,7 @@ import { createPreviewRepository } from './preview-repository.ts';
 export interface PreviewCheck {
   readonly rule: ApplicableRule<'require-preview'>;
   readonly previewId: string | null;
-  /** For the user. */
+  /** The reason for the user why no preview counts. */
   readonly problem: string | null;
 }
 

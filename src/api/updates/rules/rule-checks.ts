@@ -14,7 +14,7 @@ import { checkPreview, type PreviewCheck, PreviewNeededError } from './preview-c
 /** For the audit log. */
 export interface BreakGlass {
   readonly reason: string;
-  /** Those that would have deferred or refused it. */
+  /** Ids of the rules that would have deferred or refused it. */
   readonly rules: string[];
 }
 

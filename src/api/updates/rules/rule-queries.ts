@@ -18,7 +18,7 @@ import type { Caller } from '../../platform/http/request.ts';
 import { revisionOfRule } from './update-rule-service.ts';
 
 const maxWindows = 3;
-/** In ms. */
+/** Time for an estimate. */
 const estimateMs = 2_000;
 const maxCounted = 1_000;
 const maxNamed = 5;

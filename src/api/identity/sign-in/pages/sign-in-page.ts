@@ -17,7 +17,7 @@ export function renderSignInPage({
   readonly login?: string;
   readonly problem?: string | null;
   /** Name of the identity provider; null: there is none. */
-  /** Of the signed-in user. */
+  /** Login of the signed-in user. */
   readonly present?: string | null;
   readonly hasPasskeys: boolean;
   readonly provider: string | null;
