@@ -3,7 +3,7 @@ import type { Caller } from '../platform/http/request.ts';
 
 type Viewer = Pick<Caller, 'userId' | 'login' | 'role' | 'isScoped' | 'policyId'>;
 
-/** In the organization in which the caller was found. */
+/** Whether the caller administers the organization in which the caller was found. */
 export function manages({ isScoped, policyId, role }: Viewer): boolean {
   return role === 'admin' && !isScoped && policyId === null;
 }

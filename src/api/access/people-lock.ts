@@ -13,8 +13,8 @@ const turnMs = 5_000;
 const semaphores = new WeakMap<Database, FairSemaphore>();
 
 /**
- * For changes of users, memberships, grants or tokens, in a transaction that holds the lock on people. `of`: the organization or user whose
- * changes run one at a time; null: the transaction takes no lock. `waitMs`: the maximum wait for the lock. Throws UnavailableError.
+ * Runs a change of users, memberships, grants or tokens in a transaction that holds the lock on people. `of`: the organization or user
+ * whose changes run one at a time; null: the transaction takes no lock. `waitMs`: the maximum wait for the lock. Throws UnavailableError.
  */
 export function changePeople<T>(
   db: Database,

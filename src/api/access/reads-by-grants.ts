@@ -5,7 +5,7 @@ import { AppError } from '../../shared/platform/errors/errors.ts';
 import type { ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
 import { FairSemaphore } from '../platform/admission/fair-semaphore.ts';
 
-/** Within one process: other calls also need connections to Postgres. */
+/** The limits of one process: other calls also need connections to Postgres. */
 const limits = { atOnce: 3, atOncePerCaller: 2, waiting: 300, waitingPerCaller: 50 };
 const statementMs = 10_000;
 const manyGrants = 50;

@@ -110,7 +110,7 @@ export class RoleService {
     });
   }
 
-  /** With `force`, also removes the grants that give the role. */
+  /** Removes a role; with `force`, also the grants that give it. */
   async remove(
     caller: Caller,
     organization: string,

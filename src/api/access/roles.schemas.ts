@@ -25,7 +25,7 @@ export const RoleResponse = component(
   }),
 );
 
-/** As the pulumiservice provider reads them. */
+/** The pulumiservice provider reads this form. */
 export const RoleScopesResponse = component(
   'RoleScopesResponse',
   Type.Object({

@@ -14,7 +14,7 @@ import { assertSeesPeople, manages, seesPeople } from './people-access.ts';
 import { isId } from './role-references.ts';
 
 const pageSize = 100;
-/** For one page of tokens that the caller may see. */
+/** Pages to read for one page of tokens that the caller may see. */
 const maxReads = 10;
 
 export interface AccessHolder {

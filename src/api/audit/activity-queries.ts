@@ -57,7 +57,7 @@ export interface ActivityQuery {
   readonly limit: number;
 }
 
-/** For everybody who may read the organization's stacks. */
+/** The history of an organization, for everybody who may read its stacks. */
 export class ActivityQueries {
   readonly #db: ApiContext['db'];
 

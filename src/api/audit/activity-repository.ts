@@ -46,7 +46,7 @@ export interface ActivitySearch {
 
 const maxMessage = 300;
 
-/** For everybody who may read the organization's stacks. */
+/** Events of an organization, for everybody who may read its stacks. */
 export function createActivityRepository(db: Queryable) {
   const any = sql.fragment`true`;
   return {

@@ -12,7 +12,7 @@ const tags = ['drift'];
 const config = { access: { kind: 'stack', permission: 'read' }, rate: 'held' } as const;
 const maxPageSize = 100;
 
-/** As `pulumi stack drift` reads it. */
+/** `pulumi stack drift` reads these routes. */
 export function registerDriftRoutes(app: RouteScope, { drift }: Services): void {
   app.get(
     `${stackPath}/drift/status`,

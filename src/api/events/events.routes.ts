@@ -90,7 +90,7 @@ function readTypes(given: string | readonly string[] | undefined): readonly stri
   return names.length > 0 ? names : null;
 }
 
-/** For an empty page. Null ends the CLI's loop; the contract's tokens are always strings. */
+/** The token of an empty page. Null ends the CLI's loop; the contract's tokens are always strings. */
 function lastPageToken(dialect: Dialect, page: { isActive: boolean; after: number }): string | null {
   return dialect === 'contract' || page.isActive ? String(page.after) : null;
 }

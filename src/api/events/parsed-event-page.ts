@@ -6,7 +6,7 @@ import { cutDeep } from '../platform/http/cut-deep.ts';
 /** A single event may be larger. */
 const pageBytes = 1024 * 1024;
 
-/** As the CLI sent it, without deeply nested values. */
+/** An event as the CLI sent it, without deeply nested values. */
 export type ParsedEvent = { readonly sequence: number; readonly type: string } & Readonly<Record<string, unknown>>;
 
 export interface PageOfEvents {

@@ -40,7 +40,7 @@ export class InvitationService {
   }
 
   /**
-   * For the user who has the login at this moment. Replaces an earlier invitation. Throws ConflictError for members and for too many
+   * Invites the user who has the login at this moment. Replaces an earlier invitation. Throws ConflictError for members and for too many
    * invitations.
    */
   async invite(

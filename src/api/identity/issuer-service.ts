@@ -44,7 +44,7 @@ export interface IssuerPolicies {
   readonly policies: readonly PolicyRow[];
 }
 
-/** Per organization. The keys of issuers are in memory. */
+/** Issuers per organization. Their keys are in memory. */
 const maxIssuers = 50;
 
 export class IssuerService {
@@ -159,7 +159,7 @@ export class IssuerService {
     return { issuer, policies: await createIssuerRepository(this.#context.db).listPolicies(id) };
   }
 
-  /** With one pattern for each claim. Throws ConflictError if this needs too many policies. */
+  /** Like `getPolicies`, with one pattern for each claim. Throws ConflictError if this needs too many policies. */
   async getSplitPolicies(organization: string, id: string): Promise<IssuerPolicies> {
     return splitPolicies(await this.getPolicies(organization, id));
   }

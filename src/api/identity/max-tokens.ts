@@ -6,7 +6,7 @@ import {
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 
-/** For a user, a team, and an organization itself. Tokens of CI runs have their own limit. */
+/** Valid tokens of a user, a team, and an organization itself. Tokens of CI runs have their own limit. */
 const maxTokens: Readonly<Record<TokenOwner['kind'], number>> = {
   personal: 100,
   team: 100,

@@ -23,7 +23,7 @@ const tags = ['members'];
 const path = '/api/orgs/:organization/members';
 const manage = { kind: 'organization', permission: 'manage' } as const;
 
-/** As `pulumi org member` and the pulumiservice provider use them. */
+/** `pulumi org member` and the pulumiservice provider use these routes. */
 export function registerMemberRoutes(app: RouteScope, services: Services): void {
   listMembers(app, services);
   addMember(app, services);

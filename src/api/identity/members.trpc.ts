@@ -28,7 +28,7 @@ export const membersRouter = router({
       return { items, next: next === null ? null : encodeCursor([next]) };
     }),
 
-  /** At once, without an invitation. */
+  /** Adds an existing user at once, without an invitation. */
   add: organizationMutation('manage', 'member.add')
     .input(input(Type.Object({ ...chosen, role: Role })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, role } }) => {

@@ -14,7 +14,7 @@ interface PageQuery {
   readonly limit: number;
 }
 
-/** For the dashboard. Lists are sorted by name; `next` is the last name of a page, null on the last page. */
+/** Lists are sorted by name; `next` is the last name of a page, null on the last page. */
 export class PeopleQueries {
   readonly #context: ApiContext;
 

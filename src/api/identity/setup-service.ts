@@ -13,7 +13,7 @@ export class SetupService {
     this.#context = context;
   }
 
-  /** In order; none before the first update. */
+  /** Steps in order; none before the first update. */
   async list(caller: Caller, organization: string): Promise<{ readonly step: SetupStep; readonly isDone: boolean }[]> {
     const { config, db } = this.#context;
     const found = await createSetupRepository(db).find(organization);

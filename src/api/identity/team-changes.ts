@@ -22,7 +22,7 @@ export interface TeamRef {
 
 type StackName = NonNullable<UpdateTeamRequest['removeStack']>;
 
-/** For different actions, the action for a change of the team. */
+/** The common action of all changes; for different ones, the action for a change of the team. */
 export function actionOfChanges(request: UpdateTeamRequest): AuditAction {
   const { addStackPermission, editStackPermission, memberAction, memberChanges, removeStack } = request;
   const ofMembers = [memberAction, ...(memberChanges ?? []).map((change) => change.memberAction)];
@@ -49,7 +49,7 @@ interface MemberChange {
   readonly login: string;
 }
 
-/** In this order. Throws NotFoundError, ConflictError. */
+/** Makes the changes in this order. Throws NotFoundError, ConflictError. */
 export async function changeMembers(
   tx: Queryable,
   { organization, organizationId, team }: TeamRef,
@@ -88,7 +88,7 @@ export async function changeMembers(
   }
 }
 
-/** In place of earlier permissions. Throws NotFoundError, ConflictError. */
+/** Grants a permission in place of earlier ones. Throws NotFoundError, ConflictError. */
 export async function giveStack(
   tx: Queryable,
   { organization, organizationId, team }: TeamRef,

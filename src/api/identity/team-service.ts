@@ -65,7 +65,7 @@ export class TeamService {
     return (await teams.list(id)).map((team) => ({ team, members: members.get(team.name) ?? [], stacks: null }));
   }
 
-  /** With the stacks that the caller may read. */
+  /** Includes the stacks that the caller may read. */
   async get(caller: Caller, { name, organization }: TeamName): Promise<TeamView> {
     const { db } = this.#context;
     const { id } = await getOrganization(db, organization);
@@ -196,7 +196,7 @@ export class TeamService {
   }
 }
 
-/** Only the display fields: members and stacks are added and removed one by one. */
+/** The revision covers the display fields only: members and stacks are added and removed one by one. */
 export function revisionOfTeam({ description, displayName }: Pick<TeamRow, 'displayName' | 'description'>): string {
   return revisionOf({ description, displayName });
 }

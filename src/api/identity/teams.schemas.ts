@@ -14,7 +14,7 @@ const UserInfo = {
   email: Type.String(),
 };
 
-/** As in Pulumi's REST API. `stacks` is only in the response for one team. */
+/** The format of Pulumi's REST API. `stacks` is only in the response for one team. */
 export const TeamResponse = component(
   'TeamResponse',
   Type.Object({

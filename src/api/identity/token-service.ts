@@ -201,7 +201,7 @@ export class TokenService {
     return { ownerFilter: { organizationId: organization.id }, owner };
   }
 
-  /** Only for admins of the organization and of the team. */
+  /** Refuses everybody but admins of the organization and of the team. */
   async #findTeam(caller: Caller, organizationId: string, name: string): Promise<TeamRow> {
     const teams = createTeamRepository(this.#context.db);
     const team = await teams.find(organizationId, name);

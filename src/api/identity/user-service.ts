@@ -11,7 +11,7 @@ export class UserService {
     this.#readOnly = readOnly;
   }
 
-  /** Only those in which the token is valid. */
+  /** Organizations in which the token is valid. */
   listMemberships(tokenId: string): Promise<readonly { readonly name: string; readonly role: Role | null }[]> {
     return this.#identity.listMemberships(tokenId);
   }

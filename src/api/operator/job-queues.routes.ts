@@ -15,8 +15,9 @@ const nowhere = { organization: null, project: null, stack: null };
 const maxJobs = 50;
 
 /**
- * For site admins: a page, or JSON if the client accepts it. Uses HTTP Basic, so that a browser needs no login page: the password is an API
- * token; the user name is ignored. Not available through a proxy, because no ingress can block every spelling of a path.
+ * Shows the queues to site admins: as a page, or as JSON if the client accepts it. Uses HTTP Basic, so that a browser needs no login page:
+ * the password is an API token; the user name is ignored. Not available through a proxy, because no ingress can block every spelling of a
+ * path.
  */
 export function registerQueueRoutes(app: FastifyInstance, services: Services, jobQueueView: JobQueueView): void {
   app.get(

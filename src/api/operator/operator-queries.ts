@@ -32,7 +32,7 @@ const maxBackups = 50;
 /** The task that makes backups runs every minute. */
 const unattendedMs = 10 * 60_000;
 
-/** For operators. Reads run one after another, because the pool is for the calls of clients. */
+/** Reads run one after another, because the pool is for the calls of clients. */
 export class OperatorQueries {
   readonly #context: ApiContext;
   readonly #database: PartProbe;
@@ -155,7 +155,7 @@ export class OperatorQueries {
     return { items, next };
   }
 
-  /** As the tasks last saw them, the newest first. */
+  /** Scheduled backups as the tasks last saw them, the newest first. */
   async backups() {
     const runs = createBackgroundTaskRepository(this.#context.db);
     const { backups: found, verification } = await readBackupStatus(runs);

@@ -10,12 +10,12 @@ import type { RequestRates } from './rates/request-rates.ts';
 /** The shared context plus services of the API role. */
 export interface ApiContext extends AppContext {
   readonly dispatcher: JobDispatcher;
-  /** For the jobs that the API runs itself. */
+  /** Services for the jobs that the API runs itself. */
   readonly jobServices: JobServices;
   readonly health: ProcessHealth;
   /** See CompactionCalls. */
   readonly awaitCompaction: (updateId: string, organization?: string, baseBytes?: number) => Promise<void>;
-  /** For reads that may be large; null: the primary serves them. */
+  /** Serves reads that may be large; null: the primary does. */
   readonly replica: Replica | null;
   readonly rates: RequestRates;
   readonly scans: StateScans;

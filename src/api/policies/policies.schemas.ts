@@ -150,7 +150,7 @@ export const UpdatePolicyGroupRequest = component(
 );
 export type UpdatePolicyGroupRequest = Type.Static<typeof UpdatePolicyGroupRequest>;
 
-/** As the pulumiservice provider sends it. All changes are made in this order, or none. */
+/** The request as the pulumiservice provider sends it. All changes are made in this order, or none. */
 export const UpdatePolicyGroupBatchRequest = component(
   'UpdatePolicyGroupBatchRequest',
   Type.Array(UpdatePolicyGroupRequest, { minItems: 1, maxItems: 10_000 }),

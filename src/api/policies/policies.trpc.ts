@@ -22,7 +22,7 @@ const StackName = Type.Object({ project: Name, stack: Name });
 
 /** Groups define which updates must run which packs. */
 export const policiesRouter = router({
-  /** By name. */
+  /** Packs by name. */
   packs: organizationProcedure('read')
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, organization } }) => {
@@ -47,7 +47,7 @@ export const policiesRouter = router({
       services.policyQueries.getGroup(organization, name),
     ),
 
-  /** Only stacks that the caller may read. */
+  /** Lists only stacks that the caller may read. */
   groupStacks: organizationProcedure('read')
     .input(input(Type.Object({ ...group, ...page })))
     .query(async ({ ctx: { caller, services }, input: query }) => {

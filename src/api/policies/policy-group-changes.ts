@@ -68,7 +68,7 @@ function assertKnown(request: UpdatePolicyGroupRequest): void {
     );
 }
 
-/** For the audit log. The configuration is left out, because it may contain anything. */
+/** The changes for the audit log. The configuration is left out, because it may contain anything. */
 export function detailsOf(requests: readonly UpdatePolicyGroupRequest[]): Readonly<Record<string, unknown>> {
   const [only, ...others] = requests.map(detailsOfOne);
   return only && others.length === 0 ? only : { changes: [only, ...others] };
@@ -123,7 +123,7 @@ function addedStacks({ addStack, stacks }: UpdatePolicyGroupRequest): readonly S
   return [...(stacks ?? []), ...(addStack ? [addStack] : [])];
 }
 
-/** In the order of the requests. Throws NotFoundError, InvalidRequestError, ConflictError. */
+/** Adds and removes stacks in the order of the requests. Throws NotFoundError, InvalidRequestError, ConflictError. */
 export async function changeStacks(
   groups: PolicyGroupRepository,
   organization: string,

@@ -29,7 +29,7 @@ const ConfigBytesRow = Type.Object({
 const CountRow = Type.Object({ count: Type.Integer() });
 const FoundRow = Type.Object({ at: Type.Integer(), ids: Type.Array(Type.String()) });
 
-/** For stacks `s` of projects `p`; null: all. */
+/** The condition for stacks `s` of projects `p`; null: all. */
 const readableBy = (facts: object | null) => sql.fragment`(${facts === null}
   or effective_permissions(${JSON.stringify(facts)}::jsonb, p.organization_id, p.name, s.name) & 1 = 1)`;
 
@@ -88,7 +88,7 @@ export function createPolicyGroupRepository(db: Queryable) {
         - (select count(distinct d.stack_id)::integer from deleted d where d.organization_id = g.organization_id))
     else (select count(*)::integer from policy_group_stacks m where m.group_id = g.id)
       - (select count(*)::integer from deleted d where d.group_id = g.id) end`;
-  /** With the number of stacks that `facts` allow to read; null: all. */
+  /** Includes the number of stacks that `facts` allow to read; null: all. */
   const summary = (facts: object | null) => sql.fragment`
     g.name, g.is_default as "isDefault", ${facts === null ? wholeCount : readableCount} as "stackCount",
     (select count(*)::integer from policy_group_packs a where a.group_id = g.id) as "packCount"`;
@@ -211,7 +211,7 @@ export function createPolicyGroupRepository(db: Queryable) {
         from policy_group_packs a join policy_pack_versions v on v.id = a.version_id join policy_packs p on p.id = a.pack_id
         where a.group_id = ${id} order by p.name`),
 
-    /** By position of the reference: at most two live stacks with this name, in one project or in any. */
+    /** Ids by position of the reference: at most two live stacks with this name, in one project or in any. */
     findStacks: async (
       organization: string,
       references: readonly { readonly project: string | null; readonly name: string }[],
@@ -253,7 +253,7 @@ export function createPolicyGroupRepository(db: Queryable) {
         delete from policy_group_stacks
         where group_id = ${id} and (${stackIds === null} or stack_id = any(${sql.array(stackIds ?? [], 'uuid')}))`),
 
-    /** In place of other versions of the packs. */
+    /** The versions take the place of other versions of the packs. */
     setPacks: (
       id: string,
       packs: readonly { readonly packId: string; readonly versionId: string; readonly config: string }[],

@@ -67,7 +67,7 @@ export class PolicyGroupService {
     return createPolicyGroupRepository(read).list(organization, facts);
   }
 
-  /** With the stacks that the caller may read; for callers who manage groups, with all. */
+  /** Includes the stacks that the caller may read; for callers who manage groups, all. */
   async get(organization: string, caller: Caller, name: string): Promise<PolicyGroupView> {
     const group = await this.#groups.find(organization, name);
     if (!group) throw groupNotFound(organization, name);
@@ -176,7 +176,7 @@ async function listConfigs(groups: PolicyGroupRepository, group: PolicyGroupRow 
   return new Map(packs.map((pack) => [pack.name, pack.config]));
 }
 
-/** In the order of the requests. Throws NotFoundError. */
+/** Enables and disables packs in the order of the requests. Throws NotFoundError. */
 async function changePacks(
   groups: PolicyGroupRepository,
   group: PolicyGroupRow,

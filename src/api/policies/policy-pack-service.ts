@@ -13,7 +13,7 @@ import type { CreatePolicyPackRequest, RequiredPolicy } from './policies.schemas
 import { assertPolicyName, packInUse, packNotFound } from './policies.ts';
 import { createPolicyPackRepository, type PolicyPackRepository } from './policy-pack-repository.ts';
 
-/** With the versions that clients can use, oldest first. */
+/** Lists the versions that clients can use, oldest first. */
 export interface ListedPack {
   readonly name: string;
   displayName: string;
@@ -179,7 +179,7 @@ export class PolicyPackService {
     return [...packs.values()];
   }
 
-  /** With the policies as they were published. `tag` null: the newest version. */
+  /** Policies are as they were published. `tag` null: the newest version. */
   async get(organization: string, name: string, tag: string | null) {
     const packs = this.#packs;
     const found = await (tag === null

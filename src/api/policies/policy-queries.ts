@@ -12,7 +12,7 @@ export class PolicyQueries {
     this.#db = db;
   }
 
-  /** By name, with newest versions and groups. */
+  /** Packs by name, with newest versions and groups. */
   async listPacks(organization: string, after: string | null, limit: number) {
     const rows = await packRepository(this.#db).listPage(organization, after, limit + 1);
     const page = rows.slice(0, limit);
@@ -27,7 +27,7 @@ export class PolicyQueries {
     return { items, next: rows.length > limit ? (page.at(-1)?.name ?? null) : null };
   }
 
-  /** By name, the default group first. */
+  /** Groups by name, the default group first. */
   async listGroups(
     caller: Caller,
     organization: string,
@@ -53,7 +53,7 @@ export class PolicyQueries {
     };
   }
 
-  /** By name: the stacks that the caller may read; for callers who manage groups, all. */
+  /** Stacks by name: those that the caller may read; for callers who manage groups, all. */
   async listStacks(
     caller: Caller,
     { name, organization }: { readonly organization: string; readonly name: string },

@@ -15,7 +15,10 @@ export interface ReferenceNode extends StackRef {
   readonly isReadable: boolean;
 }
 
-/** From the newest states of stacks. A stack that the caller may not read is named only if a state that the caller may read names it. */
+/**
+ * References in the newest states of stacks. A stack that the caller may not read is named only if a state that the caller may read names
+ * it.
+ */
 export class ReferenceService {
   readonly #context: ApiContext;
 
@@ -23,7 +26,7 @@ export class ReferenceService {
     this.#context = context;
   }
 
-  /** At most 500 stacks. `behind`: the lag of the index. */
+  /** References of at most 500 stacks. `behind`: the lag of the index. */
   async graph(caller: Caller, organization: string) {
     const organizations = await this.#organizations(caller);
     const home = organizations.find(({ name }) => name === organization);
@@ -50,7 +53,7 @@ export class ReferenceService {
     return { nodes: await this.#nodes(organizations, [...names]), edges, isCut, behind };
   }
 
-  /** In both directions: what the stack reads, and what reads it. */
+  /** The stacks that a stack reads, and those that read it. */
   async ofStack(caller: Caller, ref: StackRef) {
     const organizations = await this.#organizations(caller);
     const rows = createReferenceRepository(readsByGrants(this.#context.db, organizations));

@@ -9,12 +9,12 @@ declare module '../access/procedures/context.ts' {
 
 /** References to the outputs of other stacks. */
 export const referencesRouter = router({
-  /** At most 500 stacks. */
+  /** References of at most 500 stacks. */
   graph: organizationProcedure('read').query(({ ctx: { caller, services }, input: { organization } }) =>
     services.references.graph(caller, organization),
   ),
 
-  /** In both directions: what the stack reads, and what reads it. */
+  /** The stacks that a stack reads, and those that read it. */
   ofStack: stackProcedure('read').query(({ ctx: { caller, services }, input: ref }) =>
     services.references.ofStack(caller, ref),
   ),

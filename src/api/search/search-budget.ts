@@ -3,7 +3,7 @@ export interface SearchBounds {
   readonly ms: number;
   /** Scanned resources. */
   readonly resources: number;
-  /** For counts, which cost the same in every larger fleet. */
+  /** The limit for counts, which cost the same in every larger fleet. */
   readonly counted: number;
 }
 

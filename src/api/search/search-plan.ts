@@ -20,7 +20,7 @@ export interface SearchPlan {
   readonly within: readonly string[] | null;
 }
 
-/** By conditions that match few resources. */
+/** Chooses the stacks to search, by conditions that match few resources. */
 export async function planSearch(rows: SearchRepository, terms: readonly Term[]): Promise<SearchPlan> {
   const stackTerms: StackTerm[] = [];
   const resourceTerms: ResourceTerm[] = [];

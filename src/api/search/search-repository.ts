@@ -172,7 +172,7 @@ export function createSearchRepository(tx: Queryable) {
         select distinct r.stack_id as "stackId", r.type, r.provider_version as version from stack_resources r
         where r.stack_id = any (${ids(stackIds)}) and ${isProvider(sql.fragment`r`)}`),
 
-    /** In the order of the stacks, and within each in the order of type and name. `after`: a position in the first stack. */
+    /** Resources in the order of the stacks, and within each in the order of type and name. `after`: a position in the first stack. */
     list: (
       stackIds: readonly string[],
       terms: readonly ResourceTerm[],
@@ -223,7 +223,7 @@ export function createSearchRepository(tx: Queryable) {
         where r.stack_id = any (${ids(stackIds)}) and ${all(terms.map(resourceSql))}
         group by 1, 2`),
 
-    /** With the numbers of stacks and of resources. */
+    /** Versions with the numbers of stacks and of resources. */
     countProviders: (stackIds: readonly string[]) =>
       tx.any(sql.rows(CountRow)`
         /* search.countProviders */

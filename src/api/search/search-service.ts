@@ -23,7 +23,7 @@ import { compareVersionTexts } from './version-range.ts';
 
 /** A longer statement fails. */
 const statementMs = 5_000;
-/** In one process: other calls also need connections to Postgres. */
+/** Concurrent searches in one process: other calls also need connections to Postgres. */
 const atOnce = 3;
 const firstResources = 5_000;
 

@@ -37,7 +37,7 @@ const maxSize = 200;
 /** The CLI prints a warning if the index lags by more than this. */
 const warnedLagSeconds = 60;
 
-/** As `pulumi org search` and `pulumi insights resource search` call it. */
+/** `pulumi org search` and `pulumi insights resource search` call these routes. */
 export function registerSearchRoutes(app: RouteScope, services: Services): void {
   app.get(
     path,

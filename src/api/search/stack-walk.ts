@@ -6,7 +6,7 @@ export interface WalkedStack extends StackRef {
   readonly id: string;
 }
 
-/** In the order of names. `resources`: their number. */
+/** Consecutive stacks in the order of names, and the number of their resources. */
 export interface StackBatch {
   readonly stacks: readonly WalkedStack[];
   readonly resources: number;
@@ -20,7 +20,7 @@ export interface Walk {
   readonly within: readonly string[] | null;
   /** `isFrom`: including that stack. */
   readonly after: { readonly ref: StackRef; readonly isFrom: boolean } | null;
-  /** For the first batch, unless a single stack has more; later batches grow. */
+  /** Size of the first batch, unless a single stack has more; later batches grow. */
   readonly firstResources: number;
 }
 

@@ -22,7 +22,7 @@ export type SecretLocation =
       readonly urn: string;
       readonly part: 'inputs' | 'outputs';
       readonly path: readonly (string | number)[];
-      /** As `resources.get` has shown the part. */
+      /** The digest of the part, as `resources.get` has shown it. */
       readonly digest?: string | undefined;
     };
 
@@ -118,7 +118,7 @@ export class RevealService {
     return outputs && span ? sliceOf(outputs, span) : null;
   }
 
-  /** Of the last update, as the CLI sends it: ciphertext, or JSON that contains `{"secure": ciphertext}`. */
+  /** Reads a setting of the last update, as the CLI sends it: ciphertext, or JSON that contains `{"secure": ciphertext}`. */
   async #readSetting(ref: StackRef, key: string): Promise<Encrypted | null> {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
@@ -151,7 +151,7 @@ interface Encrypted {
   readonly show: (plaintexts: readonly Buffer[]) => string;
 }
 
-/** For the audit log, without the value. */
+/** The location for the audit log, without the value. */
 function pathOf(location: SecretLocation): string {
   if (location.of === 'output') return `outputs.${location.name}`;
   if (location.of === 'config') return `config.${location.key}`;

@@ -26,7 +26,7 @@ export class SecretService {
     this.#context = context;
   }
 
-  /** In the order of the plaintexts. Throws PayloadTooLargeError. */
+  /** Returns ciphertexts in the order of the plaintexts. Throws PayloadTooLargeError. */
   async encrypt(ref: StackRef, plaintexts: EncodedValues): Promise<Buffer[]> {
     const { cipher, config, stacks } = this.#context;
     const stack = await stacks.find(ref);
@@ -70,8 +70,8 @@ export class SecretService {
   }
 
   /**
-   * For display; `path` names the location of the value. The audit log always has a separate event, recorded before this returns. Throws
-   * the errors of `decrypt`.
+   * Decrypts the secrets of one value for display; `path` names its location. The audit log always has a separate event, recorded before
+   * this returns. Throws the errors of `decrypt`.
    */
   async reveal(
     ref: StackRef,

@@ -16,7 +16,7 @@ import { branchName } from '../updates/setting-views.ts';
 import { createUpdateQueryRepository, type QueuedRunRow } from '../updates/update-query-repository.ts';
 import { createAttentionRepository, type FrozenRow, type TroubledRow } from './attention-repository.ts';
 
-/** Of each kind; the lists of stacks, approvals and runs have the rest. */
+/** Rows of each kind; the lists of stacks, approvals and runs have the rest. */
 const maxItems = 5;
 /** Larger counts are not exact. */
 const maxCounted = 100;
@@ -30,7 +30,7 @@ const maxApproving = 20;
 const maxPages = 5;
 const longWaitSeconds = 600;
 
-/** For the dashboard: over all organizations of a user, or in one. */
+/** Items over all organizations of a user, or in one. */
 export class AttentionQueries {
   readonly #db: ApiContext['db'];
   readonly #approvals: ApprovalQueries;

@@ -60,7 +60,7 @@ export function createAttentionRepository(db: Queryable) {
   const drifted = (maxScanned: number) => sql.fragment`
     select c.* from stack_changes c where c.organization_id = o.id and c.is_drifted
     order by c.changed_at desc, c.stack_id desc limit ${maxScanned}`;
-  /** At most `maxScanned` of each kind. Reads no other stacks. */
+  /** At most `maxScanned` stacks of each kind. Reads no other stacks. */
   const looked = (organizations: readonly ListedOrganization[], maxScanned: number) => sql.fragment`
     select * from (
       select row_number() over (partition by l.kind order by l.changed_at desc, l.stack_id desc) as at, l.*

@@ -64,7 +64,7 @@ export class StackQueries {
     this.#context = context;
   }
 
-  /** With the number of their stacks if the caller may read all of them. */
+  /** Includes the number of stacks if the caller may read all of them. */
   async listOrganizations({ tokenId }: Caller) {
     const rows = await createStackQueryRepository(this.#context.db).listOrganizations(tokenId, maxCounted + 1);
     return rows.map(({ name, role, stacks }) => ({
@@ -137,7 +137,7 @@ export class StackQueries {
       frozen: freeze && {
         ruleId: freeze.rule.id,
         scope: describeScope(freeze.rule, ref.organization),
-        /** Only for this stack, and always in force, so that thawing the stack removes the rule. */
+        /** The rule is only for this stack, and always in force, so that thawing the stack removes the rule. */
         isOfStackAlone: freeze.rule.stack !== null && freeze.rule.settings.windows === undefined,
         note: freeze.rule.note,
         until: freeze.until?.toISOString() ?? null,
@@ -147,8 +147,8 @@ export class StackQueries {
   }
 
   /**
-   * Those of the newest version, which were in progress when its update ended. None while an update runs. `isKnown`: the state could be
-   * read.
+   * Operations of the newest version, which were in progress when its update ended. None while an update runs. `isKnown`: the state could
+   * be read.
    */
   async pending(scan: StateScan, ref: StackRef) {
     const { db, stacks } = this.#context;
@@ -198,7 +198,7 @@ export class StackQueries {
     return { items: rows.map(cardOf), next };
   }
 
-  /** With ids and `maxTags` tags of each stack. */
+  /** Like `list`, with ids and `maxTags` tags of each stack. */
   async listRows(
     { tokenId }: Caller,
     { limit, organization, status, text, ...query }: OverviewQuery,

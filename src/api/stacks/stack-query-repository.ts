@@ -54,7 +54,7 @@ export interface OverviewFilter {
   readonly words: readonly string[];
   /** The lock holder: a login, or kind and name of a token. `*` matches any characters. */
   readonly owner: string | null;
-  /** At most, or at least, this many seconds since the last change. */
+  /** The age of the last change: at most, or at least, this many seconds. */
   readonly updated: { readonly isOlder: boolean; readonly seconds: number } | null;
   readonly project: string | null;
   readonly tag: { readonly name: string; readonly value: string | null } | null;
@@ -105,7 +105,7 @@ const details = sql.fragment`
   ${owners}`;
 
 export function createStackQueryRepository(db: Queryable) {
-  /** Of one organization `o`, found by the most selective condition; without one, in the order of an index. */
+  /** Stacks of one organization `o`, found by the most selective condition; without one, in the order of an index. */
   const candidates = ({ before, isTagCommon, owner, project, status, tag }: OverviewFilter) => {
     const ofProject = project === null ? sql.fragment`true` : sql.fragment`l.project_name = ${project}`;
     const ofTag =
@@ -223,7 +223,7 @@ export function createStackQueryRepository(db: Queryable) {
         where o.name = ${organization} and f.project_name = ${project} and f.stack_name = ${stack}
         order by s.updated_at desc limit ${limit}`),
 
-    /** By name. If all stacks of an organization may be read, with their number, up to `most`. */
+    /** Organizations by name. If all stacks of one may be read, with their number, up to `most`. */
     listOrganizations: (tokenId: string, most: number) =>
       db.any(sql.rows(CountRow)`
         /* stackQueries.listOrganizations */

@@ -238,7 +238,7 @@ function listRequiredPolicies(app: RouteScope, { policyPacks, stacks }: Services
   );
 }
 
-/** For `pulumi cancel` of an idle stack: with 404, the command would say "has never been updated". */
+/** The error for `pulumi cancel` of an idle stack: with 404, the command would say "has never been updated". */
 function nothingToCancel(ref: StackRef): ConflictError {
   return new ConflictError(`No update of stack '${formatStackRef(ref)}' is in progress, so there is nothing to cancel`);
 }

@@ -102,12 +102,12 @@ export const stacksRouter = router({
     return { ...found, outputs };
   }),
 
-  /** Of the stack that had this name before a rename; null if there is none that the caller may read. */
+  /** The name of the stack that had this name before a rename; null if there is none that the caller may read. */
   renamed: organizationProcedure('read')
     .input(input(Type.Object({ project: Name, stack: Name })))
     .query(({ ctx: { caller, services }, input: ref }) => services.stackQueries.findRenamed(caller, ref)),
 
-  /** With the update that left them behind. */
+  /** Includes the update that left the operations behind. */
   pending: stackScan('read').query(({ ctx: { scan, services }, input: ref }) =>
     services.stackQueries.pending(scan, ref),
   ),

@@ -7,8 +7,8 @@ export interface TagEdit {
   /** Null removes the tag. */
   readonly value: string | null;
   /**
-   * As the caller has read it, null if the tag did not exist. A tag that has changed since is kept, unless it already has the new value.
-   * Undefined: any value is replaced.
+   * The value that the caller has read, null if the tag did not exist. A tag that has changed since is kept, unless it already has the new
+   * value. Undefined: any value is replaced.
    */
   readonly seen?: string | null | undefined;
   readonly mustExist?: true;

@@ -6,7 +6,7 @@ import { listSecretsInSlices } from './resources/redacted-json.ts';
 import { readRootOutputs } from './resources/root-outputs.ts';
 import { plainSecret } from './resources/secret-values.ts';
 
-/** Only secrets that the service has encrypted for the stack. Throws InvalidRequestError for other ciphertexts. */
+/** Decrypts a secret that the service has encrypted for the stack. Throws InvalidRequestError for other ciphertexts. */
 export type DecryptSecret = (ciphertext: Buffer) => Promise<Buffer>;
 
 export interface OutputsExport {
@@ -29,9 +29,9 @@ const maxTypeBytes = 256;
 const manifest = Buffer.from('"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}');
 
 /**
- * For callers who may read only the outputs of a stack: only its root resource with its outputs. Secret outputs are included only with
- * `decrypt`; those that the service has encrypted as plaintext. Without `decrypt`, or given only the ciphertext, the CLI's StackReference
- * would silently read `{}` in place of each secret. Calls `admit` between the state and the secrets, and throws its errors.
+ * The document for callers who may read only the outputs of a stack: only its root resource with its outputs. Secret outputs are included
+ * only with `decrypt`; those that the service has encrypted as plaintext. Without `decrypt`, or given only the ciphertext, the CLI's
+ * StackReference would silently read `{}` in place of each secret. Calls `admit` between the state and the secrets, and throws its errors.
  */
 export async function exportOutputs(
   state: AsyncIterable<Buffer>,

@@ -9,7 +9,7 @@ import { nameViews, type ValueViews } from './value-views.ts';
 const maxPaths = 200;
 /** The differences of a resource with more members are not sorted. */
 const maxSorted = 1_000;
-/** Of comparing a property within a time slice, besides its bytes. */
+/** The cost of comparing a property within a time slice, besides its bytes. */
 const comparisonBytes = 200;
 
 /** A property whose values differ between two stacks. */

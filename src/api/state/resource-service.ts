@@ -22,7 +22,7 @@ import { authorView, blameResource } from './resources/resource-blame.ts';
 
 /** Larger inputs or outputs are not shown. */
 const maxViewBytes = 1024 * 1024;
-/** In memory on their way to the client, and also larger than the text. */
+/** Copies in memory on their way to the client, which are also larger than the text. */
 const copies = 16;
 const maxDependents = 200;
 /** Dependencies of a resource, as in the index. */
@@ -47,8 +47,8 @@ export class ResourceService {
   }
 
   /**
-   * With the inputs and outputs of the newest state, or of a version; secrets are redacted. For an older version, only data of its state is
-   * shown. `digests` identify the shown parts. Throws the errors of `scan`.
+   * Includes the inputs and outputs of the newest state, or of a version; secrets are redacted. For an older version, only data of its
+   * state is shown. `digests` identify the shown parts. Throws the errors of `scan`.
    */
   async get(scan: StateScan, ref: StackRef, urn: string, version: number | null) {
     const stack = await this.#find(ref);
@@ -162,7 +162,7 @@ function resourceView({ place: _place, key: _key, provider, ...row }: IndexedRes
   return { ...row, provider: provider?.startsWith(providerPrefix) ? provider.slice(providerPrefix.length) : provider };
 }
 
-/** For a resource that is newer than the index. */
+/** The view of a resource that is newer than the index. */
 function notIndexed(view: ResourceView, key: string, dependencies: number): IndexedResource {
   const { urn } = view;
   return {

@@ -4,7 +4,7 @@ const secretBatch = 500;
 /** Ciphertexts of each resource, in order; null: the secret is not compared. */
 export type SecretsOfResources = ReadonlyMap<string, readonly (string | null)[]>;
 
-/** At the same position of a resource that both stacks have. */
+/** Ciphertexts at the same position of a resource that both stacks have. */
 export interface SecretPair {
   readonly key: string;
   readonly at: number;
@@ -35,7 +35,7 @@ export function* secretBatches(before: SecretsOfResources, after: SecretsOfResou
   if (batch.length > 0) yield batch;
 }
 
-/** In resources that both stacks have. */
+/** Counts secrets in resources that both stacks have. */
 export function countShared(before: SecretsOfResources, after: SecretsOfResources): number {
   let count = 0;
   for (const [key, { length }] of after) count += Math.min(length, before.get(key)?.length ?? 0);

@@ -37,7 +37,7 @@ export interface StackDiffQuery {
 interface Side {
   readonly stackId: string;
   readonly version: number;
-  /** By key, in the order of the state. */
+  /** Resources by key, in the order of the state. */
   readonly resources: Map<string, { readonly digest: string; readonly bytes: number }>;
   readonly secrets: Map<string, readonly (string | null)[]>;
   secretChars: number;
@@ -148,7 +148,7 @@ export class StackDiff {
     return found;
   }
 
-  /** Of common resources: differing secrets by their position in the resource, and the number of compared ones. */
+  /** Finds the differing secrets of common resources by their position in the resource, and counts the compared ones. */
   async #compareSecrets(scan: StateScan, before: Side, after: Side) {
     const differing = new Map<string, Set<number>>();
     let count = 0;
@@ -205,7 +205,7 @@ async function compareDigests(
   return { differing, same };
 }
 
-/** As memory permits, at least one. */
+/** As many resources as memory permits, at least one. */
 function pageOf(keys: readonly string[], sides: readonly Side[]): readonly string[] {
   let bytes = 0;
   const end = keys.findIndex((key) => {

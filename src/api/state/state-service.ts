@@ -44,8 +44,8 @@ export class StateService {
   }
 
   /**
-   * For callers who may read only the outputs: the root resource with its outputs, and `withSecrets` also its secret outputs. Throws
-   * InvalidRequestError, and the errors of `scan` and `admit`, before the read is recorded.
+   * The state for callers who may read only the outputs: the root resource with its outputs, and `withSecrets` also its secret outputs.
+   * Throws InvalidRequestError, and the errors of `scan` and `admit`, before the read is recorded.
    */
   async readOutputs(
     scan: StateScan,

@@ -7,7 +7,7 @@ import { PendingStepScanner } from './resources/pending-operations.ts';
 import { listSecretsInSlices } from './resources/redacted-json.ts';
 import { readRootOutputs } from './resources/root-outputs.ts';
 
-/** For a secret output, only its name. */
+/** A secret output has only its name. */
 export interface OutputView {
   readonly name: string;
   /** A text unchanged, other values as JSON; null: secret. */
@@ -16,7 +16,7 @@ export interface OutputView {
   readonly isCut: boolean;
 }
 
-/** In progress when its update ended. */
+/** A step in progress when its update ended. */
 export interface StepView {
   readonly operation: string;
   readonly urn: string;

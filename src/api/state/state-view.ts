@@ -11,7 +11,7 @@ import { redactedText } from './resources/redacted-json.ts';
 
 /** A larger state is not shown as one text. */
 const maxTextBytes = 5 * 1024 * 1024;
-/** In memory on their way to the client: as bytes, redacted, as JSON, in the response. */
+/** Copies in memory on their way to the client: as bytes, redacted, as JSON, in the response. */
 const copies = 8;
 const maxNameChars = 2_000;
 
@@ -23,7 +23,7 @@ export class StateView {
     this.#context = context;
   }
 
-  /** In the order of the state; `text`: part of the URN, in lower case. Throws the errors of `scan`. */
+  /** Resources in the order of the state; `text`: part of the URN, in lower case. Throws the errors of `scan`. */
   async list(
     scan: StateScan,
     ref: StackRef,

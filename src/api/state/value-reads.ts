@@ -9,7 +9,7 @@ const minuteMs = 60_000;
 const outputsMs = 60 * minuteMs;
 const capacity = 10_000;
 
-/** With redacted secrets. Several reads can be one event, so its details name no resource. */
+/** The values have redacted secrets. Several reads can be one event, so its details name no resource. */
 interface ValueRead {
   readonly stackVersion: number | 'newest';
   readonly view: 'resource' | 'differences' | 'outputs';
@@ -24,7 +24,10 @@ export function nameIn(organization: string, ref: StackRef): string {
   return ref.organization === organization ? formatStackRef(ref) : 'a stack of another organization';
 }
 
-/** At most once a minute for the same token, address, program, version and view, and once an hour for outputs of the same stack. */
+/**
+ * Records a read at most once a minute for the same token, address, program, version and view, and once an hour for outputs of the same
+ * stack.
+ */
 export class ValueReads {
   readonly #context: Pick<ApiContext, 'db' | 'readOnly'>;
   readonly #recent = new LRUCache<string, true>({ max: capacity, ttl: minuteMs });

@@ -127,7 +127,7 @@ export const versionsRouter = router({
       services.stateView.text(scan, ref, version, request.trail(caller, ofRead, 'stack.export')),
     ),
 
-  /** As a new version. `headVersion`: the newest version that the caller has seen. */
+  /** Makes the state of a version the newest one, as a new version. `headVersion`: the newest version that the caller has seen. */
   restore: stackScanMutation('write', 'stack.restore')
     .input(input(Type.Object({ version: Version, headVersion: VersionNumber })))
     .mutation(async ({ ctx: { audit, caller, scan, services }, input: { headVersion, version, ...ref } }) => ({

@@ -88,7 +88,7 @@ export class CiQueries {
   }
 }
 
-/** In each project, the caller may read all stacks or none. */
+/** Whether the caller may read, in each project, all stacks or none. */
 export function hasSums({ facts }: ListedOrganization): boolean {
   return facts === null || isByProject(JSON.parse(facts) as Partial<SubjectFacts>);
 }

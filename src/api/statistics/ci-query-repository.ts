@@ -81,7 +81,7 @@ export const readableStacks = (
     where c.organization_id = ${id}
       and (${facts}::jsonb is null or effective_permissions(${facts}::jsonb, ${id}::uuid, c.project_name, c.stack_name) & 1 = 1)`;
 
-/** For a caller who may read all stacks of a project or none. */
+/** Projects for a caller who may read all stacks of a project or none. */
 export const readableProjects = ({ facts, id }: Pick<ListedOrganization, 'facts' | 'id'>) => sql.fragment`
   select p.name from projects p where p.organization_id = ${id}
     and ${facts === null ? sql.fragment`true` : sql.fragment`effective_permissions(${facts}::jsonb, ${id}::uuid, p.name, '') & 1 = 1`}`;
@@ -119,7 +119,7 @@ export function createCiQueryRepository(db: Queryable) {
     select v.id, v.number, v.ended_at from drift_runs c join updates v on v.id = c.update_id
     where c.stack_id = r.stack_id and c.state = 'done' and not c.is_detected`;
   return {
-    /** For callers who, in each project, may read all stacks or none: no stack is read. */
+    /** Statistics for callers who, in each project, may read all stacks or none: no stack is read. */
     sumProjects: ({ facts, id }: ListedOrganization, days: number) =>
       db.any(sql.rows(StatisticsPartRow)`
         /* ciQueries.sumProjects */
@@ -138,7 +138,7 @@ export function createCiQueryRepository(db: Queryable) {
           having sum(c.runs) > 0 or sum(c.previews) > 0)
         ${byDayAndProject}`),
 
-    /** Only stacks that the caller may read. */
+    /** Statistics of stacks that the caller may read. */
     sum: (organization: ListedOrganization, days: number) =>
       db.any(sql.rows(StatisticsPartRow)`
         /* ciQueries.sum */
@@ -151,7 +151,7 @@ export function createCiQueryRepository(db: Queryable) {
           group by c.day, r.project_name)
         ${byDayAndProject}`),
 
-    /** By reason, by day and by project. */
+    /** Counts by reason, by day and by project. */
     countRefused: (organization: ListedOrganization, days: number) =>
       db.any(sql.rows(RefusalCountRow)`
         /* ciQueries.countRefused */

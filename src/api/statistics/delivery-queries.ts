@@ -13,7 +13,7 @@ export class DeliveryQueries {
     this.#db = db;
   }
 
-  /** For all projects together, and for each project with finished runs, by name. */
+  /** Metrics of all projects together, and of each project with finished runs, by name. */
   async sum(caller: Caller, name: string, days: number) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const deliveries = createProjectDeliveryRepository(readsByGrants(this.#db, [organization]));

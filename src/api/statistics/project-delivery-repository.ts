@@ -29,7 +29,7 @@ const CountRow = Type.Object({
   restoreSeconds: Nullable(Type.Integer()),
 });
 
-/** Of the rows of `k`: the number of each kind, with quantiles, by a key. */
+/** Counts the rows of `k` of each kind, with quantiles, by a key. */
 const quantiles = sql.fragment`
   q as (
     select t.key, t.kind, t.seconds, sum(t.count) over (partition by t.key, t.kind order by t.seconds) as reached,
@@ -82,7 +82,7 @@ export function createProjectDeliveryRepository(db: Queryable) {
           group by s.project_name, n.kind, n.seconds),
         ${byProject}`),
 
-    /** For callers who, in each project, may read all stacks or none: no stack is read. */
+    /** Metrics for callers who, in each project, may read all stacks or none: no stack is read. */
     sumProjects: (organization: ListedOrganization, days: number) => {
       const isMeant = sql.fragment`organization_id = ${organization.id} and day > ${today} - ${days}::int`;
       return db.any(sql.rows(DeliveryRow)`

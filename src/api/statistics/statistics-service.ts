@@ -41,7 +41,7 @@ export class StatisticsService {
     this.#events = eventReader;
   }
 
-  /** For the update's page, with other results. */
+  /** Statistics and other results for the update's page. */
   async show(ref: StackRef, updateId: string, caller: Caller) {
     const statistics = await this.get(ref, updateId);
     const [policyPacks, removedOutputs] = await Promise.all([
@@ -87,7 +87,7 @@ const maxBytes = 256 * 1024;
 const maxPacks = 100;
 const maxChars = 200;
 
-/** From the update's summary; empty before its end. Throws the errors of EventReader. */
+/** The packs in the update's summary; empty before its end. Throws the errors of EventReader. */
 async function readPolicyPacks(
   events: EventReader,
   updateId: string,

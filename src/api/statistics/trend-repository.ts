@@ -13,7 +13,7 @@ const TrendRow = Type.Object({
   seconds: Type.Number(),
   /** Before the update was created. */
   waitedSeconds: Type.Number(),
-  /** In the state; null: retention has deleted the state, or there is none. */
+  /** Resources in the state; null: retention has deleted the state, or there is none. */
   resources: Nullable(Type.Integer()),
 });
 export type TrendRow = Row<typeof TrendRow>;

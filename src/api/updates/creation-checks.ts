@@ -58,8 +58,8 @@ const of = {
 };
 
 /**
- * In this order; the first check that fails throws. An update that must wait for its stack is refused before the wait if waiting would not
- * help.
+ * Checks run in this order; the first one that fails throws. An update that must wait for its stack is refused before the wait if waiting
+ * would not help.
  */
 const checks: readonly (readonly [keyof typeof of, Check])[] = [
   ['all', checkPermission],

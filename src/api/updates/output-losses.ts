@@ -63,7 +63,7 @@ export async function recordOutputLosses(
 }
 
 /**
- * From the last event about the outputs of the stack. Empty if there is none: the program failed, or a policy of the CLI drops the event.
+ * Reads the last event about the outputs of the stack. Empty if there is none: the program failed, or a policy of the CLI drops the event.
  */
 async function readOutputLoss(events: EventReader, updateId: string, watched: WatchedUpdate): Promise<string[]> {
   // If its stack is renamed, a preview continues under the former name.

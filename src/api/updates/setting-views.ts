@@ -13,8 +13,8 @@ export interface SettingView {
 }
 
 /**
- * As the CLI sends them (apitype.ConfigValue), in the order of their keys; null if there are too many to read. A value that is not known to
- * be plain counts as a secret.
+ * Settings as the CLI sends them (apitype.ConfigValue), in the order of their keys; null if there are too many to read. A value that is not
+ * known to be plain counts as a secret.
  */
 export function readConfig(json: string | null): SettingView[] | null {
   if (json === null) return null;

@@ -32,7 +32,7 @@ import { awaitConsumers } from './rules/consumers.ts';
 import type { PreviewCheck } from './rules/preview-check.ts';
 import { limitsBusy } from './rules/rule-checks.ts';
 
-/** In seconds, and never longer than a lease. The CLI starts an update immediately. */
+/** Never longer than a lease. The CLI starts an update immediately. */
 const startWaitSeconds = 300;
 /** After this time, the checks outside the transaction are repeated for a waiting caller, in ms. */
 const freshMs = 1_000;
@@ -58,7 +58,7 @@ export interface PreparedCreation {
   readonly exclusive: boolean;
   /** 0: not at all. A caller that already waits keeps its time. */
   readonly lockWaitSeconds: number;
-  /** As JSON text: when the caller began to wait, or now. */
+  /** Tags as JSON text: when the caller began to wait, or now. */
   readonly tagsAtArrival: string;
   /** Time after which webhooks are notified that the update waits. */
   readonly waitAlertSeconds: number;

@@ -89,7 +89,7 @@ export interface UpdateRange {
   readonly limit: number;
 }
 
-/** In bytes; for messages, in characters. */
+/** Sizes in bytes; for messages, in characters. */
 const maxText = 262_144;
 const maxMessage = 2_000;
 const maxListMessage = 300;
@@ -211,7 +211,7 @@ export function createUpdateQueryRepository(db: Queryable) {
         select ${small('config')} as config, ${small('environment')} as environment from updates u
         where u.stack_id = ${stackId} and ${isEffective} order by u.number desc limit 1`),
 
-    /** By stack and position, without superseded runs. */
+    /** Runs by stack and position, without superseded ones. */
     listQueue: (
       organizations: readonly ListedOrganization[],
       at: { readonly project: string | null; readonly stack: string | null },

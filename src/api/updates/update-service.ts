@@ -29,10 +29,10 @@ import { mintLease, prepareStart, type StartedUpdate, type StartRequest } from '
 import { endOf, reasonToWithdraw, type Withdrawal, type WithdrawReason, withdrawUpdate } from './withdraw-update.ts';
 
 const maxCompleteAttempts = 5;
-/** In ms, while the database is not available: otherwise an abandoned update expires later. */
+/** The server tries to end an abandoned update for this long while the database is not available: otherwise the update expires later. */
 const withdrawMs = 60_000;
 const withdrawRetryMs = 1_000;
-/** In ms, while the stack is locked. */
+/** The pause between attempts while the stack is locked. */
 const lockedRetryMs = 200;
 
 /** The lifecycle of updates, from creation to completion. Each step is one short transaction. */
@@ -152,7 +152,7 @@ export class UpdateService {
     return this.#context.updates.assignArrivalSequence(updateId);
   }
 
-  /** By `seconds`, at most the configured lease duration. */
+  /** Extends the lease by `seconds`, at most the configured lease duration. */
   async renew(lease: Lease, seconds: number | null): Promise<Date> {
     const { config, updates } = this.#context;
     if (seconds !== null && seconds < 1) throw new InvalidRequestError('duration must be at least 1 second');

@@ -14,7 +14,7 @@ export interface StackWebhookPage {
   readonly continuationToken?: string;
 }
 
-/** Only stacks that the caller may administer. */
+/** Lists only webhooks of stacks that the caller may administer. */
 export async function listStackWebhooks(
   db: Queryable,
   { facts }: Pick<Caller, 'facts'>,

@@ -66,7 +66,7 @@ export class WebhookService {
     return cut(await createWebhookRepository(db).listPage(await findScope(db, owner), after, limit + 1), limit);
   }
 
-  /** Only stacks that the caller may administer. */
+  /** Lists only webhooks of stacks that the caller may administer. */
   listOfStacks(caller: Caller, organization: string, continuationToken: string | undefined): Promise<StackWebhookPage> {
     return listStackWebhooks(this.#context.db, caller, organization, continuationToken);
   }

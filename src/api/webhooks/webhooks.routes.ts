@@ -49,7 +49,7 @@ const webhookRoutes = [
 ] as const;
 type WebhookRoutes = (typeof webhookRoutes)[number];
 
-/** As `pulumi org webhook` and `pulumi stack webhook` call them. */
+/** `pulumi org webhook` and `pulumi stack webhook` call these routes. */
 export function registerWebhookRoutes(app: RouteScope, services: Services): void {
   for (const routes of webhookRoutes) {
     collection(app, services, routes);

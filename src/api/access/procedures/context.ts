@@ -19,7 +19,7 @@ import { assertAuthorized, type CallerAccess, type CallTarget } from '../authori
 
 export const nowhere: CallTarget = { organization: null, project: null, stack: null };
 
-/** For one request: other requests also need connections to Postgres. */
+/** The number is limited, because other requests also need connections to Postgres. */
 const callsAtOnce = 4;
 
 /** The holder of a token, or the user of a session. */

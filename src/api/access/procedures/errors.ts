@@ -67,7 +67,7 @@ export function shapeOf(thrown: unknown, path: string | null): ErrorShape {
   return { ...shown, data: { ...shown.data, span: { start: error.start, end: error.end } } };
 }
 
-/** For errors of whole requests, outside procedures. */
+/** Like `shapeOf`, for errors of whole requests, outside procedures. */
 export function shapeOfReply(reply: ErrorReply, thrown: unknown): ErrorShape {
   const kind = thrown instanceof AppError ? thrown.code : reply.status < 500 ? 'invalid-request' : 'fault';
   return shape(reply, kind, null);

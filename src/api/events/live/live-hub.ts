@@ -43,7 +43,7 @@ export class LiveHub {
   readonly #logger: Logger;
   readonly #maxUnreadMs: number;
   readonly #log = new NotificationLog(logged);
-  /** By topic, with the topic as each client sent it. */
+  /** Streams by topic, with the topic as each client sent it. */
   readonly #watchers = new Map<string, Map<LiveStream, LiveTopic>>();
   readonly #subscribers = new Map<LiveStream, Subscriber>();
   readonly #onRights: (notification: RightsNotification | null) => void;

@@ -13,7 +13,7 @@ import type { LiveStream } from './live-stream.ts';
 import { LiveTopics, type PermittedTopics } from './live-topics.ts';
 import { type StreamShare, StreamShares } from './stream-shares.ts';
 
-/** In one process: several windows with many tabs. */
+/** Streams of one user in one process: several windows with many tabs. */
 const maxPerUser = 100;
 /** Permissions are checked again after this time without notifications. */
 const recheckMs = 60_000;
@@ -24,7 +24,7 @@ const checksAtOnce = 2;
 export interface LiveViewer {
   /** A user, or a token of a team or an organization. */
   readonly id: string;
-  /** In the form that LiveTopics returns. */
+  /** Topics in the form that LiveTopics returns. */
   readonly topics: readonly string[];
   /** Throws UnauthenticatedError if the viewer's session or token has ended. */
   confirm(): Promise<void>;

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.ts';
 import { Nullable } from '../../../shared/platform/schema/standard-schema.ts';
 
-/** By names, or by the id of an update. */
+/** A topic by names, or by the id of an update. */
 export interface TopicTarget {
   readonly organization: string | null;
   readonly project: string | null;

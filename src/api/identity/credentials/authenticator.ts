@@ -57,7 +57,7 @@ const refusedMs = 2_000;
 const refusedCapacity = 20_000;
 const knownCapacity = 20_000;
 const knownMs = 24 * 3600 * 1000;
-/** Per kind, as a multiple of the limit of one address. */
+/** The limit for all addresses together, per kind, as a multiple of the limit of one. */
 const allAddressesFactor = 10;
 
 const batchMs = 200;
@@ -131,7 +131,7 @@ export class Authenticator {
     );
   }
 
-  /** For a lease whose format shows that Holdfast did not issue it. */
+  /** Records a lease whose format shows that Holdfast did not issue it. */
   refuseLease(request: IncomingMessage): void {
     this.#refuse({ request, credential: 'lease', kind: 'lease-' }, 'malformed');
   }
@@ -250,7 +250,7 @@ export function createAuthenticator(context: AppContext): Authenticator {
   return authenticator;
 }
 
-/** By the time they were last added, on the monotonic clock. `has` does not renew them. */
+/** Keys by the time they were last added, on the monotonic clock. `has` does not renew them. */
 function recentKeys(max: number, ttl: number): LRUCache<string, true> {
   return new LRUCache({ max, ttl, ttlResolution: 0 });
 }

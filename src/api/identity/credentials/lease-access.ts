@@ -100,7 +100,7 @@ export class LeaseAccess {
         throw error;
       }
     };
-    // For errors found before the handler. An error that it throws goes to the error handler of the app.
+    // Handles errors found before the handler. An error that it throws goes to the error handler of the app.
     route.errorHandler = async (error, request) => {
       if (assumed.delete(request)) await admit(request, lookedUp);
       throw error;

@@ -10,7 +10,7 @@ interface Pending<Query> {
 interface LookupBatchesOptions<Query> {
   /** The keys of the queries that deserve a lookup of their own. */
   readonly lookUp: (queries: readonly Query[]) => Promise<ReadonlySet<string>>;
-  /** From the start of one batch to the start of the next, in ms. */
+  /** Time from the start of one batch to the start of the next. */
   readonly everyMs: number;
   /** Waiting queries, in total and per source. */
   readonly total: number;

@@ -4,7 +4,7 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 const everyMs = 10_000;
 /** Addresses that a process remembers. */
 const capacity = 10_000;
-/** For all addresses together, per `everyMs`. */
+/** Lines for all addresses together, per `everyMs`. */
 const maxLines = 50;
 
 interface Rejection {

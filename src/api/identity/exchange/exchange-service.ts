@@ -48,12 +48,12 @@ const maxTokens = 10_000;
 const endedSeconds = 3_600;
 const retryAfterSeconds = 60;
 
-/** By the policies of organizations. */
+/** Exchanges id tokens of CI systems for tokens, by the policies of organizations. */
 export class ExchangeService {
   readonly #context: ApiContext;
   readonly #credentials: Authenticator;
   readonly #keys: JwksCache;
-  /** By organization and URL: enough to recognize a valid token without a query. */
+  /** Issuers by organization and URL: enough to recognize a valid token without a query. */
   readonly #accepted = new LRUCache<string, IssuerRow>({ max: remembered });
   readonly #refusals = new RefusalLimit();
 
@@ -179,7 +179,7 @@ export class ExchangeService {
     );
   }
 
-  /** Only refusals of tokens with a valid signature, and only a few per issuer, so that strangers cannot fill the log. */
+  /** Records only refusals of tokens with a valid signature, and only a few per issuer, so that strangers cannot fill the log. */
   async #recordRefusal(
     issuer: IssuerRow,
     { claims }: IdToken,

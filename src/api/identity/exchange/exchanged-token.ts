@@ -21,7 +21,7 @@ const maxDescriptionChars = 250;
 /** CI systems name a run by these claims. */
 const runClaims = ['run_id', 'pipeline_id', 'build_number', 'job_id', 'jti'];
 
-/** With no more than the permissions and lifetime of the policy. */
+/** The token has no more than the permissions and lifetime of the policy. */
 export function exchangedToken({ asked, hash, held, policy, suffix, verified }: Given): NewToken {
   const { claims } = verified;
   const limits = [asked.lifetimeSeconds, policy.maxSeconds, held.maxSeconds ?? defaultLifeSeconds];

@@ -47,8 +47,8 @@ const maxMemberChars = 4_096;
 const maxOperations = 20;
 
 /**
- * From the issuers' discovery documents. Keys are kept in memory, and fetched again when they are old or when a token names a missing key.
- * Regardless of the number of tokens, an issuer gets one request at a time, and no more than the cool-down allows.
+ * Keys come from the issuers' discovery documents. They are kept in memory, and fetched again when they are old or when a token names a
+ * missing key. Regardless of the number of tokens, an issuer gets one request at a time, and no more than the cool-down allows.
  */
 export class JwksCache {
   readonly #options: Required<JwksCacheOptions>;

@@ -13,8 +13,8 @@ import { sendPage } from '../sign-in/send-page.ts';
 export type Services = Parameters<typeof registerAccountRoutes>[1];
 
 /**
- * By the session cookie. A changing request must come from one of our pages. A request for a page without a session leads to the sign-in
- * page.
+ * Checks access by the session cookie. A changing request must come from one of our pages. A request for a page without a session leads to
+ * the sign-in page.
  */
 export async function registerSession(app: FastifyInstance, services: Services): Promise<void> {
   const { config, sessions } = services;

@@ -29,7 +29,7 @@ export function parseScimFilter(text: string): ScimFilter {
   return new FilterParser(text).parse();
 }
 
-/** In lower case, without the core schema that may precede it. */
+/** The name in lower case, without the core schema that may precede it. */
 export function attributeName(path: string): string {
   return path.replace(/^urn:ietf:params:scim:schemas:core:2\.0:(?:User|Group):/i, '').toLowerCase();
 }

@@ -138,7 +138,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
       return [...added, ...waiting];
     },
 
-    /** With `butThese`, removes all others. Returns the logins of the removed members. */
+    /** Removes these members, or with `butThese` all others. Returns the logins of the removed members. */
     removeMembers: async (teamId: string, ids: readonly string[], { butThese }: { readonly butThese: boolean }) => {
       const isMeant = sql.fragment`team_id = ${teamId} and (user_id = any (${sql.array(ids, 'uuid')})) <> ${butThese}`;
       const removed = await logins(

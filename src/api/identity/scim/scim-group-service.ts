@@ -31,9 +31,9 @@ interface GroupRef {
   readonly id: string;
 }
 
-/** In one page of groups, which then ends early. A single group may have more. */
+/** Members in one page of groups, which then ends early. A single group may have more. */
 const maxPageMembers = 20_000;
-/** Of the logins in one event of the audit log, whose details are limited. */
+/** Length of the logins in one event of the audit log, whose details are limited. */
 const maxEventChars = 7_000;
 const maxNameChars = 100;
 

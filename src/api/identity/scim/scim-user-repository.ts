@@ -94,7 +94,7 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
       return count;
     },
 
-    /** In any organization: an exact match, otherwise a match that differs only in case. */
+    /** Searches all organizations: an exact match, otherwise a match that differs only in case. */
     findByLogin: (login: string) =>
       db.maybeOne(sql.rows(FoundRow)`
         /* scimUsers.findByLogin */

@@ -38,7 +38,7 @@ export function readGroupMapping(file: string): GroupMapping {
   return content as GroupMapping;
 }
 
-/** By organization: the strongest role, and all teams. */
+/** Access by organization: the strongest role, and all teams. */
 export function mapGroups(mapping: GroupMapping, groups: readonly string[]): ReadonlyMap<string, MappedAccess> {
   const access = new Map<string, MappedAccess>();
   for (const { group, organization, role = 'member', teams = [] } of mapping) {

@@ -98,7 +98,7 @@ export class OidcClient {
     client[openid.customFetch] = this.#fetch;
     client.timeout = requestMs / 1000;
     if (isPlain) openid.allowInsecureRequests(client);
-    // By the standard, TLS to the token endpoint is enough; the signature is independent of it.
+    // The standard takes TLS to the token endpoint as enough; the signature is independent of it.
     openid.enableNonRepudiationChecks(client);
     return client;
   }
@@ -123,7 +123,7 @@ export class OidcClient {
     }
   }
 
-  /** With the certificate authorities of the settings. */
+  /** Like `fetch`, with the certificate authorities of the settings. */
   readonly #fetch: openid.CustomFetch = (url, { body, headers, method, signal }) =>
     new Promise((resolve, reject) => {
       const { protocol } = new URL(url);

@@ -15,7 +15,7 @@ import type { SignedIn } from './session-service.ts';
 
 const maxGroups = 10_000;
 
-/** As the provider describes them, checked against the settings. */
+/** A person as the provider describes them, checked against the settings. */
 interface Person {
   readonly issuer: string;
   readonly subject: string;

@@ -87,7 +87,7 @@ export class OidcService {
     }
   }
 
-  /** By the logged subject, an operator can link the person. */
+  /** Logs the subject, by which an operator can link the person. */
   async #noteRefusal(
     { iss: issuer, sub: subject }: Claims,
     { message }: ForbiddenError,

@@ -98,8 +98,8 @@ export class PasswordService {
   }
 
   /**
-   * For a user without a password, in a session that a sign-in link began. Ends all sessions and links of the user, and begins a new
-   * session. Throws ForbiddenError, UnauthenticatedError and InvalidRequestError.
+   * Sets the password of a user who has none, in a session that a sign-in link began. Ends all sessions and links of the user, and begins a
+   * new session. Throws ForbiddenError, UnauthenticatedError and InvalidRequestError.
    */
   async setFirst(session: Session, password: string, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
     const { login, method, userId } = session;

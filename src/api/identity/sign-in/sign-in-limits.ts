@@ -15,7 +15,7 @@ const limits = {
   pair: { name: 'login-address', attempts: 5, perSeconds: quarterHour, blockSeconds: quarterHour },
   /** One address that tries many logins. */
   address: { name: 'address', attempts: 50, perSeconds: quarterHour, blockSeconds: quarterHour },
-  /** Within a day: the network waits behind networks with fewer attempts. Refuses nothing. */
+  /** Attempts of a network within a day: it waits behind networks with fewer attempts. Refuses nothing. */
   day: { name: 'login-network', attempts: 1_000_000, perSeconds: 24 * 3600, blockSeconds: 0 },
 } satisfies Record<string, AttemptLimit>;
 

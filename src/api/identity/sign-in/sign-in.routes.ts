@@ -119,7 +119,7 @@ export function registerSignInRoutes(
     );
 }
 
-/** Only refusals are shown on the page itself. */
+/** Shows refusals on the page itself; other errors are handled elsewhere. */
 function refusalOf(error: unknown): UnauthenticatedError | TooManyRequestsError {
   if (error instanceof UnauthenticatedError || error instanceof TooManyRequestsError) return error;
   throw error;

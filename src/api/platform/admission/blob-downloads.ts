@@ -9,7 +9,7 @@ const limits: SemaphoreLimits = {
 
 const semaphores = new WeakMap<BlobStore, FairSemaphore>();
 
-/** For the downloads of this process that stream a blob from the store. */
+/** Admits downloads of this process that stream a blob from the store. */
 export function blobDownloads(blobs: BlobStore): FairSemaphore {
   const semaphore = semaphores.get(blobs) ?? new FairSemaphore(limits);
   semaphores.set(blobs, semaphore);

@@ -1,7 +1,7 @@
 import { TooManyRequestsError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import type { Caller } from '../http/request.ts';
 
-/** For the running and waiting calls of a process. */
+/** Limits on running and waiting calls of a process. */
 export interface SemaphoreLimits {
   readonly atOnce: number;
   readonly atOncePerCaller?: number;

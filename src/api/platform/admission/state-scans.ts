@@ -9,7 +9,7 @@ import type { Caller } from '../http/request.ts';
 import type { ReserveMemory } from '../http/response-memory.ts';
 import { FairSemaphore, type SemaphoreLimits } from './fair-semaphore.ts';
 
-/** Per process: each request that reads whole states keeps some MiB, and all of them share the event loop. */
+/** The limits of one process: each request that reads whole states keeps some MiB, and all of them share the event loop. */
 const limits: SemaphoreLimits = { atOnce: 4, atOncePerCaller: 2, atOncePerOrganization: 3 };
 /** 2 to 5 ms each. */
 const sliceBytes = 128 * 1024;

@@ -38,7 +38,7 @@ export class AuditTrail {
     return this.#source;
   }
 
-  /** For a request that signs its user in. */
+  /** Sets the user who signed in with this request. */
   identify(who: Pick<AuditSource, 'userId' | 'login' | 'signIn'>): void {
     this.#source = { ...this.#source, ...who };
   }
@@ -47,7 +47,7 @@ export class AuditTrail {
     return this.#action;
   }
 
-  /** For an action that depends on the body. */
+  /** Sets the action of the call, if it depends on the body. */
   attempt(action: AuditAction): void {
     this.#action = action;
   }
@@ -61,7 +61,7 @@ export class AuditTrail {
     await this.recordAs(tx, {}, event);
   }
 
-  /** For a user who signs in with this request. */
+  /** Like `record`, for a user who signs in with this request. */
   async recordAs(
     tx: Queryable,
     who: Partial<AuditSource>,
@@ -75,7 +75,9 @@ export class AuditTrail {
     this.#isSettled = true;
   }
 
-  /** For a statement that also makes the change. `isRecorded`: whether the event is recorded, or there was nothing to record. */
+  /**
+   * Like `record`, by a statement that also makes the change. `isRecorded`: whether the event is recorded, or there was nothing to record.
+   */
   async recordWith<T>(
     statement: (source: AuditSource, action: AuditAction) => Promise<T>,
     isRecorded: (result: T) => boolean,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { AppError, InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 
-/** As the caller has read them; null: any revision matches. */
+/** Revisions that the caller has read; null: any revision matches. */
 export type SeenRevisions = readonly string[] | null;
 
 export interface LastEdit {

@@ -10,7 +10,7 @@ export function decodeContinuation<T>(token: string, read: (position: string) =>
   return parseContinuation(Buffer.from(token, 'base64url').toString('utf8'), read);
 }
 
-/** For a token that is the position itself. */
+/** Like `decodeContinuation`, for a token that is the position itself. */
 export function parseContinuation<T>(token: string, read: (position: string) => T | null): T {
   const position = read(token);
   if (position === null) throw new InvalidRequestError('The continuationToken is not valid');

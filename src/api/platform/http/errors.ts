@@ -37,7 +37,7 @@ export function registerErrors(app: FastifyInstance): void {
   app.addHook('onSend', (request, reply, _payload, done) => sendAfterBody(request, reply, done));
 }
 
-/** For an error before any hook, so that none of them runs. */
+/** Responds to an error before any hook, so that none of them runs. */
 export function sendFrameworkError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   sendAfterBody(request, reply, () => void sendError(error, request, reply));
 }
@@ -61,7 +61,7 @@ function sendAfterBody({ raw }: FastifyRequest, reply: FastifyReply, respond: ()
   else respondAfterBody(raw, send);
 }
 
-/** With compressed responses, this happens when the client leaves before they begin. */
+/** Whether a stream ended too soon. With compressed responses, this happens when the client leaves before they begin. */
 function isEarlyClose(error: unknown): boolean {
   return (error as { readonly code?: unknown } | null)?.code === 'ERR_STREAM_PREMATURE_CLOSE';
 }

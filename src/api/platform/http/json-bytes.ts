@@ -5,7 +5,7 @@ export class JsonBytes {
   #text = '';
   #length = 0;
 
-  /** In bytes of buffers and characters of strings. */
+  /** The length in bytes of buffers and characters of strings. */
   get length(): number {
     return this.#length;
   }

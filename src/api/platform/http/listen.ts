@@ -8,7 +8,7 @@ import type { ApiContext } from '../api-context.ts';
 /** The kernel's limit (`net.core.somaxconn`) applies, too. */
 const backlog = 4096;
 
-/** With the actual ports (port 0 selects any free one). */
+/** URLs with the actual ports (port 0 selects any free one). */
 export interface Listening {
   readonly url: string;
   /** Null if the management endpoints are on the port of the service. */

@@ -104,7 +104,7 @@ const cliParameters: Readonly<Record<string, string>> = {
   stack: 'stackName',
 };
 
-/** With the names of path parameters that the CLI knows (cmd/pulumi/cloud/resolve.go). */
+/** The document has the names of path parameters that the CLI knows (cmd/pulumi/cloud/resolve.go). */
 export function asPulumiSpec<Document extends object>(document: Document): Document {
   const copy = structuredClone(document) as Document & { paths?: Record<string, Record<string, Operation>> };
   const renamed = (name: string): string => cliParameters[name] ?? name;

@@ -17,14 +17,14 @@ import { sendContinue } from '../server/unread-bodies.ts';
 import { whileConnected } from './awaited.ts';
 import type { Caller } from './request.ts';
 
-/** In bytes: this value, or the size of `maxFieldsPerBody` of the largest fields, up to the configured maximum. */
+/** The limit of control bodies: this value, or the size of `maxFieldsPerBody` of the largest fields, up to the configured maximum. */
 const defaultMaxBytes = 4 * 1024 * 1024;
 const maxFieldsPerBody = 4;
 
 const formType = /^application\/x-www-form-urlencoded *(;|$)/i;
 const maxFormBytes = 64 * 1024;
 
-/** In ms, for memory for the inflated body of a control call. */
+/** A control call waits this long for memory for its inflated body. */
 const inflateWaitMs = 30_000;
 
 /** A sender's time credit in ms. The maximum is also the longest silence. */
@@ -96,7 +96,7 @@ export async function receiveBody(
   }
 }
 
-/** For calls without an organization; no organization has a name of this form. */
+/** The text without a caller is for calls without an organization; no organization has a name of this form. */
 function keyOf(caller: Pick<Caller, 'tokenId' | 'userId'> | null): string {
   return caller ? `user ${caller.userId ?? caller.tokenId}` : '';
 }

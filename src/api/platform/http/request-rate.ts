@@ -11,7 +11,7 @@ export interface Services {
   readonly stacks: { isBusy(ref: StackParams, caller: Caller): Promise<boolean> };
 }
 
-/** In ms. A call does not wait if the CLI repeats it, or if it is only refused between updates. */
+/** How long a call may be delayed. A call does not wait if the CLI repeats it, or if it is only refused between updates. */
 export const maxWaitMs: Readonly<Record<RateClass, number>> = { never: 0, needed: 0, repeated: 0, held: 10_000 };
 
 /** Whether they proceed is decided once the caller is known. */

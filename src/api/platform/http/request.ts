@@ -55,13 +55,13 @@ export interface Caller {
   readonly displayName: string;
   readonly email: string;
   readonly siteAdmin: boolean;
-  /** In the organization in the path. */
+  /** The role in the organization in the path. */
   readonly role: Role | null;
-  /** To the organization in the path. */
+  /** Whether the caller has access to the organization in the path. */
   readonly belongs: boolean;
-  /** In the organization in the path; null if only the role decides. */
+  /** The facts in the organization in the path; null if only the role decides. */
   readonly facts: SubjectFacts | null;
-  /** As JSON text, if `facts` decide about the stack in the path and it exists. */
+  /** Tags of the stack in the path as JSON text, if `facts` decide about it and it exists. */
   readonly stackTags: string | null;
 }
 
@@ -114,7 +114,7 @@ declare module 'fastify' {
       readonly body?: TSchema;
       readonly responses?: Readonly<Record<number, TSchema>>;
       readonly produces?: readonly string[];
-      /** In addition to those that access and body imply. */
+      /** Statuses in addition to those that access and body imply. */
       readonly errorStatuses?: readonly number[];
     };
   }

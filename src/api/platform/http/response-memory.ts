@@ -7,7 +7,7 @@ const maxWaitMs = 30_000;
 /** Before a large result about a stack is computed; held until the response is sent. Throws UnavailableError, PayloadTooLargeError. */
 export type ReserveMemory = (bytes: number, organization: string) => Promise<void>;
 
-/** For all requests of a process: a whole result is in memory, in several forms, until its response is sent. */
+/** Memory for all requests of a process: a whole result is in memory, in several forms, until its response is sent. */
 export class ResponseMemory {
   readonly #budget: ByteBudget;
 

@@ -9,7 +9,7 @@ export function registerSecurityHeaders(app: FastifyInstance): void {
   });
 }
 
-/** For requests that reach no hook. */
+/** Sets the headers of responses to requests that reach no hook. */
 export function setSecurityHeaders(reply: FastifyReply): void {
   void reply.headers(securityHeaders);
 }

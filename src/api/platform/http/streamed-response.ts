@@ -8,7 +8,7 @@ export const chunkBytes = 256 * 1024;
 /** Chunks are joined until they have this many bytes, and then written. */
 const minWriteBytes = 64 * 1024;
 
-/** In ms. The chunk takes memory meanwhile. */
+/** A client may leave a chunk unread for this long. The chunk takes memory meanwhile. */
 const defaultStallMs = 60_000;
 
 /**

@@ -5,7 +5,7 @@ const nameKey = 'x-component';
 /** Not `examples`: @fastify/swagger moves members of that name from some schemas to their media types. */
 const exampleKey = 'x-example';
 
-/** For the OpenAPI document. Without `example`, it is made from the schema. */
+/** Gives a schema a name in the OpenAPI document. Without `example`, the example is made from the schema. */
 export function component<Schema extends TSchema>(name: string, schema: Schema, example?: object): Schema {
   return { ...schema, [nameKey]: name, ...(example === undefined ? {} : { [exampleKey]: example }) };
 }

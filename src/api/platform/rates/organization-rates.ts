@@ -14,7 +14,7 @@ interface Bucket {
   at: number;
 }
 
-/** For organizations with a quota on requests per second, counted by this process. */
+/** Counts the requests of organizations with a quota on requests per second, in this process. */
 export class OrganizationRates {
   readonly #quotas: Quotas;
   readonly #buckets = new Map<string, Bucket>();

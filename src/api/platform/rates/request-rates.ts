@@ -45,13 +45,13 @@ export class RequestRateError extends TooManyRequestsError {
 }
 
 export interface Delay {
-  /** In ms; null: the request is refused. */
+  /** The wait in ms; null: the request is refused. */
   readonly waitMs: number | null;
   readonly error: RequestRateError;
   note(outcome: 'delayed' | 'rejected' | 'allowed'): void;
 }
 
-/** Per token, user and address, across all replicas. */
+/** Limits requests per token, user and address, across all replicas. */
 export class RequestRates {
   readonly #options: RequestRatesOptions;
   readonly #warning: LimitedWarning;

@@ -41,7 +41,7 @@ const capacity = 10_000;
 const maxReportsAtOnce = 500;
 /** Fewer events, as a fraction of the limit, are not reported as long as the counter is below it, too. */
 const reportFrom = 0.1;
-/** As a multiple of the limit, so that a source is admitted again within a minute. */
+/** The maximum as a multiple of the limit, so that a source is admitted again within a minute. */
 const maxValueFactor = 2;
 
 /**

@@ -30,8 +30,8 @@ const stalledReaderMs = 120_000;
 const maxDiscardMs = 5_000;
 
 /**
- * In ms, then TCP checks that the client is alive. A call may wait for hours without a byte; without the check, a client lost without
- * closing its connection would get its turn.
+ * After this silence, in ms, TCP checks that the client is alive. A call may wait for hours without a byte; without the check, a client
+ * lost without closing its connection would get its turn.
  */
 const askAliveMs = 30_000;
 
@@ -152,8 +152,8 @@ const errorResponses: Readonly<Record<string, ErrorResponse>> = {
 const malformedRequest: ErrorResponse = { code: 400, message: 'This is not a valid HTTP request' };
 
 /**
- * For input that never became a request, in the format of all other errors; closes the connection. Earlier requests on it get their
- * responses first, and nothing is inserted into a response that is being sent.
+ * Responds to input that never became a request, in the format of all other errors, and closes the connection. Earlier requests on it get
+ * their responses first, and nothing is inserted into a response that is being sent.
  */
 function respondToClientError(
   error: Error & { code?: string },

@@ -3,7 +3,7 @@ import type { AppContext } from '../../../shared/context.ts';
 import { proofPauseMs, proveInstallation } from '../../../shared/platform/site/installation-proof.ts';
 import { createSiteRepository } from '../../../shared/platform/site/site-repository.ts';
 
-/** For `holdfast doctor`: which installation answers at the public URL, and whether a proxy holds responses back. */
+/** Shows `holdfast doctor` which installation answers at the public URL, and whether a proxy holds responses back. */
 export class ProofStream {
   readonly #db: AppContext['db'];
   #reading: Promise<string> | null = null;

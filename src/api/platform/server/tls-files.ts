@@ -5,7 +5,7 @@ import { codeOf } from '../../../shared/platform/errors/causes.ts';
 import { OperatorError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 
-/** In ms. Contents are compared, because the update may be a new file, a link or a mount. */
+/** The files are re-read this often. Contents are compared, because the update may be a new file, a link or a mount. */
 const reloadEveryMs = 5_000;
 
 class TlsFilesError extends OperatorError {

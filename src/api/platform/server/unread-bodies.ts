@@ -61,7 +61,7 @@ export function isClosing(socket: Socket): boolean {
   return closing.has(socket);
 }
 
-/** In ms, before and after the response together. */
+/** Limits the total time before and after the response. */
 export function limitUnreadBody(request: IncomingMessage, response: ServerResponse, discardMs: number): void {
   if (!hasBody(request)) return;
   let deadline: number | undefined;

@@ -102,7 +102,7 @@ export class SavedViews {
     });
   }
 
-  /** In a transaction that holds the caller's membership. */
+  /** The transaction holds the caller's membership. */
   async #change<Result>(
     caller: Caller,
     organization: string,

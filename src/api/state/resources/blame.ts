@@ -18,7 +18,7 @@ export interface BlamedProperty {
 const ellipsis = '…';
 
 /**
- * From the resource's changes, newest first. The cost of a change is proportional to the length of its paths, regardless of the number of
+ * Uses the resource's changes, newest first. The cost of a change is proportional to the length of its paths, regardless of the number of
  * properties.
  */
 export class Blame {

@@ -18,10 +18,10 @@ const maxSorted = 1_000;
 /** The cost of a secret within a time slice, besides its bytes. */
 const secretBytes = 200;
 
-/** For comparison with the resource of the same type and name in another stack. */
+/** The form in which a resource is compared with the resource of the same type and name in another stack. */
 export interface CanonicalResource {
   readonly digest: string;
-  /** In their order; null for a secret without a ciphertext. Not part of the digest. */
+  /** Ciphertexts in their order; null for a secret without one. Not part of the digest. */
   readonly secrets: readonly (string | null)[];
 }
 

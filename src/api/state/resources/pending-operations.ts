@@ -39,7 +39,7 @@ export interface PendingSteps {
 
 export type StepRepair = { readonly action: 'clear' } | { readonly action: 'import'; readonly id: string };
 
-/** In a deployment document that arrives in chunks. */
+/** Scans a deployment document that arrives in chunks. */
 export class PendingStepScanner {
   readonly #texts = new ScanWindow(maxOperationBytes);
   readonly #scanner: JsonScanner;
@@ -72,7 +72,7 @@ export class PendingStepScanner {
     this.#texts.endChunk();
   }
 
-  /** In time slices. Throws JsonSyntaxError. */
+  /** Works in time slices. Throws JsonSyntaxError. */
   async end(): Promise<PendingSteps & { readonly bytes: number }> {
     const bytes = this.#scanner.end();
     const { isCut, span, texts } = this.#found;
@@ -142,7 +142,7 @@ export async function repairPendingSteps(
 /** Repairs never use longer URNs and ids; measured as JSON. */
 const maxNameBytes = 64 * 1024;
 
-/** By hashes of their URNs, with the end of the list. */
+/** Resources by hashes of their URNs, and the end of the list. */
 class ResourceList {
   readonly #texts = new ScanWindow(maxNameBytes);
   readonly #scanner: JsonScanner;

@@ -11,7 +11,7 @@ const rowsPerPause = 1_000;
 const bytesPerCharacter = 4;
 const bytesPerNumber = 32;
 
-/** As indexes into `names`. A URN is its head followed by its name. */
+/** Dependencies as indexes into `names`. A URN is its head followed by its name. */
 interface StackGraph {
   readonly heads: readonly string[];
   readonly names: readonly string[];

@@ -6,12 +6,12 @@ import { hasNoSecrets, type SecretSpan, secretScanner } from './secret-values.ts
 
 const redacted = Buffer.from('{"[secret]":true}');
 
-/** For texts that are read as a state: the form in which the CLI writes a secret. */
+/** The form in which the CLI writes a secret, for texts that are read as a state. */
 const encryptedSecret = Buffer.from(
   '{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"[secret]"}',
 );
 
-/** For up to a few MiB. `[secret]` takes the place of each ciphertext. All other bytes are kept. Throws JsonSyntaxError. */
+/** Takes up to a few MiB. `[secret]` takes the place of each ciphertext. All other bytes are kept. Throws JsonSyntaxError. */
 export async function redactedText(text: Buffer): Promise<Buffer> {
   const { scanner, secrets } = secretScanner(text);
   await scanInSlices(scanner, text, denseSliceBytes);
@@ -22,7 +22,7 @@ export async function redactedText(text: Buffer): Promise<Buffer> {
   );
 }
 
-/** For values of a few MiB, which may contain very many secrets. */
+/** Like `listSecrets`, for values of a few MiB, which may contain very many secrets. */
 export async function listSecretsInSlices(text: Buffer): Promise<SecretSpan[]> {
   if (hasNoSecrets(text)) return [];
   const { scanner, secrets } = secretScanner(text);
@@ -35,15 +35,15 @@ export async function listSecretsInSlices(text: Buffer): Promise<SecretSpan[]> {
 const lookedAt = 4;
 
 /**
- * For display: secrets become `{"[secret]": true}`, a value above `maxBytes` `{"[large]": bytes}`, and deeply nested parts `{"[deep]":
- * bytes}`. Throws JsonSyntaxError.
+ * The value for display: secrets become `{"[secret]": true}`, a value above `maxBytes` `{"[large]": bytes}`, and deeply nested parts
+ * `{"[deep]": bytes}`. Throws JsonSyntaxError.
  */
 export async function redactedJsonInSlices(text: Buffer | null, maxBytes: number): Promise<unknown> {
   if (text === null) return null;
   return text.length > lookedAt * maxBytes ? large(text) : redactValue(text, await listSecretsInSlices(text), maxBytes);
 }
 
-/** Of the view that `redactedJsonInSlices` gives, without secrets. Null for a value that it does not show. */
+/** The digest of the view that `redactedJsonInSlices` gives, without secrets. Null for a value that it does not show. */
 export async function redactedDigest(text: Buffer | null, maxBytes: number): Promise<string | null> {
   if (text === null || text.length > lookedAt * maxBytes) return null;
   const digest = createHash('sha256');

@@ -57,8 +57,8 @@ export async function blameResource(
 }
 
 /**
- * Of a running update, and of updates that have just ended: the index does not know them yet. The resource is compared with the newest
- * indexed version.
+ * Adds changes of a running update, and of updates that have just ended: the index does not know them yet. The resource is compared with
+ * the newest indexed version.
  */
 async function addNewest(scan: StateScan, stack: IndexedStack, view: ResourceView, blame: Blame): Promise<void> {
   const { knownTo, newestVersion: version, stackId } = stack;

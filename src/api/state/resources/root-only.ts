@@ -9,8 +9,8 @@ export const rootType = 'pulumi:pulumi:Stack';
 const maxTypeBytes = 256;
 
 /**
- * Only the root resource: no other one, and no pending operation, which might have created one. Does not buffer the document. Throws
- * JsonSyntaxError.
+ * Whether there is only the root resource: no other one, and no pending operation, which might have created one. Does not buffer the
+ * document. Throws JsonSyntaxError.
  */
 export async function isRootOnly(document: AsyncIterable<Buffer>): Promise<boolean> {
   const texts = new ScanWindow(maxTypeBytes);

@@ -22,13 +22,13 @@ export interface RootOutputs {
 const none: RootOutputs = { version: null, features: null, secretsProviders: null, urn: null, outputs: null };
 
 /**
- * From the resource that represents the stack: the first of its type without a parent, as in the CLI. Reads the document to its end, to
+ * Reads the resource that represents the stack: the first of its type without a parent, as in the CLI. Reads the document to its end, to
  * notice damage, and keeps only these parts. Throws JsonSyntaxError, and InvalidRequestError.
  */
 export async function readRootOutputs(document: AsyncIterable<Buffer>): Promise<RootOutputs> {
   const texts = new ScanWindow(maxPartBytes);
   const found: { -readonly [Part in keyof RootOutputs]: RootOutputs[Part] } = { ...none };
-  /** Of the list that is being read. If the member is repeated, the last list counts. */
+  /** The root of the list that is being read. If the member is repeated, the last list counts. */
   let root: Pick<RootOutputs, 'urn' | 'outputs'> | null = null;
   let resource = new ResourceParts();
   const scanner = new JsonScanner({

@@ -18,7 +18,7 @@ interface OpenObject {
   ciphertext: string | null;
 }
 
-/** In the JSON of a property value, in order; secrets are never nested. May throw JsonSyntaxError. */
+/** Finds secrets in the JSON of a property value, in order; they are never nested. May throw JsonSyntaxError. */
 export function listSecrets(text: Buffer): SecretSpan[] {
   if (hasNoSecrets(text)) return [];
   const { scanner, secrets } = secretScanner(text);
@@ -57,7 +57,7 @@ export function secretScanner(text: Buffer): { readonly scanner: JsonScanner; re
   return { scanner: new JsonScanner({ reportDepth: Number.MAX_SAFE_INTEGER, onValue }), secrets };
 }
 
-/** As the CLI writes it; the plaintext is JSON itself. */
+/** A secret as the CLI writes it; the plaintext is JSON itself. */
 export function plainSecret(plaintext: string): Buffer {
   return Buffer.from(JSON.stringify({ [signatureKey]: secretSignature, plaintext }));
 }

@@ -27,7 +27,7 @@ const bodies: Record<CheckpointKind, TSchema> = {
   delta: CheckpointDeltaRequest,
 };
 
-/** For a CLI without journaling. Bodies are not parsed here, because their exact bytes matter. */
+/** The ways of a CLI without journaling. Bodies are not parsed here, because their exact bytes matter. */
 export function registerCheckpointRoutes(app: RouteScope, services: Services): void {
   for (const kind of ['full', 'verbatim', 'delta'] as const) saveCheckpoint(app, services, kind);
 }

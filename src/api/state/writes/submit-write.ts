@@ -29,8 +29,8 @@ import { declaredBytes, maxDirectInflatedBytes, type PayloadBody, readBody } fro
 import { UpdateParams } from '../../platform/protocol/core.ts';
 
 /**
- * For the checkpoints, journal entries and engine events of a running update. Their bodies are not parsed here, because their exact bytes
- * matter. `body`: for the OpenAPI document.
+ * Routes for the checkpoints, journal entries and engine events of a running update. Their bodies are not parsed here, because their exact
+ * bytes matter. `body`: for the OpenAPI document.
  */
 export function fencedWrite(
   body: TSchema,
@@ -60,7 +60,7 @@ export function fenceOf({ updateId, stackId, epoch }: Lease): LeaseFence {
   return { updateId, stackId, epoch };
 }
 
-/** For memory to inflate a body: for calls that the CLI retries, and for others. */
+/** Maximum wait for memory to inflate a body: for calls that the CLI retries, and for others. */
 const retriedWaitMs = 30_000;
 const unretriedWaitMs = 60_000;
 
@@ -206,7 +206,7 @@ function fairnessKeyOf(request: FastifyRequest): string {
 
 interface MemoryBodyOptions {
   readonly bodyBuffer: BodyBuffer;
-  /** For an inflated body that is parsed. */
+  /** The inflated size of a body that is parsed. */
   readonly maxBatchBytes: number;
   /** Maximum wait for memory. */
   readonly waitMs: number;

@@ -9,8 +9,8 @@ const unitSeconds = { s: 1, m: 60, h: 3600 };
 const durationPattern = /^(\d{1,6})(s|m|h)?$/;
 
 /**
- * In seconds: from the stack's tag (seconds, or a duration like `10m`), otherwise from the organization's rules, otherwise the server's
- * default. Clients of the contract expect an immediate refusal, so only the tag counts for them.
+ * The wait in seconds: from the stack's tag (seconds, or a duration like `10m`), otherwise from the organization's rules, otherwise the
+ * server's default. Clients of the contract expect an immediate refusal, so only the tag counts for them.
  */
 export function lockWaitSeconds(tags: Tags, rules: UpdateRules, dialect: Dialect, defaultSeconds: number): number {
   const seconds = parseLockWait(tags[lockWaitTag]);

@@ -17,7 +17,7 @@ export function assertQueueTags(tags: Tags, before: Tags = {}): void {
   }
 }
 
-/** With the values of `before` in place of invalid queue tags. */
+/** The values of `before` take the place of invalid queue tags. */
 export function withoutInvalidQueueTags(tags: Tags, before: Tags): { tags: Tags; problems: readonly string[] } {
   const kept = Object.assign(Object.create(null), tags) as Tags;
   const found: string[] = [];

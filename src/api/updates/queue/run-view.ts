@@ -2,7 +2,7 @@ import type { RunView } from '../../../shared/updates/update-queue-repository.ts
 
 const maxChars = 300;
 
-/** For display: the CI run that the environment names (pkg/backend/updates.go of the CLI). */
+/** The CI run that the environment names, for display (pkg/backend/updates.go of the CLI). */
 export function runView(kind: string, environment: object): RunView {
   const text = environmentTexts(environment);
   return { kind, commit: text('git.head'), branch: text('git.headName'), url: text('ci.build.url') };

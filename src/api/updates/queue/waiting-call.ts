@@ -12,7 +12,7 @@ export interface QueueEntry {
 
 export interface WaitingCall extends QueueEntry {
   readonly organizationId: string;
-  /** To be restored if the database loses it. */
+  /** The entry to be restored if the database loses it. */
   readonly entry: LostEntry;
   /** The call changes nothing until it is woken. */
   isAsleep: boolean;

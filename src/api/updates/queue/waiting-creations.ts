@@ -57,7 +57,7 @@ interface Waiting {
   readonly waiting: WaitingRequest;
 }
 
-/** By `performance.now()`; null: it has not waited. */
+/** Since when a call has waited, by `performance.now()`; null: it has not. */
 interface Wait {
   since: number | null;
 }

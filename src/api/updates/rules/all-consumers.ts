@@ -4,17 +4,17 @@ import type { StackRef } from '../../../shared/stacks/names.ts';
 import { type Consumer, createConsumerRepository } from '../../../shared/updates/rules/consumer-repository.ts';
 
 export const maxConsumers = 200;
-/** For each of the two statements, in ms: consumers are only a small part of the work of a call. */
+/** The time limit of each of the two statements: consumers are only a small part of the work of a call. */
 const readMs = 1_000;
 
 export interface AllConsumers {
   /** Sorted by name. */
   readonly own: readonly Consumer[];
-  /** In all organizations: at most `maxConsumers`. */
+  /** Consumers in all organizations: at most `maxConsumers`. */
   readonly count: number;
 }
 
-/** For warnings and notifications, which must neither fail nor delay the change. Null if the search takes too long. */
+/** Finds consumers for warnings and notifications, which must neither fail nor delay the change. Null if the search takes too long. */
 export function findAllConsumers(db: Queryable, ref: StackRef): Promise<AllConsumers | null> {
   return readWithin(db, readMs, async (tx) => {
     const consumers = createConsumerRepository(tx);

@@ -30,7 +30,7 @@ const losses: Record<OutputLoss, string> = {
 export class ConsumersError extends ConflictError {
   override readonly name = 'ConsumersError';
   override readonly code = 'has-consumers';
-  /** For anybody who may read the stack: consumers are counted, not named. */
+  /** The message for anybody who may read the stack: consumers are counted, not named. */
   readonly shared: string;
 
   constructor(consumers: Consumers, describe: (isReadBy: string) => string) {
@@ -169,7 +169,7 @@ async function describeOwn(db: Queryable, stack: StackRef, access: LockedAccess)
   return describe(access, { own, count: own.length });
 }
 
-/** For warnings. Null if there are none. */
+/** Consumers for warnings. Null if there are none. */
 async function describeAll(db: Queryable, stack: StackRef, access: LockedAccess): Promise<Consumers | null> {
   const found = await findAllConsumers(db, stack);
   if (found !== null) return describe(access, found);

@@ -61,8 +61,8 @@ export function createOutputLossRepository(db: Queryable) {
       ),
 
     /**
-     * Those that the newest preview that counts would remove, without those that a later update has already removed. Unknown for a preview
-     * from before the rule.
+     * Outputs that the newest preview that counts would remove, without those that a later update has already removed. Unknown for a
+     * preview from before the rule.
      */
     findPreviewed: async (update: PreviewedUpdate): Promise<RemovedOutputs | null> =>
       lossOf(

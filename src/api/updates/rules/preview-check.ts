@@ -51,7 +51,7 @@ export async function checkPreview(
   return { ...found, problem: describeProblem(stack, { rule, kind, why }) };
 }
 
-/** For an update whose preview will be out of date when the stack is free. */
+/** The message for an update whose preview will be out of date when the stack is free. */
 export function describeBusy(stack: StackWithRules, rule: ApplicableRule<'require-preview'>, kind: string): string {
   return describeProblem(stack, {
     rule,

@@ -11,7 +11,7 @@ import { concurrencyLimitsOf, LimitError } from './concurrency-limit.ts';
 import { createConcurrencyLimitRepository } from './concurrency-limit-repository.ts';
 import { checkPreview, type PreviewCheck, PreviewNeededError } from './preview-check.ts';
 
-/** For the audit log. */
+/** A bypass of rules, for the audit log. */
 export interface BreakGlass {
   readonly reason: string;
   /** Ids of the rules that would have deferred or refused it. */
