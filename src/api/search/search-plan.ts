@@ -57,7 +57,7 @@ function isProbed({ condition, isNegated }: ResourceTerm): boolean {
   return (field === 'type' || field === 'name') && !pattern.startsWith('*');
 }
 
-/** Keeps the stacks whose providers match, and adds the versions in the ranges of the terms. */
+/** Keeps the stacks with a provider version in the range of each version term, and adds the versions in the ranges to the terms. */
 export async function narrow(
   rows: SearchRepository,
   stacks: readonly WalkedStack[],

@@ -223,7 +223,7 @@ export function createStackQueryRepository(db: Queryable) {
         where o.name = ${organization} and f.project_name = ${project} and f.stack_name = ${stack}
         order by s.updated_at desc limit ${limit}`),
 
-    /** Organizations by name. If all stacks of one may be read, with their number, up to `most`. */
+    /** Organizations by name, with the number of their stacks, up to `most`, if all of them may be read. */
     listOrganizations: (tokenId: string, most: number) =>
       db.any(sql.rows(CountRow)`
         /* stackQueries.listOrganizations */

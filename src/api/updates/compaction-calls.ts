@@ -44,6 +44,7 @@ export async function compactRunning(
   const compaction = awaitCompaction(updateId, organization, baseBytes);
   // A failure may arrive when nobody waits for the promise any more.
   compaction.catch(() => {});
+  // Runs at the same time as the compaction, to be faster.
   if (isAssumed && !(await isNeeded())) return;
   await compaction.catch(async (error: unknown) => {
     if (await isNeeded()) throw error;

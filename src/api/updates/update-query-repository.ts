@@ -205,6 +205,7 @@ export function createUpdateQueryRepository(db: Queryable) {
         where u.stack_id = ${stackId} and u.stack_version <= ${version} and (u.kind not in ('import', 'rename') or u.end_reason is not null)
         order by u.stack_version desc limit 1`),
 
+    /** Previews do not count. */
     findLastSettings: (stackId: string) =>
       db.maybeOne(sql.rows(ConfigRow)`
         /* updateQueries.findLastSettings */

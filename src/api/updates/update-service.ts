@@ -148,6 +148,7 @@ export class UpdateService {
     await this.#withdrawThroughOutage({ updateId, reason, lease }, audit);
   }
 
+  /** Full checkpoints of the update are ordered by arrival. */
   assignArrivalSequence(updateId: string): Promise<number> {
     return this.#context.updates.assignArrivalSequence(updateId);
   }

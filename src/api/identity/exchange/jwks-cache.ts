@@ -38,7 +38,7 @@ const capacity = 1_000;
 const maxDocumentBytes = 256 * 1024;
 const maxKeys = 100;
 const fetchMs = 5_000;
-/** Private members are kept to make the key unusable. */
+/** The kept members of a key. Private ones make the key unusable. */
 const keyMembers = [
   ...['kty', 'use', 'key_ops', 'alg', 'kid', 'ext', 'crv', 'x', 'y', 'n', 'e'],
   ...['d', 'p', 'q', 'dp', 'dq', 'qi'],
@@ -151,7 +151,7 @@ export class JwksCache {
   }
 }
 
-/** Null takes the place of large values; such a key matches no token. */
+/** Keeps only known members, with null in place of large values; such a key matches no token. */
 function smallKey(key: unknown): unknown {
   if (typeof key !== 'object' || key === null) return key;
   const isShort = (value: unknown): boolean => typeof value === 'string' && value.length <= maxMemberChars;

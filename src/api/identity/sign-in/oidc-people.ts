@@ -22,6 +22,7 @@ interface Person {
   readonly access: ReadonlyMap<string, MappedAccess>;
 }
 
+/** Finds or creates the user of an account, and applies the group mapping. */
 export class OidcPeople {
   readonly #config: OidcConfig;
   readonly #mapping: ReturnType<typeof readGroupMapping>;

@@ -88,8 +88,8 @@ export class SessionService {
   }
 
   /**
-   * Call in the transaction that verified the credential. Ends the browser's previous session; the new value is always different. Throws
-   * UnauthenticatedError if the user was deactivated meanwhile.
+   * Call in the transaction that verified the credential. Ends the browser's previous session; the value of the cookie is always new.
+   * Throws UnauthenticatedError if the user was deactivated meanwhile.
    */
   async begin(tx: Queryable, user: SignedIn, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
     const { token, hash } = mintToken('hfs-');

@@ -2,11 +2,11 @@ import { pipeline, Readable } from 'node:stream';
 import { constants, createGzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-/** These documents are compressed like all other responses. */
+/** Documents up to this size are compressed like all other responses. */
 const minBytes = 1024 * 1024;
 /**
- * Zstd could not shrink such a document below this part of its size, so it has few repetitions. Gzip would spend 33 of 36 ms/MB on
- * searching for them, at any level, and save a tenth.
+ * A document that zstd could not shrink below this part of its size has few repetitions. Gzip would spend 33 of 36 ms/MB on searching for
+ * them, at any level, and save a tenth.
  */
 const denseRatio = 0.5;
 const chunkBytes = 64 * 1024;

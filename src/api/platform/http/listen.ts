@@ -5,7 +5,7 @@ import { pathWarnings } from '../../../shared/platform/config/url-problems.ts';
 import { ListenError, startStatusServer } from '../../../shared/platform/telemetry/status-server.ts';
 import type { ApiContext } from '../api-context.ts';
 
-/** The kernel's limit (`net.core.somaxconn`) applies, too. */
+/** Connections that may wait to be accepted. The kernel's limit (`net.core.somaxconn`) applies, too. */
 const backlog = 4096;
 
 /** URLs with the actual ports (port 0 selects any free one). */

@@ -27,7 +27,7 @@ const maxFormBytes = 64 * 1024;
 /** A control call waits this long for memory for its inflated body. */
 const inflateWaitMs = 30_000;
 
-/** A sender's time credit in ms. The maximum is also the longest silence. */
+/** A sender's time credit at the start, and its maximum, which is also the longest silence. */
 const initialCreditMs = 15_000;
 const maxCreditMs = 60_000;
 
@@ -96,7 +96,7 @@ export async function receiveBody(
   }
 }
 
-/** The text without a caller is for calls without an organization; no organization has a name of this form. */
+/** The key of a call without an organization. No organization has a name of this form. */
 function keyOf(caller: Pick<Caller, 'tokenId' | 'userId'> | null): string {
   return caller ? `user ${caller.userId ?? caller.tokenId}` : '';
 }

@@ -36,6 +36,7 @@ interface Entering extends WaitTerms {
   readonly id: string | null;
   readonly isUrgent: boolean;
   readonly run: WaitingRun | null;
+  /** Webhooks are then notified that the call waits. */
   readonly alertSeconds: number;
   readonly shown: RunView;
 }

@@ -67,6 +67,7 @@ export type QueuedUpdate =
   | (CreatedUpdate & { readonly hasWaited?: true })
   | { readonly entryId: string; readonly hop: number };
 
+/** While another update holds the stack, calls wait in the order of their arrival, if they may wait. */
 export class WaitingCreations {
   readonly #context: ApiContext;
   readonly #updates: UpdateService;
