@@ -20,7 +20,7 @@ export async function startApi(
   try {
     await bootstrapAtStart(context);
     await startWatches(context);
-    // The replica can serve without them.
+    // A failure is ignored: the replica can serve without them.
     await context.db
       .openConnections()
       .catch((error: unknown) => logger.debug({ err: error }, 'connections not opened'));

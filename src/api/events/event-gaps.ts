@@ -19,7 +19,7 @@ export class EventGaps {
   note(updateId: string, highest: number, now = performance.now()): number {
     const watch = this.#watches.get(updateId) ?? { settled: -1, highest, since: now };
     if (now - watch.since >= patienceMs) Object.assign(watch, { settled: watch.highest, highest, since: now });
-    // The first entry is then the least recently read one.
+    // Moved to the end, so that the first entry is the least recently read one.
     this.#watches.delete(updateId);
     this.#watches.set(updateId, watch);
     if (this.#watches.size > maxUpdates) this.#watches.delete(this.#watches.keys().next().value as string);

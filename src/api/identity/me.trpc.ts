@@ -22,7 +22,7 @@ export const meRouter = router({
     login: caller.login,
     displayName: caller.displayName === '' || caller.displayName === caller.login ? null : caller.displayName,
     isOperator: caller.siteAdmin,
-    /** Adding other users of the server needs no consent. */
+    /** Whether the caller may add other users of the server without their consent. */
     mayAddMembers: await services.members.mayAdd(caller),
     organizations: await services.stackQueries.listOrganizations(caller),
     /** Invitations that the caller has not answered. */

@@ -21,7 +21,7 @@ const TeamRow = Type.Object({
   displayName: Type.String(),
   description: Type.String(),
   members: Type.Integer(),
-  /** The requesting user. */
+  /** The requesting user is a member, or an admin of the team. */
   isIn: Type.Boolean(),
   isAdmin: Type.Boolean(),
   /** A configuration declares the team. */

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 
 const SetupRow = Type.Object({
-  /** Or open invitations. */
+  /** Other members, or open invitations. */
   hasPeople: Type.Boolean(),
   /** A policy that lets CI runs in without a stored token. */
   hasTrust: Type.Boolean(),

@@ -16,7 +16,7 @@ export class UserService {
     return this.#identity.listMemberships(tokenId);
   }
 
-  /** Not once another site has taken over. */
+  /** Does nothing once another site has taken over. */
   async touchToken(tokenId: string): Promise<void> {
     if (this.#readOnly.isFenced) return;
     await this.#identity.touchToken(tokenId);

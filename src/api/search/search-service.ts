@@ -21,7 +21,7 @@ import {
 import { type WalkedStack, walkStacks } from './stack-walk.ts';
 import { compareVersionTexts } from './version-range.ts';
 
-/** A longer statement fails. */
+/** Longer statements fail. */
 const statementMs = 5_000;
 /** Concurrent searches in one process: other calls also need connections to Postgres. */
 const atOnce = 3;

@@ -69,7 +69,7 @@ function holdsSql({ condition, versions = [] }: Omit<ResourceTerm, 'isNegated'>)
       const query = condition.words
         .map((word, at) => `'${word}'${at === condition.words.length - 1 ? ':*' : ''}`)
         .join(' & ');
-      // Cheap, and true wherever the words match.
+      // A cheap condition that holds wherever the words match.
       const parts = condition.words.map(
         (word) => sql.fragment`strpos(lower((r.type || ' ' || r.name) collate "C"), ${word}) > 0`,
       );
@@ -148,7 +148,7 @@ function matches(text: ReturnType<typeof sql.fragment>, pattern: string) {
     : sql.fragment`${text} = ${pattern}`;
 }
 
-/** The beginning of the text is in an index. */
+/** Like `matches`, for a text whose beginning is in an index. */
 function matchesIndexed(text: ReturnType<typeof sql.fragment>, pattern: string) {
   const star = pattern.indexOf('*');
   const begin = [...(star < 0 ? pattern : pattern.slice(0, star))].slice(0, indexedChars).join('');

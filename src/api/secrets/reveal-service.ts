@@ -94,7 +94,7 @@ export class RevealService {
     const secrets = await listSecretsInSlices(text);
     const encrypted = secrets.filter(({ ciphertext }) => ciphertext !== null);
     return {
-      // An import may contain plaintexts.
+      // An import may contain plaintexts, which are unencrypted in the state.
       ciphertexts: encrypted.map(({ ciphertext }) => Buffer.from(ciphertext as string, 'base64')),
       show: (plaintexts) => {
         const ranges = encrypted.map(({ end, start }, at) => ({ start, end, by: plaintexts[at] as Buffer }));

@@ -63,7 +63,7 @@ export function registerStacksCsv(scope: FastifyInstance, services: ProcedureSer
   );
 }
 
-/** No faster than the client reads, and only while the token or session is valid. */
+/** Yields no faster than the client reads, and only while the token or session is valid. */
 async function* lines(
   { stackQueries }: ProcedureServices,
   { caller, holder }: { readonly caller: Caller; readonly holder: Holder },

@@ -31,7 +31,7 @@ export interface ChosenRepair {
   readonly repair: StepRepair;
 }
 
-/** Before it is committed. */
+/** A new state before it is committed. */
 interface Change {
   readonly state: NewCheckpoint;
   readonly message: string;

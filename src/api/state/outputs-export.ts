@@ -18,7 +18,7 @@ export interface OutputsExport {
   readonly leftOut: readonly string[];
 }
 
-/** Until outputs of this size may be in memory. */
+/** Waits until outputs of this size may be in memory. */
 export type AdmitOutputs = (bytes: number) => Promise<void>;
 
 /** The fixed cost of an output. */

@@ -29,7 +29,7 @@ const maxDependents = 200;
 const maxDependencies = 2_000;
 const providerPrefix = 'pulumi:providers:';
 
-/** The newest state, for the dashboard: from the index, except for inputs and outputs. */
+/** The newest state's resources: from the index, except for inputs and outputs. */
 export class ResourceService {
   readonly #context: ApiContext;
 

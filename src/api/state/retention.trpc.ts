@@ -26,14 +26,14 @@ export const retentionRouter = router({
     );
   }),
 
-  /** Unless there is one. */
+  /** Places a hold, unless there is one. */
   hold: stackMutation('manage', 'stack.hold')
     .input(input(Type.Object({ reason: text(1_000) })))
     .mutation(({ ctx: { audit, caller, services }, input: { reason, ...ref } }) =>
       services.retention.hold(caller, ref, reason, audit, [revisionOfHold(null)]),
     ),
 
-  /** The one that the user has seen. */
+  /** Ends the hold that the user has seen. */
   release: stackMutation('manage', 'stack.release')
     .input(input(Type.Object({ revision: Revision })))
     .mutation(({ ctx: { audit, caller, services }, input: { revision, ...ref } }) =>

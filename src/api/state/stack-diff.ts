@@ -95,7 +95,7 @@ export class StackDiff {
     };
   }
 
-  /** Approximate, in bytes. */
+  /** Approximate memory of the comparison, in bytes. */
   async #weigh(scan: StateScan, compared: ComparedState): Promise<number> {
     const { stackId, version } = await this.#find(compared);
     const state = version === 0 ? null : await scan.readVersion(stackId, version);

@@ -82,7 +82,7 @@ export class StateSummaries {
       (found) => {
         reading.isDone = true;
         if (!isKept()) return;
-        // The cache does not measure the same value again.
+        // Deleted first, because the cache does not measure the same value again.
         this.#recent.delete(key);
         this.#recent.set(key, reading, { size: sizeOf(found) });
       },

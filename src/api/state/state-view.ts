@@ -15,7 +15,7 @@ const maxTextBytes = 5 * 1024 * 1024;
 const copies = 8;
 const maxNameChars = 2_000;
 
-/** Unchanged except for redacted secrets. */
+/** The states are unchanged except for redacted secrets. */
 export class StateView {
   readonly #context: ApiContext;
 
@@ -56,7 +56,7 @@ export class StateView {
       next: hasMore ? offset + items.length : null,
       sizeBytes: bytes,
       resourceCount: state.resourceCount,
-      /** Too large to be shown. */
+      /** Resources that are too large to be shown. */
       skipped,
       isText: bytes <= maxTextBytes,
     };

@@ -30,7 +30,7 @@ const exporting = {
 const ImportResponse = component('ImportResponse', Type.Object({ updateId: Type.String(), updateID: Type.String() }));
 const write = { access: { kind: 'stack', permission: 'write' }, rate: 'held' } as const;
 
-/** Byte for byte. */
+/** Documents are exported and imported byte for byte. */
 export function registerStateRoutes(app: RouteScope, services: Services): void {
   exportState(app, services);
   exportVersion(app, services);

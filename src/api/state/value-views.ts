@@ -5,9 +5,9 @@ import { redactedJsonInSlices } from './resources/redacted-json.ts';
 const maxValueBytes = 16 * 1024;
 /** Paths and values of one answer, which are serialized at once. */
 const maxViewBytes = 1024 * 1024;
-/** Smaller values are always shown. */
+/** Values up to this size are always shown. */
 const minValueBytes = 64;
-/** The name, braces and quotes of one property. */
+/** Size of the name, braces and quotes of one property. */
 const propertyBytes = 50;
 
 /** As many redacted values as fit into a response. */

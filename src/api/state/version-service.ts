@@ -35,7 +35,7 @@ export interface ResourceDifference {
   readonly pathCount: number;
 }
 
-/** While a page is built. */
+/** A differing resource while a page is built. */
 interface Differing {
   readonly key: string;
   readonly after: Buffer | null;

@@ -72,7 +72,7 @@ export type DriftedRow = Row<typeof DriftedRow>;
 /** A position in a list: microseconds since the epoch, and an id. */
 export type CiPosition = readonly [string, string];
 
-/** Live ones. */
+/** The live stacks that the caller may read. */
 export const readableStacks = (
   { facts, id }: ListedOrganization,
   stacks = sql.fragment`stack_changes c`,
@@ -93,7 +93,7 @@ const counters = sql.fragment`runs, failed, cancelled, previews, failed_previews
 const sums = sql.fragment`sum(c.runs) as runs, sum(c.failed) as failed, sum(c.cancelled) as cancelled,
   sum(c.previews) as previews, sum(c.failed_previews) as failed_previews, sum(c.waits) as waits,
   sum(c.run_ms) as run_ms, sum(c.waited_ms) as waited_ms, max(c.longest_ms) as longest_ms`;
-/** The rows of `d`. */
+/** Groups the rows of `d`. */
 const byDayAndProject = sql.fragment`
   select d.day::text as day, d.project_name as project, sum(d.runs)::int as runs, sum(d.failed)::int as failed,
     sum(d.cancelled)::int as cancelled, sum(d.previews)::int as previews, sum(d.failed_previews)::int as "failedPreviews",

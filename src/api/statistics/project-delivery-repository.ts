@@ -55,7 +55,7 @@ const byProject = sql.fragment`
   left join v m on m.key = coalesce(c.project, '') and m.kind = 'restore'
   order by c.project`;
 
-/** Including runs that are not added up yet. */
+/** Includes runs that are not added up yet. */
 const runsOf = (condition: SqlFragment) => sql.fragment`
   (select organization_id, day, project_name, runs, cancelled, failed from project_days where ${condition}
    union all select organization_id, day, project_name, runs, cancelled, failed from project_day_changes where ${condition})`;

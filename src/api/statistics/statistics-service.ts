@@ -25,7 +25,7 @@ export interface UpdateStatistics {
   readonly failedBefore: number | null;
   /** Statistics of the stack's updates in the last months. */
   readonly usual: Usual | null;
-  /** Higher than usual. */
+  /** Measures that are higher than usual. */
   readonly unusual: readonly Unusual[];
 }
 

@@ -11,7 +11,7 @@ const TrendRow = Type.Object({
   endedAt: Timestamp,
   /** Time from the start to the end of the update. */
   seconds: Type.Number(),
-  /** Before the update was created. */
+  /** Time in the queue, before the update was created. */
   waitedSeconds: Type.Number(),
   /** Resources in the state; null: retention has deleted the state, or there is none. */
   resources: Nullable(Type.Integer()),

@@ -197,7 +197,7 @@ export function createUpdateQueryRepository(db: Queryable) {
         from updates u ${owners}
         where u.stack_id = ${stackId} and ${'id' in selector ? sql.fragment`u.id = ${selector.id}` : sql.fragment`u.stack_version = ${selector.version}`}`),
 
-    /** Other than an import or a rename of a state. */
+    /** The last run of a program that made this version or an earlier one, other than an import or a rename of a state. */
     findLastRun: (stackId: string, version: number) =>
       db.maybeOne(sql.rows(UpdateRow)`
         /* updateQueries.findLastRun */

@@ -215,7 +215,7 @@ export class UpdateService {
     if (!update?.leaseHash || isLeaseLoss(update.endReason)) throw await this.#leaseLost(lease);
   }
 
-  /** undefined: not checked. */
+  /** `losses` undefined: not checked. */
   #completeOnce(
     { epoch, stackId, updateId }: Lease,
     status: EndStatus,

@@ -95,7 +95,7 @@ export function leaseResponse(
     : { token, tokenExpiration: Math.floor(expiresAt.getTime() / 1000) };
 }
 
-/** Without the message, which may be large. */
+/** The message is left out, because it may be large. */
 export function updateResponse(
   dialect: Dialect,
   update: UpdateInfoRow,

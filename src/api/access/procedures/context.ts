@@ -109,7 +109,7 @@ export class RequestCalls {
     return this.#holder;
   }
 
-  /** The client does not read its response. */
+  /** Disconnects a client that does not read its response. */
   disconnect(): void {
     this.#request.raw.socket.destroy();
   }

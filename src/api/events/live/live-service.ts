@@ -18,7 +18,7 @@ const maxPerUser = 100;
 /** Permissions are checked again after this time without notifications. */
 const recheckMs = 60_000;
 const tickMs = 1_000;
-/** Other calls also need connections to Postgres. */
+/** The number is limited, because other calls also need connections to Postgres. */
 const checksAtOnce = 2;
 
 export interface LiveViewer {
@@ -53,7 +53,7 @@ export class LiveService {
   readonly #shares: StreamShares;
   #timer: NodeJS.Timeout | undefined;
   #checks = 0;
-  /** Changes of any viewer's permissions. */
+  /** Counts changes of any viewer's permissions. */
   #rightsNotifications = 0;
 
   constructor({ config, db, logger, metrics, notifications }: LiveParts) {
@@ -158,7 +158,7 @@ interface LiveParts {
   readonly notifications: NotificationSender;
 }
 
-/** Pages may have connected at the same time. */
+/** Spreads the checks of pages that connected at the same time. */
 function nextCheck(): number {
   return performance.now() + recheckMs * (0.75 + Math.random() / 2);
 }

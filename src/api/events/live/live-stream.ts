@@ -67,7 +67,7 @@ export class LiveStream {
     this.#dueIn(isSlow ? collectOrganizationMs : collectMs);
   }
 
-  /** Anything may have changed. */
+  /** Announces that anything may have changed. */
   refetch(): void {
     if (this.#end) return;
     if (this.#pending.size === 0) this.#pendingSince = performance.now();

@@ -19,7 +19,7 @@ interface NamedTopic {
 
 export interface PermittedTopics {
   readonly topics: readonly LiveTopic[];
-  /** Their permissions decide about the topics. */
+  /** The organizations whose permissions decide about the topics. */
   readonly organizationIds: ReadonlySet<string>;
 }
 

@@ -16,7 +16,7 @@ const idTokenTypes = ['urn:ietf:params:oauth:token-type:id_token', 'urn:ietf:par
 const requestedTypes = 'urn:pulumi:token-type:access_token:';
 const audiencePattern = /^urn:pulumi:org:([a-zA-Z0-9_.-]{1,100})$/;
 
-/** Others are ignored (RFC 6749, 3.2). */
+/** Parameters that are read; others are ignored (RFC 6749, 3.2). */
 const names: ReadonlySet<string> = new Set(
   'audience expiration grant_type requested_token_type scope subject_token subject_token_type'.split(' '),
 );

@@ -17,7 +17,7 @@ const algorithms = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
 ];
-/** Between the clocks of issuer and database. */
+/** Difference between the clocks of issuer and database. */
 const toleranceSeconds = 60;
 /** A longer one would be a stored credential. */
 const maxLifeSeconds = 86_400;
@@ -26,7 +26,7 @@ const maxClaimChars = 500;
 /** Its issuer, signature, audience and times are verified. */
 export interface IdToken {
   readonly claims: JWTPayload;
-  /** Among the tokens of its issuer. */
+  /** Identifies the token among those of its issuer. */
   readonly identity: string;
   readonly endsAt: Date;
 }

@@ -97,7 +97,7 @@ export class JwksCache {
     throw unavailable(url, entry);
   }
 
-  /** Not if a fetch was tried moments ago. Does not throw. */
+  /** Does nothing if a fetch was tried moments ago. Does not throw. */
   async #refresh(url: string, entry: Entry, maxAgeMs: number): Promise<void> {
     const now = performance.now();
     if (!entry.pending) {

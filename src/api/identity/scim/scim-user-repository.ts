@@ -12,7 +12,7 @@ const ScimUserRow = Type.Object({
   /** Null while there is no membership. */
   role: Nullable(Role),
   isDeactivated: Type.Boolean(),
-  /** And nobody else has since. */
+  /** The provider of this organization deactivated the user, and nobody else has since. */
   isDeactivatedHere: Type.Boolean(),
   /** The provider of this organization created the account, no other organization has the user, and the user is not a site admin. */
   isOwned: Type.Boolean(),

@@ -13,7 +13,7 @@ import {
 import { ScimError } from './scim-error.ts';
 import type { ScimFilter } from './scim-filter.ts';
 
-/** All others are accepted and dropped. */
+/** All other attributes are accepted and dropped. */
 export interface UserAttributes {
   readonly userName: string;
   readonly externalId: string | null;

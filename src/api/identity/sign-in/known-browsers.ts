@@ -6,7 +6,7 @@ import type { DerivedKeys } from '../../../shared/secrets/key-ring.ts';
 
 /** A browser is known for this long after its last sign-in. */
 export const knownBrowserSeconds = 180 * 24 * 3600;
-/** The most recent ones. */
+/** The most recent logins count. */
 const maxLogins = 4;
 const markPattern = /^([0-9a-z]{1,9})\.([0-9A-Za-z_-]{22})\.([0-9A-Za-z_-]{43})$/;
 

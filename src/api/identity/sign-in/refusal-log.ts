@@ -12,7 +12,7 @@ const maxChars = 300;
 
 export interface RefusedSignIn {
   readonly method: 'link' | 'passkey' | 'provider';
-  /** Whom the attempt was for; null: unknown. */
+  /** The user of the attempt; null: unknown. */
   readonly login: string | null;
   readonly details?: Readonly<Record<string, string>>;
 }

@@ -140,7 +140,7 @@ export class FairSemaphore {
     this.#queue.push(waiting);
     askers.own.waiting++;
     askers.shared.waiting++;
-    // Perhaps this call.
+    // Drops the newest call of the caller with the most waiting calls, perhaps this one.
     if (this.#queue.length > limits.waiting)
       this.#queue.reduce((most, each) => (compare(waitingOf(each), waitingOf(most)) >= 0 ? each : most)).giveUp();
     const timer = setTimeout(waiting.giveUp, limits.waitMs);

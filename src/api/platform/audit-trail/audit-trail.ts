@@ -96,7 +96,7 @@ export class AuditTrail {
     await this.#whileRead(this.record(db, event));
   }
 
-  /** Counted for the caller's running update, or recorded as an event of its own. */
+  /** The read is counted for the caller's running update, or recorded as an event of its own. */
   async recordSecretRead(
     db: Queryable,
     read: {

@@ -14,7 +14,7 @@ export interface Services {
 /** How long a call may be delayed. A call does not wait if the CLI repeats it, or if it is only refused between updates. */
 export const maxWaitMs: Readonly<Record<RateClass, number>> = { never: 0, needed: 0, repeated: 0, held: 10_000 };
 
-/** Whether they proceed is decided once the caller is known. */
+/** Calls over the limit of their address; whether they proceed is decided once the caller is known. */
 const overAddress = new WeakMap<FastifyRequest, Delay>();
 
 /** Before the lookup of the token. The app does not start if a route declares no class (`config.rate`). */

@@ -2,7 +2,7 @@ import type { RateCounterReport } from '../../../shared/identity/rate-counter-re
 import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 
-/** Such as a client's address. */
+/** A source of events, such as a client's address. */
 export interface Source {
   readonly name: string;
   readonly perMinute: number;

@@ -12,7 +12,7 @@ export function clientAddress(request: IncomingMessage, trustedProxies: BlockLis
   while (isTrusted(address, trustedProxies)) {
     const next = plainAddress(withoutPort(forwarded.pop()?.trim() ?? ''));
     if (next === '') break;
-    // A slice would keep the whole header, which may be long.
+    // Addresses are kept; a slice would keep the whole header.
     address = copyOf(next);
   }
   return address;

@@ -7,7 +7,7 @@ import { rawResponse } from './raw-response.ts';
 
 /** The minimum time between two log lines about refused connections. */
 const logEveryMs = 10_000;
-/** Kept open to read the error response; others are closed without one. */
+/** Refused connections that stay open to read the error response; others are closed without one. */
 const maxRefusing = 128;
 const responseMs = 1_000;
 
@@ -22,7 +22,7 @@ export class ConnectionLimits {
   readonly #config: Pick<Config, 'front' | 'trustedProxies'>;
   readonly #logger: Logger;
   readonly #metrics: Metrics;
-  /** Without connections of trusted proxies. */
+  /** Open connections per address group, without those of trusted proxies. */
   readonly #byGroup = new Map<string, number>();
   #clients = 0;
   #proxies = 0;

@@ -29,7 +29,7 @@ export class TlsFiles {
   readonly #servers = new Set<Server>();
   readonly #timer: NodeJS.Timeout;
   #current: Pair;
-  /** Usable or not, so that a fault is logged once. */
+  /** The content that was last read, usable or not, so that a fault is logged once. */
   #lastRead: string;
 
   /** Throws TlsFilesError. */

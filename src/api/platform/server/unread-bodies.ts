@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Received and discarded before the response is sent. */
+/** Bytes of an unread body that are received and discarded before the response is sent. */
 const maxDiscardBytes = 32 * 1024 * 1024;
 
 /** A function that starts the clock at its first call. */

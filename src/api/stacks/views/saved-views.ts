@@ -16,7 +16,7 @@ import { createSavedViewRepository, listViewsOf, type NewView, type SavedViewRow
 
 /** A member's own views in an organization, and shared views of all members together. */
 const maxViews = { own: 50, shared: 50 } as const;
-/** Over all organizations of a user. */
+/** Views over all organizations of a user. */
 const maxEverywhere = 500;
 
 /** Private views, and views shared with the organization. Only changes of shared views are recorded. */

@@ -21,7 +21,7 @@ interface StackGraph {
   readonly parents: readonly number[];
   /** By resource: its dependencies. */
   readonly needs: readonly (readonly number[])[];
-  /** Resources were left out. */
+  /** Whether resources were left out. */
   readonly isCut: boolean;
 }
 

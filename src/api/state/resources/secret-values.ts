@@ -12,7 +12,7 @@ export interface SecretSpan extends Span {
   readonly ciphertext: string | null;
 }
 
-/** Before it ends. */
+/** The members of an object so far. */
 interface OpenObject {
   isSecret: boolean;
   ciphertext: string | null;

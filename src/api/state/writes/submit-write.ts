@@ -55,7 +55,7 @@ export function fencedWrite(
   } as const;
 }
 
-/** A write checks it again when it commits. */
+/** The part of a lease that a write checks again when it commits. */
 export function fenceOf({ updateId, stackId, epoch }: Lease): LeaseFence {
   return { updateId, stackId, epoch };
 }

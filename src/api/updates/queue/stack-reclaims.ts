@@ -2,7 +2,7 @@ import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.t
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
 
-/** After an outage, many leases may have expired. */
+/** The number is limited, because many leases may have expired after an outage. */
 const maxReclaims = 8;
 /** In ms. The next call for the stack, or a task, does the rest. */
 const closeMs = 2_000;

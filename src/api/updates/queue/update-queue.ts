@@ -27,7 +27,7 @@ const keptSeconds = 10;
 /** After this time, a call deferred by a rule checks again even if no change of rules was notified, in ms. */
 const deferredMs = 2_000;
 const checksPerRemoval = 10;
-/** While no update ends. */
+/** Checks between two examinations of the limits while no update ends. */
 const checksPerLimit = 5;
 
 interface Entering extends WaitTerms {

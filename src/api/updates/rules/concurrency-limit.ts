@@ -3,7 +3,7 @@ import { cancelHint, DeferredError } from '../../../shared/updates/deferred.ts';
 import { type ApplicableRule, describeScope, type UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
 
 export interface Limit {
-  /** Unique among all organizations. */
+  /** The key is unique among the limits of all organizations. */
   readonly key: string;
   readonly rule: ApplicableRule<'concurrency'>;
   readonly organizationId: string;

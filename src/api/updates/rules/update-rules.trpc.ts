@@ -74,7 +74,7 @@ export const rulesRouter = router({
       ruleView(await services.updateRules.set(caller, organization, parseRule(rule), audit), organization),
     ),
 
-  /** The kind stays. */
+  /** The kind of the rule stays. */
   change: organizationMutation('manage', 'update-rule.set')
     .input(input(Type.Object({ ruleId: text(100), revision: Revision, ...Rule })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { organization, revision, ruleId, ...rule } }) => {
