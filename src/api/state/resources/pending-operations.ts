@@ -226,7 +226,7 @@ async function asResource({ isCustom, operation, text, urn }: PendingStep, id: s
     throw new InvalidRequestError(`${urn} cannot be imported: only a resource whose creation was interrupted can`);
   const known = (await scanMembersInSlices(resource))?.get('id');
   const idText = Buffer.from(JSON.stringify(id));
-  // The resource has other members: at least `custom`.
+  // A comma is right: the resource has other members, at least `custom`.
   const end = resource.lastIndexOf('}');
   const edit = known
     ? { ...known, by: idText }
