@@ -266,7 +266,8 @@ export class UpdateQueue {
       this.#mayGo = true;
       this.#beginCheck();
     } else if (message.startsWith(supersededMessage)) {
-      this.#wake(message.slice(supersededMessage.length), 'isSuperseded');
+      // The transaction may have been rolled back, so the entry decides.
+      if (this.#waiting.has(message.slice(supersededMessage.length))) this.#beginCheck();
     } else this.#wake(message, 'isNext');
   }
 

@@ -234,10 +234,19 @@ async function awaitIndex(
     return !times || times.includes(notedAt) || times.push(notedAt) <= 2;
   };
   while (left.length > 0 && performance.now() < deadline) {
-    await rows.await(left.map(({ stackId }) => stackId));
+    await rows.setAwaited(
+      left.map(({ stackId }) => stackId),
+      true,
+    );
     await sleep(pollMs);
     const due = await rows.listUnindexed(stack, { alsoOf: [...again.keys()], limit: maxStacks, until: savedUntil });
     left = due.filter(isLeft);
   }
+  // Stacks of other organizations need not wait for an index that no call awaits any longer.
+  if (left.length > 0)
+    await rows.setAwaited(
+      left.map(({ stackId }) => stackId),
+      false,
+    );
   return left;
 }
