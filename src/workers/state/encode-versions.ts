@@ -6,15 +6,15 @@ import { assertStoreReachable } from '../platform/store-reachable.ts';
 import { VersionEncoder } from './version-encoder.ts';
 
 const batchSize = 50;
-/** Minimum charge for each state, in bytes, for the fixed cost of its statements. */
+/** Per state, for the fixed cost of its statements. */
 const minChargeBytes = 16 * 1024;
-/** A state that could not be encoded is tried again after this time. */
+/** For a state that could not be encoded. */
 const failedSeconds = 3600;
 const countedStates = 10_000;
 
 /**
- * Creates the task that encodes older versions, at `config.encoding.bytesPerSecond` of their text. A run ends when nothing is due,
- * or after the current state when the signal is aborted.
+ * At `config.encoding.bytesPerSecond` of the states' text. A run ends when nothing is due, or after the current state when the signal is
+ * aborted.
  */
 export function encodeInSlices(context: AppContext): BackgroundTask {
   const versions = createVersionRepository(context.db);
@@ -36,7 +36,7 @@ export function encodeInSlices(context: AppContext): BackgroundTask {
   };
 }
 
-/** Encodes due states, and deletes some unneeded chunks after each batch. Returns the number of encoded versions. */
+/** Also deletes some unneeded chunks after each batch. Returns the number of encoded versions. */
 export async function encodeVersions(
   context: AppContext,
   options: { signal?: AbortSignal; versions?: VersionRepository; encoder?: VersionEncoder } = {},

@@ -13,8 +13,8 @@ import type { BackgroundTask } from '../platform/background-task.ts';
 const reconcileName = 'reconcile';
 
 /**
- * Creates the reconcile task, which compares all blobs with the database every `config.reconcile.everySeconds`. Any process
- * can resume where another one stopped. Every process reports the result of the last complete run.
+ * Compares all blobs with the database every `config.reconcile.everySeconds`. Any process can resume where another one stopped. Every
+ * process reports the result of the last complete run.
  */
 export function reconcileInSlices(
   context: Pick<AppContext, 'blobRows' | 'blobs' | 'config' | 'logger' | 'metrics'>,
