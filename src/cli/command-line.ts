@@ -9,12 +9,12 @@ import { runsAtFencedSite } from './fenced-site.ts';
 import { GuidingCommand } from './guiding-command.ts';
 import { checkHealth } from './healthz.ts';
 
-/** Width of a help text that is not printed to a terminal. */
+/** If it is not printed to a terminal. */
 const helpColumns = 110;
 
 /**
- * Runs the command in `given`. Returns the exit code: 1 if it failed or was rejected, 2 if the command line is
- * invalid (1 for `plan`, whose 2 means changes), undefined if the process continues as a server. Each command loads its code when it runs.
+ * Returns the exit code: 1 if the command failed or was rejected, 2 if the command line is invalid (1 for `plan`, whose 2 means changes),
+ * undefined if the process continues as a server. Each command loads its code when it runs.
  */
 export async function runCommandLine(given: readonly string[], load = loadConfig): Promise<number | undefined> {
   let args: readonly string[] = [];
@@ -37,7 +37,7 @@ export async function runCommandLine(given: readonly string[], load = loadConfig
   }
 }
 
-/** Takes `--settings FILE` or `--settings=FILE` from the beginning of the command line, and reads the file. Throws SettingsFileError. */
+/** From the beginning of the command line. Throws SettingsFileError. */
 function takeSettingsFile(given: readonly string[]): readonly string[] {
   const [first = '', second] = given;
   const joined = /^--settings=(.+)$/s.exec(first)?.[1];
@@ -56,7 +56,7 @@ function runWith(config: Config, args: readonly string[]): Promise<number | unde
   return runCommandLine(args, () => config);
 }
 
-/** The loaders of each command's options and subcommands, by name; they are loaded when the command runs. */
+/** By name; loaded when the command runs. */
 const parts: Readonly<Record<string, (command: Command, run: CommandRun) => Promise<void>>> = {
   admin: async (command, run) => (await import('./admin/admin-commands.ts')).addAdminCommands(command, run),
   approve: async (command) => (await import('./remote/remote-commands.ts')).addApproveCommand(command),

@@ -5,8 +5,8 @@ type Options = Readonly<Record<string, unknown>>;
 const always = (): boolean => true;
 
 /**
- * Commands that may run at a site that another one has replaced, with the condition on their options: they only read there, concern the
- * site itself, or need no running installation. All other commands are refused.
+ * With the condition on their options: at a site that another one has replaced, they only read, concern the site itself, or need no running
+ * installation. All other commands are refused.
  */
 export const commandsOfFencedSite: Readonly<Record<string, (options: Options) => boolean>> = {
   server: always,
@@ -65,7 +65,6 @@ export const commandsOfFencedSite: Readonly<Record<string, (options: Options) =>
   'bundle return': ({ apply }) => apply !== true,
 };
 
-/** Whether the command, with its options, may run at a site that another one has replaced. */
 export function runsAtFencedSite(command: Command): boolean {
   return commandsOfFencedSite[pathOf(command)]?.(command.opts()) === true;
 }

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 
-/** A command that answers unknown words with a suggestion, its usage in one line, and a pointer to the help. */
+/** Answers unknown words with a suggestion, its usage in one line, and a pointer to the help. */
 export class GuidingCommand extends Command {
   override createCommand(name?: string): GuidingCommand {
     return new GuidingCommand(name);

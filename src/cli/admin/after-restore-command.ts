@@ -30,7 +30,7 @@ export function addAfterRestoreCommand(admin: Command, open: OpenSession): void 
 
 /**
  * Ends all running updates, and the sessions and sign-in links that the database contains again, and prolongs the time to restore deleted
- * stacks. Returns the number of ended updates.
+ * stacks. 
  */
 export async function afterRestore(db: Database): Promise<number> {
   await createSignInLinkRepository(db).removeEveryones();
@@ -47,11 +47,10 @@ export async function endUpdates(db: Database): Promise<number> {
   return ended;
 }
 
-/** Names the revocations that a restored database does not contain, for a person. */
+/** A restored database does not contain these revocations. */
 export const revokedText =
   'Everybody must sign in again. Repeat the revocations made since the backup: tokens, passwords, passkeys, members, users, issuers and grants. Events that were exported (`audit/events/`) name them.';
 
-/** Says how many updates were ended, for a person. */
 export function endedText(ended: number): string {
   return ended === 0
     ? 'No updates were running.'

@@ -31,7 +31,7 @@ export function addAuditCommands(admin: Command, open: OpenSession): void {
     });
 }
 
-/** Prints the result. Throws CommandRefusedError if the log was tampered with. */
+/** Throws CommandRefusedError if the log was tampered with. */
 async function verify(
   db: Database,
   config: Config,

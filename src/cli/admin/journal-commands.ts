@@ -154,7 +154,7 @@ async function printJournal(context: AppContext, stack: StackRow, version: numbe
   if (entries < update.entryCount) throw refused(`the journal was deleted after ${entries} entries`);
 }
 
-/** Returns the invalid journals of the stack, after compacting the journals of ended updates. */
+/** First compacts the journals of ended updates. */
 async function findFaults(context: AppContext, stack: StackRow) {
   const { compactions, compactor, config } = context;
   const compact = (updateId: string): Promise<void> => compactor.compact(updateId);
@@ -162,7 +162,7 @@ async function findFaults(context: AppContext, stack: StackRow) {
   return compactions.findFaults(stack.id);
 }
 
-/** Adds an event to the audit log: in the transaction of the change, or before work in several transactions. */
+/** In the transaction of the change, or before work in several transactions. */
 async function record(tx: Queryable, stack: StackRow, action: AuditAction, details: Readonly<Record<string, unknown>>) {
   const event = { action, organization: stack.organization, object: formatStackRef(stack) };
   await createAuditRepository(tx).insert(operatorSource(operator()), {

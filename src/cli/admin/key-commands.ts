@@ -20,7 +20,7 @@ import { checkKeys, type LostKey, renewWrapping, rewrapKeys } from './rewrap-key
 import { checkSecrets, rewrapSecrets } from './rewrap-secrets.ts';
 import { rotateKey, rotateStackKeys } from './rotate-data-keys.ts';
 
-/** Maximum number of lost keys that are printed; there may be one per stack. */
+/** There may be a lost key per stack. */
 const maxLines = 1_000;
 
 interface RotateOptions {
@@ -97,7 +97,6 @@ async function record(
   await createAuditRepository(db).insert(operatorSource(operator()), { action, ...event });
 }
 
-/** Returns the stacks whose keys to rotate; null if none. */
 async function scopeOf(db: Database, options: RotateOptions): Promise<KeyScope | null> {
   if (options.all) return { kind: 'all-stacks' };
   if (options.stack !== undefined) {

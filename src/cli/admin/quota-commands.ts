@@ -92,7 +92,7 @@ async function setQuota(db: Database, name: string, values: Values): Promise<voi
 const pick = (limits: QuotaOverrides) =>
   Object.fromEntries(quotaNames.map((quota) => [quota, limits[quota]])) as Record<QuotaName, number | null>;
 
-/** Returns undefined if the text is not a limit. */
+/** Undefined if the text is not a limit. */
 function parseLimit(text: string): number | null | undefined {
   if (text === 'default') return null;
   if (text === 'unlimited') return 0;

@@ -3,8 +3,8 @@ import type { EncryptionKeyRepository, KeyScope } from '../../shared/secrets/enc
 import type { KeyRing } from '../../shared/secrets/key-ring.ts';
 
 /**
- * Creates a new data key for each stack of the scope that already has one. All later calls, in every process, encrypt with
- * the new key. Existing ciphertexts stay readable. Returns the number of stacks.
+ * For each stack of the scope that already has a key. All later calls, in every process, encrypt with the new key. Existing ciphertexts
+ * stay readable.
  */
 export async function rotateStackKeys(
   keys: EncryptionKeyRepository,
@@ -22,8 +22,8 @@ export async function rotateStackKeys(
 }
 
 /**
- * Creates a new key for the stack, or for documents (null), unless a newer key already exists. Returns whether there is a newer key now,
- * even if another process created it.
+ * Of the stack, or of documents (null), unless a newer key already exists. Returns whether there is one now, even if another process
+ * created it.
  */
 export async function rotateKey(
   keys: EncryptionKeyRepository,

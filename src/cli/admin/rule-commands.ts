@@ -49,7 +49,6 @@ export function addRuleCommands(admin: Command, open: OpenSession): void {
     .action(changeAction(open, 'update-rule.remove', deleteRule));
 }
 
-/** Adds the options that select the stacks of a rule. */
 export function withScope(command: Command): Command {
   return command
     .requiredOption(...organizationOption)

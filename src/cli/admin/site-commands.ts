@@ -150,7 +150,7 @@ async function findOwnStore(
   );
 }
 
-/** Promotes a standby. Returns whether the database was one. */
+/** Returns whether the database was a standby. */
 async function promoteStandby(db: Database, isForced: boolean): Promise<boolean> {
   const sites = createSiteRepository(db);
   const { isReceiving, isStandby } = await sites.postgres();

@@ -13,8 +13,7 @@ import { createSiteRepository } from '../../shared/platform/site/site-repository
 export type SiteStatus = Awaited<ReturnType<typeof readSiteStatus>>;
 
 /**
- * Opens the stores that have the mark of the site, without waiting for unreachable ones, and closes them after `work`. Leaves folders
- * unchanged, unless `isPrepared` is false.
+ * The stores that have the mark of the site, without waiting for unreachable ones. Leaves folders unchanged, unless `isPrepared` is false.
  */
 export async function withSiteStores<T>(
   db: Database,

@@ -53,7 +53,7 @@ async function countMissing(db: Database, config: Config): Promise<number> {
   }
 }
 
-/** Makes this database the one that writes and owns the blob stores. Returns the stores that lack its mark. */
+/** The database then writes and owns the blob stores. Returns the stores that lack its mark. */
 export async function takeOver(
   db: Database,
   config: Config,

@@ -39,7 +39,6 @@ export function addUserTokenCommand(user: Command, open: OpenSession): void {
     .action(changeAction(open, 'token.create', createToken));
 }
 
-/** Adds the commands that create, list, rotate and revoke tokens, and limit their lifetime. */
 export function addTokenCommands(admin: Command, open: OpenSession): void {
   const setLimit = changeAction(open, 'token.limit', limitDays, subjects.organization);
   const previewLimit = questionAction(open, limitDays);

@@ -20,7 +20,7 @@ export interface OpenedBackup {
   readonly decrypt: Decrypt | null;
 }
 
-/** Opens the backup `id`, or the newest one, with the identities in a file. Throws BackupError. */
+/** `id` null is the newest backup. Throws BackupError. */
 export async function openWhole(
   target: BlobStore,
   id: string | null,

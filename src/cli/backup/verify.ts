@@ -42,8 +42,7 @@ interface Verification {
 
 /**
  * Reads all objects of a backup, restores it into a Postgres in a temporary folder and reads all states there, with the available master
- * keys. Throws if that is not possible: BackupError if the backup does not exist, EmbeddedPostgresError if no embedded Postgres is
- * installed.
+ * keys. Throws BackupError if the backup does not exist, EmbeddedPostgresError if no embedded Postgres is installed.
  */
 export async function verify(call: BackupCall, id: string | null, identity: string | undefined): Promise<Verification> {
   const { target } = call;
@@ -161,7 +160,7 @@ async function readRestored(
   return { backup: manifest.id, problems, text };
 }
 
-/** Stops the leftovers of this user's killed verifications, whose Postgres is still running. */
+/** Of this user's killed verifications, whose Postgres is still running. */
 async function removeLeftovers(folder: string, logger: Logger): Promise<void> {
   for (const name of await readdir(folder)) {
     const pid = Number(new RegExp(`^${homePrefix}(\\d+)-`).exec(name)?.[1] ?? Number.NaN);

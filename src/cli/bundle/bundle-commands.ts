@@ -33,7 +33,7 @@ interface Call {
   readonly options: ReturnOptions;
 }
 
-/** The stacks of an organization in the bundle, and the states of workers, by `project/stack`. */
+/** In the bundle. `there` has the states of workers, by `project/stack`. */
 interface OrganizationThere {
   readonly organization: string;
   readonly own: Folder;
@@ -170,7 +170,7 @@ async function returnOrganization(
   return results;
 }
 
-/** Imports one stack. The row of the bundle changes with each commit, so that an interrupted return continues where it was. */
+/** The row of the bundle changes with each commit, so that an interrupted return continues where it was. */
 async function apply(
   { context, folder }: Call,
   organization: string,

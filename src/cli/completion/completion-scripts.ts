@@ -4,7 +4,6 @@ import type { Command, Option } from 'commander';
 export const shells = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof shells)[number];
 
-/** The possible continuations of the words of one command. */
 interface CommandWords {
   /** The words after `holdfast`, each with a space before it. */
   readonly path: string;

@@ -38,7 +38,6 @@ const Metadata = Type.Object(
   closed,
 );
 
-/** The schema of a document apart from its spec. */
 export const Envelope = Type.Object(
   {
     apiVersion: Type.Literal(apiVersion),

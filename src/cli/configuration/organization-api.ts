@@ -37,7 +37,7 @@ interface Failure {
   readonly retryAfter: string | null;
 }
 
-/** Calls the API for one organization, or for one of its stacks. Repeats calls that a server or a proxy refuses temporarily. */
+/** For one organization, or for one of its stacks. Repeats calls that a server or a proxy refuses temporarily. */
 export class OrganizationApi {
   readonly organization: string;
   /** An earlier call without a response may have made the same changes. */
@@ -70,7 +70,6 @@ export class OrganizationApi {
     return this.#at('operator', this.isRepeat);
   }
 
-  /** The part of the API for one stack of the organization. */
   ofStack(project: string, stack: string): OrganizationApi {
     const names = [this.organization, project, stack].map(encodeURIComponent);
     return this.#at(`stacks/${names.join('/')}`, this.isRepeat);
@@ -111,7 +110,7 @@ export class OrganizationApi {
     return items;
   }
 
-  /** The id of a role by its name. Throws ConfigurationError. */
+  /** Throws ConfigurationError. */
   async roleId(name: string): Promise<string> {
     this.#roleIds ??= this.#readRoles();
     const roles = await this.#roleIds.catch((error: unknown) => {
@@ -210,7 +209,7 @@ function parse(text: string, { origin }: CliLogin): unknown {
   }
 }
 
-/** The wait in ms: it doubles each time, and is at least the requested time. Spread, because several calls may wait at once. */
+/** In ms, at least the requested time. Spread, because several calls may wait at once. */
 function backOff(attempt: number, retryAfter: string | null, firstWaitMs: number): number {
   const asked = retryAfterMs(retryAfter) ?? 0;
   return Math.min(Math.max(asked, firstWaitMs * 2 ** (attempt - 1)), maxWaitMs) * (1 + Math.random() / 4);

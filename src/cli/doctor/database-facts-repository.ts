@@ -8,7 +8,7 @@ const FactsRow = Type.Object({
   fsync: Type.String(),
   fullPageWrites: Type.String(),
   synchronousCommit: Type.String(),
-  /** The number of sessions that this user may open, and the number of open sessions. */
+  /** The sessions that this user may open, and those that are open. */
   slots: Type.Integer(),
   sessions: Type.Integer(),
 });
@@ -36,7 +36,6 @@ const SlowRow = Type.Object({
 const ThereRow = Type.Object({ isThere: Type.Boolean() });
 const CountRow = Type.Object({ name: Type.String(), rows: Type.Integer() });
 
-/** Facts about Postgres for the doctor and the support bundle. */
 export function createDatabaseFactsRepository(db: Queryable) {
   return {
     read: (): Promise<DatabaseFacts> =>
@@ -71,7 +70,7 @@ export function createDatabaseFactsRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Sessions that work or wait, longest first. Contains no text of statements, which may contain values. */
+    /** Sessions that work or wait, longest first. Without the text of statements, which may contain values. */
     listSessions: (limit: number) =>
       db.any(sql.rows(SessionRow)`
         /* databaseFacts.listSessions */
@@ -83,7 +82,7 @@ export function createDatabaseFactsRepository(db: Queryable) {
         where datname = current_database() and state <> 'idle' and pid <> pg_backend_pid()
         order by coalesce(xact_start, query_start) limit ${limit}`),
 
-    /** The statements that took the most time, from pg_stat_statements, which replaces constants; null if the extension is missing. */
+    /** From pg_stat_statements, which replaces constants; null if the extension is missing. */
     listSlowStatements: async (limit: number) => {
       const { isThere } = await db.one(sql.rows(ThereRow)`
         /* databaseFacts.findStatements */ select to_regclass('pg_stat_statements') is not null as "isThere"`);
@@ -95,7 +94,7 @@ export function createDatabaseFactsRepository(db: Queryable) {
         from pg_stat_statements order by total_exec_time desc limit ${limit}`);
     },
 
-    /** Number of accepted jobs that have not ended, by kind. */
+    /** Accepted jobs that have not ended, by kind. */
     countJobs: () =>
       db.any(sql.rows(CountRow)`
         /* databaseFacts.countJobs */

@@ -15,15 +15,14 @@ import { type Check, fail, type Outcome, ok, sentenceOf, warn } from './check.ts
 import type { Visit } from './visit.ts';
 
 /**
- * All proxies must admit a body of this size. It is larger than the part of a body that a server discards, so that the server refuses it at
- * once.
+ * All proxies must admit a body of this size. It exceeds the part of a body that a server discards, so that the server refuses it at once.
  */
 const bodyBytes = 256 * 1024 * 1024;
 const answerMs = 4_000;
 /** Events that arrive this close together were held back, in ms. */
 const heldMs = proofPauseMs / 3;
 
-/** Checks of the path from this machine through the public URL to a server. */
+/** From this machine through the public URL to a server. */
 export function publicUrlChecks(visit: Visit): Check[] {
   const { publicUrl } = visit.config;
   let taking: Promise<Proof> | undefined;
@@ -45,7 +44,7 @@ interface Proof {
   readonly status: number;
   readonly nonce: string;
   readonly said: string | null;
-  /** Time between the events, in ms; null: two events did not arrive. */
+  /** In ms; null: two events did not arrive. */
   readonly gapMs: number | null;
 }
 
@@ -81,7 +80,7 @@ function portOf(url: string): number {
   return Number(port || (protocol === 'https:' ? 443 : 80));
 }
 
-/** Whether a server or API replica has reported lately; null: unknown. */
+/** Lately; null: unknown. */
 async function isServed(visit: Visit): Promise<boolean | null> {
   const db = await visit.migrated();
   if (db === null) return visit.config.database.url === null ? false : null;

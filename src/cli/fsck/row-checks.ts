@@ -17,7 +17,7 @@ function inTransaction(
   return ({ context: { db } }, row) => db.inTransaction((tx) => work(createRowRepairRepository(tx), row));
 }
 
-/** The repairs by kind; rows of other kinds are left alone. */
+/** Rows of other kinds are left alone. */
 const repairs: Repairs = {
   // The id of a row of the list is its key.
   listing: inTransaction((rows, { id }) => (id.startsWith('[') ? rows.unlist(id) : rows.list(id))),
@@ -36,7 +36,7 @@ const repairs: Repairs = {
   'index-behind': ({ context }, { id }) => context.indexer.rebuild(id, { allVersions: false }),
 };
 
-/** Checks the rows of a table, page by page, and makes the safe repairs. */
+/** Page by page, with the safe repairs. */
 export async function checkRows(run: FsckRun, table: string): Promise<void> {
   const list = createRowCheckRepository(run.context.db)[table];
   if (!list) throw new Error(`There is no check of ${table}`);

@@ -1,4 +1,4 @@
-/** The `message` of a refusal. Null for a page of a proxy, whose status is enough. */
+/** Null for a page of a proxy, whose status is enough. */
 export function refusalIn(text: string): string | null {
   try {
     const { message } = JSON.parse(text) as { message?: unknown };
@@ -8,7 +8,7 @@ export function refusalIn(text: string): string | null {
   }
 }
 
-/** The wait in ms that a Retry-After header requests, in seconds or as a date. Null without a valid one. */
+/** In ms. The header has seconds or a date. Null without a valid one. */
 export function retryAfterMs(header: string | null): number | null {
   if (header === null) return null;
   const seconds = Number(header);

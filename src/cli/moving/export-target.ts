@@ -8,8 +8,8 @@ import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 const noteFile = 'holdfast-export.json';
 
 /**
- * Makes the folder readable for the CLI, and notes its organization. Returns whether the folder ignores case in names. Throws TransferError
- * if it has stacks that were not exported from the organization.
+ * Makes the folder readable for the CLI, and notes its organization. Throws TransferError if it has stacks that were not exported from the
+ * organization.
  */
 export async function openTarget(
   folder: Folder,
@@ -56,12 +56,12 @@ export class TargetGuard {
     this.#noteFile = `holdfast-export/${this.#name}.json`;
   }
 
-  /** Notes to which stack the files belong, before the first of them is written. Throws TransferError. */
+  /** Before the first of the stack's files is written. Throws TransferError. */
   async claim(): Promise<void> {
     await this.#note(await this.#assertUntouched());
   }
 
-  /** Asserts that the CLI has not changed the stack. Throws TransferError. Returns the SHA-256 of the state files. */
+  /** By the CLI. Throws TransferError. Returns the SHA-256 of the state files. */
   async #assertUntouched(): Promise<readonly string[]> {
     if (await isLocked(this.#folder, this.#stack)) throw new TransferError('it is locked in the folder');
     const newest = await this.#newestEntry();

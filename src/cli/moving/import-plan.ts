@@ -28,11 +28,11 @@ export interface PlannedStack {
   readonly notes: readonly string[];
   /** Why the CLI refuses the newest state, which is imported nevertheless; null if it does not. */
   readonly quarantine: string | null;
-  /** Numbers of versions and previews to import, and of versions that are already here. */
+  /** `imported` versions are already here. */
   readonly versions: number;
   readonly previews: number;
   readonly imported: number;
-  /** Stored size of the states to read, in bytes. Estimated from the newest state if the source does not say. */
+  /** Stored size of the states to read. Estimated from the newest state if the source does not say. */
   readonly bytes: number;
   readonly resources: number;
   readonly secretsProvider: string | null;
@@ -76,7 +76,7 @@ export function assertAllMatch(
     throw new TransferError(`--stack: there is no stack ${JSON.stringify(unmatched)} in ${location}`);
 }
 
-/** Reads the newest state of a stack and decides on the action of an import: `leave out` if the database fails. Changes nothing. */
+/** Reads the newest state of a stack. A stack that cannot be read gets the action `leave out`. */
 export async function planStack(parts: PlanParts, source: SourceStack): Promise<StackPlan> {
   try {
     return await planFrom(parts, source);
@@ -156,7 +156,7 @@ async function planFrom(parts: PlanParts, source: SourceStack): Promise<StackPla
 
 const noFacts = { facts: null, fault: null };
 
-/** Facts of the newest state. It is not read if the local history is complete and contains it. */
+/** Null if the newest state is not read, because the local history is complete and contains it. */
 async function newestFacts(
   { context, organization }: PlanParts,
   { project, stack }: SourceStack,
@@ -239,13 +239,13 @@ function nameFault(project: string | null, stack: string): string | null {
   return isSegmentName(stack) ? null : `the stack name ${JSON.stringify(stack)} is not valid`;
 }
 
-/** The tags of a stack, including the tag of its project that stacks of a service have. Throws InvalidRequestError. */
+/** With the tag of the project that stacks of a service have. Throws InvalidRequestError. */
 export async function readSourceTags(content: SourceContent | null, project: string | null): Promise<Tags> {
   const read = (await content?.tags()) ?? {};
   return parseTags(project === null ? read : { 'pulumi:project': project, ...read });
 }
 
-/** The message of an error for an operator. Throws the error if it is a bug. */
+/** Throws the error if it is a bug. */
 export function messageOf(error: unknown): string {
   if (error instanceof OperatorError || error instanceof AppError) return error.message;
   // Damaged gzip, zstd or JSON.

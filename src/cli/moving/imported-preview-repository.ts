@@ -22,10 +22,9 @@ const PreviewRow = Type.Object({
 /** An imported preview as it is stored. */
 export type ImportedPreviewRow = Row<typeof PreviewRow>;
 
-/** Previews that an import has brought in: table `imported_previews`. */
 export function createImportedPreviewRepository(db: Queryable) {
   return {
-    /** Entries of all imported previews of a stack, including deleted ones. */
+    /** Including deleted previews. */
     listEntries: async (stackId: string): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.rows(EntryRow)`
         /* importedPreviews.listEntries */ select entry from imported_previews where stack_id = ${stackId}`);
@@ -41,7 +40,7 @@ export function createImportedPreviewRepository(db: Queryable) {
         from imported_previews i join updates u on u.id = i.update_id
         where i.stack_id = ${stackId} and i.entry > ${after} order by i.entry limit ${limit}`),
 
-    /** Inserts an ended preview of `stackVersion`, without its events. Returns false if it was imported before. */
+    /** Ended, of `stackVersion`, without its events. Returns false if it was imported before. */
     insert: async (preview: ImportedUpdate): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* importedPreviews.insert */

@@ -16,7 +16,7 @@ export interface PreparedPreview {
   readonly events: readonly EngineEventText[];
 }
 
-/** The entries in order, each preceded by the previews that came before it; previews that came after all entries are last. */
+/** Each entry after the previews that came before it; previews that came after all entries are last. */
 export function placePreviews(
   entries: readonly SourceEntry[],
   previews: readonly SourcePreview[],
@@ -31,7 +31,7 @@ export function placePreviews(
   ];
 }
 
-/** Inserts a preview after the current version of the stack. Returns false if it was imported before. */
+/** After the current version of the stack. Returns false if it was imported before. */
 export async function insertPreview(
   tx: Queryable,
   stack: { readonly id: string; readonly stackVersion: number; readonly checkpointId: string | null },

@@ -16,7 +16,6 @@ import { createImportedVersionRepository } from './imported-version-repository.t
 import type { SourceStack } from './moving-source.ts';
 import { orderOf } from './stack-here.ts';
 
-/** The action of a rollback for a stack of the source. */
 export interface StackRollback {
   readonly source: string;
   /** `none`: the stack is not here. */
@@ -34,7 +33,7 @@ interface RollbackParts {
   readonly from: string;
 }
 
-/** If `apply`, deletes a stack that has only imported versions of this source. The stack can be restored, as after `pulumi stack rm`. */
+/** If `apply`, deletes a stack that has only imported versions of this source. It can be restored, as after `pulumi stack rm`. */
 export async function rollBackStack(
   parts: RollbackParts,
   source: SourceStack,

@@ -2,7 +2,7 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { TransferError } from '../../shared/diy/diy-layout.ts';
 import { Nullable, standard } from '../../shared/platform/schema/standard-schema.ts';
 
-/** The members of a service's answers that imports read. Other members are allowed, and optional members may be null. */
+/** Imports read these members. Others are allowed, and optional members may be null. */
 const text = Type.Optional(Type.String());
 const texts = <Value extends TSchema>(value: Value) => Type.Optional(Type.Record(Type.String(), value));
 
@@ -43,7 +43,7 @@ export const answers = {
   plaintexts: Type.Object({ plaintexts: texts(Type.String()) }),
 };
 
-/** The answer without null members; an empty object in place of no answer. Throws TransferError. */
+/** Without null members; empty in place of no answer. Throws TransferError. */
 export function readAnswer<Schema extends TSchema>(schema: Schema, answer: unknown, of: string): Static<Schema> {
   const checked = standard(schema)['~standard'].validate(withoutNulls(answer ?? {}));
   if ('value' in checked) return checked.value;

@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto';
 import { reencryptConfig } from '../../shared/diy/history-info.ts';
 import { type DocumentSecrets, reencryptDocument } from '../../shared/diy/reencrypt-document.ts';
 
-/** Decrypts ciphertexts of a stack; null for each ciphertext that is not its own. */
+/** Null for each ciphertext that is not of the stack. */
 export type Decrypt = (ciphertexts: readonly string[]) => Promise<readonly (Buffer | null)[]>;
 
-/** Secrets are processed in batches of about this size of the document, in bytes. */
+/** Bytes of the document, approximately. */
 const batchBytes = 1024 * 1024;
 /** Maximum size of remembered ciphertexts, in characters. */
 const maxKnown = 32 * 1024 * 1024;
 
-/** Moves the secrets of one stack from the keys of the source to the keys of the local stack. No plaintext leaves memory. */
+/** From the keys of the source to the keys of the local stack. No plaintext leaves memory. */
 export class StackSecrets {
   readonly #decrypt: Decrypt;
   readonly #encrypt: (plaintexts: readonly Buffer[]) => Promise<readonly Buffer[]>;
@@ -31,7 +31,7 @@ export class StackSecrets {
     this.#provider = parts.provider;
   }
 
-  /** Returns the number of secrets that looked like secrets of the service, but that it could not decrypt. They are kept unchanged. */
+  /** Secrets looked like secrets of the service, but it could not decrypt them. They are kept unchanged. */
   takeKept(): number {
     const kept = this.#kept;
     this.#kept = 0;
@@ -47,7 +47,6 @@ export class StackSecrets {
     );
   }
 
-  /** The configuration of an update for the local stack. */
   config(stored: string): Promise<string> {
     return reencryptConfig(stored, this.#reencrypt);
   }
@@ -80,7 +79,7 @@ export class StackSecrets {
   }
 }
 
-/** The hash of a document with decrypted secrets, independent of the service: equal at both ends of a move. */
+/** With decrypted secrets, independent of the service: equal at both ends of a move. */
 export async function hashDecrypted(document: AsyncIterable<Buffer>, decrypt: Decrypt): Promise<string> {
   const hash = createHash('sha256');
   const change = { provider: ofService({ type: 'service' }), reencrypt: toPlaintexts(decrypt) };

@@ -23,7 +23,7 @@ export interface StackVerification {
   readonly source: string;
   readonly versions: number;
   readonly previews: number;
-  /** Size of the states that were read at both ends, in bytes. */
+  /** Read at both ends. */
   readonly bytes: number;
   /** One line for each difference. */
   readonly problems: readonly string[];
@@ -44,10 +44,7 @@ interface VerifyParts {
   readonly organization: string;
 }
 
-/**
- * Compares a stack with its source: each state by its bytes, with secrets of the service's keys decrypted; times, messages, results,
- * environment, configuration and tags.
- */
+/** Each state by its bytes, with secrets of the service's keys decrypted; times, messages, results, environment, configuration and tags. */
 export async function verifyStack(parts: VerifyParts, source: SourceStack): Promise<StackVerification> {
   const result: Found = { source: source.name, versions: 0, previews: 0, bytes: 0, problems: [], leftOut: [] };
   try {
@@ -126,7 +123,7 @@ async function verifyInto(result: Found, { context, organization }: VerifyParts,
   return result;
 }
 
-/** The difference between the newest states; null if there is none. */
+/** Null if there is no difference. */
 async function compareNewest(
   { content, context, stackId }: Compared,
   stack: StackRow,

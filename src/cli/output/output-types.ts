@@ -12,7 +12,6 @@ export const CountOrNull = Nullable(Count);
 export const Time = Type.Unsafe<Date>({ type: 'string', format: 'date-time' });
 export const TimeOrNull = Nullable(Time);
 
-/** The data that a command prints: read-only, and of the type of the schema. */
 export type Printed<S extends TSchema> = DeepReadonly<Static<S>>;
 
 type DeepReadonly<T> = T extends Date

@@ -22,7 +22,7 @@ const Plan = Type.Object({
   waiting: Type.Array(Type.Object({ kind: Text, organization: Text, name: Text, members: Texts })),
 });
 
-/** The --json output of each command, besides the name of its schema, by the words of the command. */
+/** Besides the name of the schema, by the words of the command. */
 export const outputs = {
   ...adminOutputs,
   ...movingOutputs,
@@ -47,7 +47,6 @@ export function schemaId(name: OutputName): string {
 /** The option of a command that prints data. */
 export const jsonOption = ['--json', 'print one JSON document; `holdfast schema` has its schema'] as const;
 
-/** Prints the result of a command as a JSON document, or for a person. */
 export function printResult<Name extends OutputName>(
   name: Name,
   result: Printed<(typeof outputs)[Name]>,
@@ -63,7 +62,7 @@ export function jsonText<Name extends OutputName>(name: Name, result: Printed<(t
   return JSON.stringify({ schema: schemaId(name), ...(result as object) });
 }
 
-/** The schema of a command's output, in the form that `holdfast schema` prints. */
+/** As `holdfast schema` prints it. */
 export function outputSchema(name: OutputName): object {
   const given: TSchema = outputs[name];
   const named = Type.Object({ schema: Type.Literal(schemaId(name)) });

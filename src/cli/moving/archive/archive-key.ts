@@ -21,7 +21,7 @@ export interface ArchiveAccess {
   readonly passphrase: string | null;
 }
 
-/** Encrypts secrets of an archive. The context is the id of their stack in the archive, so that no secret can be moved to another stack. */
+/** The context is the id of the stack in the archive, so that no secret can be moved to another stack. */
 export class ArchiveKey {
   readonly id: string;
   readonly #bytes: Buffer;
@@ -42,8 +42,8 @@ export class ArchiveKey {
 }
 
 /**
- * The key for an export: the key of the archive if the passphrase opens it, otherwise a new one. Throws TransferError without protection,
- * or if the archive has another protection.
+ * The key of the archive if the passphrase opens it, otherwise a new one. Throws TransferError without protection, or if the archive has
+ * another protection.
  */
 export async function keyForExport(
   known: readonly EncryptedKey[],

@@ -26,7 +26,7 @@ const ArchivedFile = Type.Object({
 });
 export type ArchivedFile = Static<typeof ArchivedFile>;
 
-/** A key that encrypts secrets of the archive. The key is encrypted for age recipients, or for a passphrase if it has a salt. */
+/** Encrypted for age recipients, or for a passphrase if it has a salt. */
 const EncryptedKey = Type.Object({
   id: Type.String(),
   recipients: Type.Array(Type.String()),
@@ -54,7 +54,7 @@ export const ManifestStack = Type.Object({
 });
 export type ManifestStack = Static<typeof ManifestStack>;
 
-/** The objects of an organization besides its stacks, by name. None of them is in the archive. */
+/** By name. None of these objects of an organization is in the archive. */
 const Remainder = Type.Record(Type.String(), Type.Array(Type.String()));
 export type Remainder = Static<typeof Remainder>;
 
@@ -138,7 +138,7 @@ export function indexFile(stackId: string): string {
   return `${stacksFolder}${stackId}/stack.json`;
 }
 
-/** The file of a page of updates that begins with this one. */
+/** The page begins with this update. */
 export function pageFile(stackId: string, of: 'versions' | 'previews', at: number): string {
   return `${stacksFolder}${stackId}/${of}-${String(at).padStart(6, '0')}.json.zst`;
 }

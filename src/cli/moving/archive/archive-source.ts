@@ -29,7 +29,6 @@ import {
 import { readArchivedEvents } from './archived-events.ts';
 import { infoOf } from './archived-info.ts';
 
-/** The stacks of an archive that `holdfast export --archive` has written. */
 export class ArchiveSource implements MovingSource {
   readonly location: string;
   readonly #folder: Folder;
@@ -114,7 +113,7 @@ interface WithFiles {
 }
 type ArchivedEntry = SourceEntry & WithFiles & { readonly number: number; readonly warning: string | undefined };
 
-/** Versions with their states, oldest first, and why others have no state. Throws ArchiveDamagedError. */
+/** Oldest first, and why others have no state. Throws ArchiveDamagedError. */
 async function readHistory(
   folder: Folder,
   index: StackIndex,

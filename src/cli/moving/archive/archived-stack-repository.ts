@@ -25,13 +25,13 @@ const CountRow = Type.Object({ count: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 const RemainderRow = Type.Object({ kind: Type.String(), names: Type.Array(Type.String()) });
 
-/** The data of stacks for an archive, without their states and events. */
+/** Without the states and events. */
 export function createArchivedStackRepository(db: Queryable) {
   const columns = sql.fragment`
     ${movedVersionColumns}, u.id, u.number, u.base_stack_version as "baseVersion", u.end_reason as "endReason", a.login as "requestedBy",
     u.state_deleted_at is not null as "isStateDeleted", u.events_deleted_at is not null as "areEventsDeleted"`;
   return {
-    /** A page of ended updates with a version above this one, oldest first. */
+    /** Ended, with a version above this one, oldest first. */
     listVersions: (stackId: string, aboveVersion: number, limit: number) =>
       db.any(sql.rows(UpdateRow)`
         /* archivedStacks.listVersions */
@@ -48,14 +48,14 @@ export function createArchivedStackRepository(db: Queryable) {
           and u.status in ('succeeded', 'failed', 'cancelled')
         order by u.number limit ${limit}`),
 
-    /** The id of the update with this version; null if it does not exist. */
+    /** Null if the version does not exist. */
     findVersion: async (stackId: string, stackVersion: number): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* archivedStacks.findVersion */ select id from updates where stack_id = ${stackId} and stack_version = ${stackVersion}`);
       return row?.id ?? null;
     },
 
-    /** Number of ended updates with a version of these stacks. */
+    /** Ended updates with a version. */
     countVersions: async (stackIds: readonly string[]): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* archivedStacks.countVersions */
@@ -75,7 +75,7 @@ export function createArchivedStackRepository(db: Queryable) {
       return row.id;
     },
 
-    /** The names of an organization's objects besides stacks, by kind. */
+    /** By kind, besides stacks. */
     listRemainder: async (organizationId: string): Promise<Remainder> => {
       const rows = await db.any(sql.rows(RemainderRow)`
         /* archivedStacks.listRemainder */

@@ -5,7 +5,7 @@ import { type ArchivePage, indexFile, PageContent, StackIndex } from './archive-
 import { createArchivedStackRepository } from './archived-stack-repository.ts';
 import { findLacks } from './unreadable-parts.ts';
 
-/** The content of an archive for a stack, to which an export adds. */
+/** An export adds to this content. */
 export interface Written {
   readonly versions: ArchivePage[];
   readonly previews: ArchivePage[];
@@ -20,7 +20,7 @@ interface WrittenParts {
   readonly keyIds: ReadonlySet<string>;
 }
 
-/** The content that an earlier export has written for a stack, if it is complete, and notes about missing parts. */
+/** From an earlier export, if it is complete, with notes about missing parts. */
 export async function readWritten(parts: WrittenParts, stackId: string, notes: string[]): Promise<Written> {
   try {
     const found = await readPages(parts, stackId);
