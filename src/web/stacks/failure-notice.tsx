@@ -21,7 +21,7 @@ import { failureTexts } from './stack/texts.tsx';
 /** Number of messages to read: errors come last, but a program may print a lot after them. */
 const messageCount = 50;
 
-/** Why the last update failed, while no other update runs. */
+/** While no other update runs. */
 export function FailureNotice({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const { active, lastUpdate: last } = details;
   if (active !== null || last === null || last.result !== 'failed') return null;
@@ -53,7 +53,7 @@ export function FailureNotice({ details, stack }: { readonly stack: StackRef; re
   );
 }
 
-/** The first error that names a resource, and the number of other errors. It takes up the same space before it is loaded. */
+/** And the number of other errors. It takes up the same space before it is loaded. */
 function FirstError({ stack, updateId }: { readonly stack: StackRef; readonly updateId: string }) {
   const { organization, project, stack: name } = stack;
   const query = useQuery(

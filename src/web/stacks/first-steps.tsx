@@ -23,7 +23,7 @@ YAML`;
 
 const deployCommand = 'pulumi up';
 
-/** The command that logs in with the new token, which is shown only once. */
+/** The token is shown only once. */
 function LoginCommand({ value }: { readonly value: string }) {
   return (
     <>
@@ -36,7 +36,7 @@ function LoginCommand({ value }: { readonly value: string }) {
   );
 }
 
-/** The command without the steps, until the user has stored it. */
+/** Until the user has stored the command. */
 export function FirstTokenNotice({ token: { data, reset } }: { readonly token: FirstToken }) {
   if (data === undefined) return null;
   return (
@@ -49,7 +49,7 @@ export function FirstTokenNotice({ token: { data, reset } }: { readonly token: F
   );
 }
 
-/** The steps in a terminal until the first stack exists. `organization`: the shown organization; default: the user's first. */
+/** Until the first stack exists. `organization` is the shown one; default: the user's first. */
 export function FirstSteps({
   organization,
   token: { data, error, isPending, mutate },

@@ -12,7 +12,7 @@ import { nextStepTexts } from './texts.tsx';
 
 const staleMs = 60_000;
 
-/** The steps for a team after its first update, for admins. Null: there are no steps to show, or they are unknown yet. */
+/** For admins, after the team's first update. Null: there are no steps to show, or they are unknown yet. */
 export function useNextSteps(organization: string | undefined) {
   const isDismissed = useIsDismissed(organization ?? '');
   const mayManage = useMayManage(organization ?? '');
@@ -24,7 +24,7 @@ export function useNextSteps(organization: string | undefined) {
   return data.items.some(({ isDone }) => !isDone) ? data.items : null;
 }
 
-/** The steps for a team after its first update, until all are done or the list is dismissed. */
+/** Until all steps are done or the list is dismissed. */
 export function NextSteps({
   items,
   organization,

@@ -18,7 +18,7 @@ interface Step {
 
 type Choices = Readonly<Record<number, Choice>>;
 
-/** The repairs in the form that the server takes, without undecided ones. */
+/** As the server takes them, without undecided ones. */
 export function chosenRepairs(steps: readonly Step[], choices: Choices) {
   return steps.flatMap(({ urn }, index) => {
     const choice = choices[index];
@@ -36,7 +36,7 @@ export function isComplete(steps: readonly Step[], choices: Choices): boolean {
 
 const maxNamed = 3;
 
-/** The commands of the CLI that settle the operations: a single one if there are no creations. */
+/** A single command if there are no creations. */
 export function settlingCommands(steps: readonly Step[], stack: string): string[] {
   const refresh = `pulumi refresh --stack ${shellQuoted(stack)}`;
   const creations = steps.filter(({ isImportable }) => isImportable);

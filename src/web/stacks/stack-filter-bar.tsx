@@ -16,7 +16,7 @@ const statuses = [
   { status: 'frozen', name: stackFilterTexts.frozen, icon: <Snowflake aria-hidden="true" /> },
 ] as const satisfies readonly { status: StackStatus | undefined; name: string; icon: unknown }[];
 
-/** The filter above the list. It is in the URL, so that it can be shared. */
+/** In the URL, so that it can be shared. */
 export function StackFilterBar({ items }: { readonly items: readonly Suggesting[] }) {
   const search = useSearch({ strict: false });
   return (
@@ -45,7 +45,7 @@ export function StackFilterBar({ items }: { readonly items: readonly Suggesting[
   );
 }
 
-/** A removable part of the filter that came from another page. */
+/** From another page. */
 function Chip({ part, value }: { readonly part: 'project' | 'tag'; readonly value: string | undefined }) {
   if (value === undefined) return null;
   return (

@@ -9,7 +9,7 @@ const running: Readonly<Record<string, string>> = stackStatusTexts.running;
 const done: Readonly<Record<string, string>> = stackStatusTexts.done;
 const names: Readonly<Record<string, string>> = stackStatusTexts.names;
 
-/** The running update of a stack, its owner and start; otherwise the result of the last update. */
+/** Without a running update, the result of the last one. */
 export function StackStatus({ active, lastUpdate, waiting }: Pick<StackItem, 'active' | 'lastUpdate' | 'waiting'>) {
   if (active)
     return (
@@ -60,7 +60,7 @@ function Outcome({ kind, result }: { readonly kind: string; readonly result: str
   );
 }
 
-/** Whether the cloud differs from the state. Nothing is shown if this is unknown. */
+/** Nothing is shown if the drift is unknown. */
 export function DriftBadge({ drift }: Pick<StackItem, 'drift'>) {
   if (drift !== 'drifted') return null;
   return (

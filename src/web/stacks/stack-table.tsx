@@ -12,7 +12,6 @@ import { stackTableTexts } from './texts.tsx';
 
 const rowPx = 44;
 const narrowRowPx = 76;
-/** Height of the bar at the top of the page, in pixels. */
 const barPx = 56;
 const narrow = '(width < 800px)';
 /** The next page is fetched when this many rows are left. */
@@ -30,7 +29,7 @@ function useRowPx(): number {
   return isNarrow ? narrowRowPx : rowPx;
 }
 
-/** Stacks as rows. Only visible rows are rendered, so that lists of any length scroll smoothly. */
+/** Only visible rows are rendered, so that lists of any length scroll smoothly. */
 export function StackTable({
   columns,
   hasMore,
@@ -144,7 +143,7 @@ function useRowKeys(body: React.RefObject<HTMLElement | null>, count: number, sc
   }, [body, count, scrollTo]);
 }
 
-/** The first row below the bar at the top of the page, if scrolling has removed the focused row from the document. */
+/** Below the bar, if scrolling has removed the focused row from the document. */
 function firstInView(body: HTMLElement | null): number {
   const rows = [...(body?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
   return Number(rows.find((row) => row.getBoundingClientRect().top >= barPx)?.dataset['row'] ?? 0);

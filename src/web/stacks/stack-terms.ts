@@ -1,5 +1,5 @@
 import { stackTermTexts } from './texts.tsx';
-/** Terms of the filter that have a value. A tag and a project become separate parameters of the URL. */
+/** A tag and a project become separate parameters of the URL. */
 export const stackFields = [
   { name: 'owner', hint: stackTermTexts.owner },
   { name: 'updated', hint: stackTermTexts.updated },
@@ -25,7 +25,7 @@ export interface TypedTerm {
   readonly text: string;
 }
 
-/** The term at the end of the text, which the user is typing. */
+/** At the end of the text. */
 export function typedTerm(draft: string): TypedTerm {
   const term = /\S*$/.exec(draft)?.[0] ?? '';
   const before = draft.slice(0, draft.length - term.length);
@@ -34,7 +34,7 @@ export function typedTerm(draft: string): TypedTerm {
   return field === undefined ? { before, field: null, text: term } : { before, field: field.name, text: value };
 }
 
-/** The text that filters: without terms that have no value yet, and without terms that become parameters of the URL. */
+/** Without terms that have no value yet, and without terms that become parameters of the URL. */
 export function filteringText(draft: string): string {
   const isFiltering = (term: string): boolean => !/^(?:(?:tag|project):.*|(?:owner|updated):)$/i.test(term);
   return draft.split(/\s+/).filter(isFiltering).join(' ').trim();

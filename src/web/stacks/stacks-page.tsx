@@ -30,19 +30,19 @@ const FirstStackNotice = lazyPart(async () => (await import('./first-steps.tsx')
 const FirstTokenNotice = lazyPart(async () => (await import('./first-steps.tsx')).FirstTokenNotice);
 
 const pageSize = 100;
-/** Lists up to this number of pages are refreshed; longer ones only when the user returns to them. */
+/** Longer lists are refreshed only when the user returns to them. */
 const maxRefreshedPages = 2;
 const refreshMs = 15_000;
 /** Interval while a user waits for the first stack. */
 const firstRefreshMs = 2_000;
 
-/** The interval of reloading a list, in ms; null: not automatically. */
+/** Null: not automatically. */
 function pauseOf(isFiltered: boolean, pages: readonly { readonly items: readonly unknown[] }[] = []): number | null {
   if (!isFiltered && pages.length === 1 && pages[0]?.items.length === 0) return firstRefreshMs;
   return pages.length <= maxRefreshedPages ? refreshMs : null;
 }
 
-/** The list of stacks: of all organizations, or of the one in the path. */
+/** Of all organizations, or of the one in the path. */
 export function StacksPage() {
   const { organization } = useParams({ strict: false });
   const search = useSearch({ strict: false });
@@ -129,10 +129,7 @@ export function StacksPage() {
   );
 }
 
-/**
- * Whether an item that is known in time is shown above the list of this organization: if it appeared later, it would move the list. Null:
- * no list has been shown.
- */
+/** If an item appeared above the list later, it would move the list. Null: no list has been shown. */
 function useIsAbove(organization: string | undefined, isListed: boolean, isKnown: boolean): boolean | null {
   const [shown, setShown] = useState<{ organization: string | undefined; isAbove: boolean } | null>(null);
   if (shown !== null && shown.organization === organization) return shown.isAbove;
@@ -140,10 +137,7 @@ function useIsAbove(organization: string | undefined, isListed: boolean, isKnown
   return null;
 }
 
-/**
- * The number of stacks, if the user may see all of them; if there are many, a minimum. `listed`: the number in a complete list, which is
- * newer.
- */
+/** If the user may see all stacks; if there are many, a minimum. `listed` is the number in a complete list, which is newer. */
 function StackCount({
   listed,
   organization,

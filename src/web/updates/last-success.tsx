@@ -16,7 +16,7 @@ import { viewKind } from './update-status.ts';
 const maxListed = 200;
 const maxKeys = 10;
 
-/** The last successful update before a failed one. Null while it is loading, and if there is none. */
+/** Before a failed update. Null while it is loading, and if there is none. */
 export function useLastSuccess(stack: StackRef, update: UpdateDetails): UpdateDetails | null {
   const { organization, project, stack: name } = stack;
   const ref = { organization, project, stack: name };
@@ -32,7 +32,7 @@ export function useLastSuccess(stack: StackRef, update: UpdateDetails): UpdateDe
   return data ?? null;
 }
 
-/** Providers that differ between the states of two updates. Loaded on request, because the server reads both states completely. */
+/** Loaded on request, because the server reads both states completely. */
 function Providers({
   from,
   ids,
@@ -72,7 +72,7 @@ function Providers({
   );
 }
 
-/** Keys of the configuration whose values differ; of secrets, only additions and removals are known. Null: unknown. */
+/** Of secrets, only additions and removals are known. Null: unknown. */
 function changedKeys(before: UpdateDetails['config'], after: UpdateDetails['config']): string[] | null {
   if (before === null || after === null) return null;
   const values = (config: NonNullable<UpdateDetails['config']>) =>
@@ -83,7 +83,6 @@ function changedKeys(before: UpdateDetails['config'], after: UpdateDetails['conf
   );
 }
 
-/** The differences from the last successful update: commits, branches, configuration, and versions of the CLI and of providers. */
 export function LastSuccess({
   success,
   stack,

@@ -37,7 +37,7 @@ interface MessageListProps {
   readonly search: UpdateSearch;
 }
 
-/** All messages of an update by resource, with a search in their lines. Each line has an address. */
+/** By resource. Each line has an address. */
 export function MessageList({ live, search, update }: MessageListProps) {
   const { feed, revision } = live;
   const navigate = useNavigate();

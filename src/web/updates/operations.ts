@@ -2,7 +2,7 @@
 export interface OperationView {
   /** The CLI's mark. */
   sign: string;
-  /** The words while the step runs, when it is done, and before it runs (in a preview). */
+  /** While the step runs, when it is done, and before it runs (in a preview). */
   running: string;
   done: string;
   planned: string;
@@ -37,7 +37,7 @@ export function viewOperation(op: string): OperationView {
   return { sign: '·', running: name, done: name, planned: name, tone: 'same' };
 }
 
-/** Counts of changes in the order in which they are shown, without zeros. */
+/** In the order in which they are shown, without zeros. */
 export function listChanges(
   changes: Readonly<Partial<Record<string, number>>>,
 ): { op: string; count: number; view: OperationView }[] {

@@ -19,7 +19,7 @@ export interface TreeFilter {
   collapsed: ReadonlySet<string>;
 }
 
-/** The visible rows of the tree, from top to bottom. A resource is visible if it or one of its descendants matches. */
+/** From top to bottom. A resource is visible if it or one of its descendants matches. */
 export function listTreeRows(progress: UpdateProgress, filter: TreeFilter): TreeRow[] {
   const visible = findVisible(progress, filter);
   const rows: TreeRow[] = [];
@@ -66,7 +66,6 @@ function findVisible(progress: UpdateProgress, { showUnchanged, text }: TreeFilt
   return visible;
 }
 
-/** Whether an update changed a resource, or reported a message about it. */
 export function isInteresting(row: ResourceRow): boolean {
   return row.op !== 'same' || row.status === 'failed' || row.worst !== null || isStack(row);
 }

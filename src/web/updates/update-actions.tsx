@@ -20,7 +20,7 @@ interface ActionProps {
   readonly update: UpdateDetails;
 }
 
-/** The user's actions on an update. Actions that would be refused are hidden. */
+/** Actions that would be refused are hidden. */
 export function UpdateActions({ stack, update }: ActionProps) {
   const [asked, setAsked] = useState<'cancel' | 'drain' | null>(null);
   const details = useQuery(trpc.stacks.get.queryOptions(stack)).data;
@@ -66,7 +66,7 @@ export function UpdateActions({ stack, update }: ActionProps) {
   );
 }
 
-/** Whether an approval for its commit makes sense: after a preview that has ended, without uncommitted changes. */
+/** After a preview that has ended, without uncommitted changes. */
 function isAskable({ dryRun, environment, kind, status }: UpdateDetails): boolean {
   const isClean = environment?.['git.dirty'] !== 'true';
   return dryRun && isClean && status === 'succeeded' && ['preview', 'update', 'destroy', 'refresh'].includes(kind);

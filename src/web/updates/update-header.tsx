@@ -27,7 +27,6 @@ interface UpdateHeaderProps {
   readonly revision: number;
 }
 
-/** The kind, status and author of an update, and its actions. */
 export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
   const isRunning = isActive(update);
   // The usual duration is the duration of successful updates.
@@ -111,7 +110,7 @@ function Fact({
   );
 }
 
-/** The commit's page, if the CLI sent the location of the repository. */
+/** If the CLI sent the location of the repository. */
 function commitLink({ commit, environment }: UpdateDetails): string | null {
   const { 'vcs.kind': kind, 'vcs.owner': owner, 'vcs.repo': repo } = environment ?? {};
   return owner && repo ? forgeLink(kind, `${owner}/${repo}`, commit) : null;
@@ -131,7 +130,7 @@ function Took({ update }: { readonly update: UpdateDetails }) {
   );
 }
 
-/** The usual duration of the stack's updates, if enough of them are known. Loaded after the main data of the page. */
+/** If enough durations are known. Loaded after the main data of the page. */
 function Usually({
   isWanted,
   stack,
@@ -186,7 +185,6 @@ function RunningLine({ progress }: { readonly progress: UpdateProgress }) {
   );
 }
 
-/** The shape of the page while it is being loaded. */
 export function UpdateHeaderSkeleton() {
   return (
     <div className={styles['skeleton']} aria-busy="true">

@@ -31,7 +31,7 @@ export function UpdatePage() {
   return <UpdateOf stack={stack} choice={{ version: Number(version) }} search={search} />;
 }
 
-/** A preview, which has no number. The id of an update redirects to its page. */
+/** A preview has no number. The id of an update redirects to its page. */
 export function PreviewPage() {
   const { updateId, ...stack } = previewRoute.useParams();
   const search = previewRoute.useSearch();

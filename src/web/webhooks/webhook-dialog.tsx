@@ -11,7 +11,7 @@ import { formats, nameOfEvent } from './webhook-labels.ts';
 import { managedWebhook, readWebhook, type WebhookOwner } from './webhook-owner.ts';
 import styles from './webhooks.module.css';
 
-/** Creates a webhook, or changes one. `onMade`: gets its name. */
+/** `onMade` gets the name of a new webhook. */
 export function WebhookDialog({
   onClose,
   onMade,

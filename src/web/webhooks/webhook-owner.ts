@@ -13,10 +13,7 @@ export function ofStack(stack: StackRef): WebhookOwner {
   return { calls: trpc.webhooks.ofStack, target: stack };
 }
 
-/**
- * The procedures of an organization are the same as for a stack, without the names of a stack: the server creates both from the same
- * functions.
- */
+/** As for a stack, without its names: the server creates both procedures from the same functions. */
 export function ofOrganization(organization: string): WebhookOwner {
   return {
     calls: trpc.webhooks as unknown as WebhookOwner['calls'],
@@ -24,7 +21,7 @@ export function ofOrganization(organization: string): WebhookOwner {
   };
 }
 
-/** A webhook as a configuration declares it. Null: a new webhook. */
+/** Null: a new webhook. */
 export function managedWebhook({ target }: WebhookOwner, name: string | null): ManagedObject {
   const { organization } = target;
   if (!('stack' in target)) return { organization, kind: 'Webhook', object: name };

@@ -43,7 +43,7 @@ export function WebhookPage() {
   );
 }
 
-/** A webhook with its deliveries and actions. `delivery`: the open delivery. */
+/** `delivery` is the open one. */
 export function WebhookView({
   delivery,
   name,
@@ -128,7 +128,7 @@ function RemoveDialog({
   const { calls, target } = owner;
   const { dialog, item } = useRemoval({ item: webhook, read: () => readWebhook(owner, webhook.name) });
   const remove = useMutation(
-    // Refreshes only the list: the queries of this page would fail once the webhook is gone.
+    // Only the list: the queries of this page would fail once the webhook is gone.
     calls.remove.mutationOptions({ onSuccess: () => refresh(calls.list.pathKey()) }),
   );
   return (

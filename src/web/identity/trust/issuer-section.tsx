@@ -156,7 +156,7 @@ function given({ isAdmin, owner, tokenType }: Policy): string {
   return issuerTexts.organizationToken(isAdmin);
 }
 
-/** Removes a policy as it is shown. If another user has edited the policy, it counts as a different one and is kept. */
+/** If another user has edited the policy, it counts as a different one and is kept. */
 function DropPolicyDialog({
   details,
   onClose,

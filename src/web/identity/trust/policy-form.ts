@@ -3,7 +3,7 @@ import type { Scope } from '../tokens/scopes.ts';
 
 export type Policy = IssuerDetails['policies'][number];
 
-/** A policy as the form edits it: the patterns of a rule are lines of text. */
+/** The patterns of a rule are lines of text. */
 export interface PolicyDraft {
   readonly decision: 'allow' | 'deny';
   readonly tokenType: string;
@@ -39,7 +39,7 @@ export function draftOf(policy: Policy | null): PolicyDraft {
   };
 }
 
-/** Fields that change with the decision: by default, a denial covers any token. A policy that allows must name a kind. */
+/** By default, a denial covers any token. A policy that allows must name a kind. */
 export function decided({ tokenType }: PolicyDraft, decision: PolicyDraft['decision']): Partial<PolicyDraft> {
   if (decision === 'deny') return { decision, tokenType: 'any' };
   return { decision, tokenType: tokenType === 'any' ? 'organization' : tokenType };
@@ -52,7 +52,6 @@ function linesOf(text: string): string[] {
     .filter((line) => line !== '');
 }
 
-/** Whether a draft is complete enough to be sent to the server. */
 export function isReady({ life, rules }: PolicyDraft): boolean {
   return (
     /^\d*$/.test(life) &&

@@ -28,7 +28,7 @@ export function parseMemberSearch(search: Search): MemberSearch {
 
 /** The URL search of the lists of tokens. */
 export interface TokenSearch {
-  /** The owner; by default the organization, if the user may see its tokens. */
+  /** By default the organization, if the user may see its tokens. */
   readonly of?: 'me' | undefined;
   /** Also tokens of CI runs. */
   readonly runs?: '1' | undefined;
@@ -67,7 +67,7 @@ export function parseAuditSearch(search: Search): AuditSearch {
   };
 }
 
-/** The filters in the form that the server takes. Days are in the `zone` in which times are shown: `until` includes its day. */
+/** As the server takes them. Days are in the `zone` in which times are shown: `until` includes its day. */
 export function toAuditQuery({ from, until, ...rest }: AuditSearch, zone: 'UTC' | undefined) {
   const mark = zone === undefined ? '' : 'Z';
   const query = {

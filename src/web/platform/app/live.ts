@@ -40,7 +40,7 @@ focusManager.setEventListener((onFocus) => {
   return () => removeEventListener('visibilitychange', onChange);
 });
 
-/** Keeps the stream while the tab is hidden, in one tab of the browser, which notifies for all. Returns a function that ends this. */
+/** In one tab of the browser, which notifies for all, even while it is hidden. Returns a function that ends this. */
 export function keepNotified(): () => void {
   const left = new AbortController();
   const hold = async (): Promise<void> => {
@@ -55,10 +55,7 @@ export function keepNotified(): () => void {
   return () => left.abort();
 }
 
-/**
- * Calls `onMessage` when a topic changes: `stack:acme/web/prod`, `update:<id>`, `organization:acme`. Returns whether the stream works;
- * otherwise, pages poll.
- */
+/** Topics: `stack:acme/web/prod`, `update:<id>`, `organization:acme`. Returns whether the stream works; otherwise, pages poll. */
 export function useLive(topic: string | null, onMessage: (message: LiveMessage) => void): boolean {
   const [isLive, setIsLive] = useState(false);
   const newest = useRef(onMessage);

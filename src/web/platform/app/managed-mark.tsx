@@ -19,10 +19,7 @@ type MarkedKind =
 /** Lists of rules say which rules are managed. */
 export type ManagedKind = MarkedKind | 'UpdateRule' | 'RetentionRule';
 
-/**
- * Marks an object that a configuration declares, for admins, who could change the object. `kind`, `object`: as in the record of the
- * configuration.
- */
+/** For admins, who could change the object. `kind` and `object` are as in the record of the configuration. */
 export function ManagedMark({
   kind,
   object,
@@ -35,7 +32,7 @@ export function ManagedMark({
   return useIsManaged({ organization, kind, object }) ? <ManagedBadge /> : null;
 }
 
-/** Whether a configuration declares an object; undefined: unknown, or hidden from this user. */
+/** Undefined: unknown, or hidden from this user. */
 function useIsManaged({
   kind,
   object,

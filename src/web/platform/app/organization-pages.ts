@@ -7,7 +7,7 @@ interface OrganizationPage extends SectionLink {
   readonly isForAdmins?: boolean;
 }
 
-/** The pages of an organization, in the order of their links. */
+/** In the order of their links. */
 const pages: readonly OrganizationPage[] = [
   { name: pageTexts.members, group: pageGroupTexts.people, link: { to: '/$organization/~/members' } },
   { name: pageTexts.teams, group: pageGroupTexts.people, link: { to: '/$organization/~/teams' } },

@@ -2,13 +2,13 @@ import { useEffect, useRef } from 'react';
 import { pageActionTexts } from '../texts.tsx';
 import type { StackRef } from './procedure-types.ts';
 
-/** The actions of the current page, by their names in the command palette, and the action to run once a page offers it. */
+/** By their names in the command palette. `wanted` runs once a page offers it. */
 export const pageActions: { readonly offered: Map<string, () => void>; wanted: { readonly name: string } | null } = {
   offered: new Map(),
   wanted: null,
 };
 
-/** Offers an action of a page to the command palette while the page is shown. `run`: null if the user may not run it. */
+/** While the page is shown. `run` is null if the user may not run it. */
 export function usePageAction(name: string, run: (() => void) | null): void {
   const latest = useRef(run);
   useEffect(() => {
@@ -29,7 +29,7 @@ export function offerAction(name: string, call: () => void): () => void {
   return () => void (offered.get(name) === call && offered.delete(name));
 }
 
-/** Offers to copy the name of the shown stack. Browsers permit that only on pages that were loaded over TLS, or from this computer. */
+/** Browsers permit copying only on pages that were loaded over TLS, or from this computer. */
 export function useCopyAction({ organization, project, stack }: StackRef): void {
   const copy = (): void => void navigator.clipboard.writeText(`${organization}/${project}/${stack}`).catch(() => {});
   usePageAction(pageActionTexts.copyStackName, window.isSecureContext ? copy : null);

@@ -6,7 +6,7 @@ import { Button, buttonClass } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { errorCode, isDeletedByRule, isGone, isUnreached, proxyAnswer, repeatAfter } from './api-error.ts';
 
-/** There is nothing at this path, or nothing that the user may see. */
+/** Or nothing that the user may see. */
 export function NotFoundPage() {
   useEffect(() => {
     const before = document.title;
@@ -27,7 +27,6 @@ function NotFound() {
   );
 }
 
-/** A query, or the page itself, has thrown an error. */
 export function ErrorPage({ error, reset }: ErrorComponentProps) {
   return <Problem error={error} onRetry={reset} />;
 }
@@ -38,10 +37,7 @@ export interface ProblemProps {
   readonly onRetry: () => unknown;
 }
 
-/**
- * An error in place of content, which may be a part of a page: the page keeps its title. A hidden item looks like an item that does not
- * exist.
- */
+/** In place of content, which may be a part of a page: the page keeps its title. A hidden item looks like an item that does not exist. */
 export function Problem({ error, onRetry }: ProblemProps) {
   const [isTrying, retry] = useRetry(onRetry);
   const code = errorCode(error);
@@ -70,7 +66,7 @@ export function Problem({ error, onRetry }: ProblemProps) {
   );
 }
 
-/** The same problem in one line, for a part of a page. */
+/** In one line, for a part of a page. */
 export function PartProblem({ error, onRetry }: ProblemProps) {
   const [isTrying, retry] = useRetry(onRetry);
   if (isDeletedByRule(error)) return <p>{messageOf(error)}.</p>;
@@ -131,8 +127,8 @@ export interface ReadQuery {
 }
 
 /**
- * The problem to show in place of the data; null if there is none. Data that cannot be refreshed stays on the page, unless it is gone:
- * `OfflineBanner` says that it may be old. A problem stays until there is data, even during retries.
+ * Null if there is none. Data that cannot be refreshed stays on the page, unless it is gone: `OfflineBanner` says that it may be old. A
+ * problem stays until there is data, even during retries.
  */
 export function useProblem(...queries: readonly ReadQuery[]): ProblemProps | null {
   const last = useRef<unknown>(null);

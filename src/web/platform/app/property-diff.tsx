@@ -6,7 +6,7 @@ import { type ListedPath, listPaths } from './listed-paths.ts';
 import styles from './property-diff.module.css';
 import { propertyDiffTexts } from './texts.tsx';
 
-/** Properties that differ, each with its two sides. `sides`: the names of the sides. */
+/** `sides` has the names of the two sides. */
 export function PropertyDiff({
   className = '',
   paths,
@@ -56,7 +56,6 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** A part of a value, and a button for the rest. */
 function Value({ part, value }: { readonly value: unknown; readonly part: string }) {
   const [isWhole, setIsWhole] = useState(false);
   if (isRedacted(value)) return <Redacted />;

@@ -38,7 +38,7 @@ export interface StackPageSearch {
   readonly delivery?: string | undefined;
 }
 
-/** Reads the search of a URL. Invalid parameters are dropped. */
+/** Drops invalid parameters. */
 export function parseStackPageSearch(search: Readonly<Record<string, unknown>>): StackPageSearch {
   const text = (name: string): string | undefined => {
     const value = search[name];

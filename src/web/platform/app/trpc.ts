@@ -37,10 +37,7 @@ export const queryClient = new QueryClient({
 
 rereadBy(() => queryClient.refetchQueries({ type: 'active' }));
 
-/**
- * When a query is reloaded: after `ms` for each page of a list, or after a temporary failure if a retry is allowed. Null: only after a
- * failure.
- */
+/** After `ms` for each page of a list, or after a temporary failure if a retry is allowed. Null: only after a failure. */
 export function every(ms: number | null) {
   return ({ state }: { readonly state: { readonly data?: unknown; readonly error: unknown } }): number | false =>
     repeatAfter(state.error) || (ms === null ? false : ms * loadedPages(state.data));
@@ -86,7 +83,7 @@ async function noticingFetch(input: RequestInfo | URL, init?: object): Promise<R
 /** An option of queries that read a whole state: the server stops when nobody waits for the answer any more. */
 export const stopsUnread = { trpc: { abortOnUnmount: true } } as const;
 
-/** The procedures of the server as options of queries: `useQuery(trpc.me.get.queryOptions())`. */
+/** As in `useQuery(trpc.me.get.queryOptions())`. */
 export const trpc = createTRPCOptionsProxy<AppRouter>({ client: apiClient, queryClient });
 
 /** For the one stream of this tab: the browser reconnects by itself. */

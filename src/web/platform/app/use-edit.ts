@@ -11,10 +11,7 @@ interface Sent {
   readonly reset: () => void;
 }
 
-/**
- * The draft of a form for an item that others may edit meanwhile. `item`: null for a new one. `read` loads the current version without
- * losing the draft.
- */
+/** Others may edit the item meanwhile. `item` is null for a new one. `read` loads the current version without losing the draft. */
 export function useEdit<Item, Draft extends object>({
   draftOf,
   item,
@@ -55,7 +52,7 @@ export function useEdit<Item, Draft extends object>({
   };
 }
 
-/** Like `useEdit`, for a dialog that confirms a removal. `item`: the shown version, which is removed if nobody has edited it since. */
+/** Like `useEdit`, for a dialog that confirms a removal. The shown version is removed if nobody has edited it since. */
 export function useRemoval<Item>({ item, read }: { readonly item: Item; readonly read: () => Promise<Item> }) {
   const loaded = editTexts.loadedBeforeRemoval;
   const { base, dialog } = useEdit({ item, draftOf: () => ({}), loaded, read });

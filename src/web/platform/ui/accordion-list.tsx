@@ -20,7 +20,7 @@ export function AccordionList<Item>({
   );
 }
 
-/** An item of the list. `children` is called only if the item is open. */
+/** `children` is called only if the item is open. */
 export function AccordionRow({
   children,
   fact,

@@ -29,9 +29,8 @@ export interface ActionDialogProps {
 }
 
 /**
- * Confirms a change, with the fields that it needs. The dialog stays open until the change has succeeded; then the caller closes it.
- * `typed`: a name that must be typed first, for changes that cannot be undone. `onReload`: the current version must be loaded first,
- * because another user has changed it.
+ * The dialog stays open until the change has succeeded; then the caller closes it. `typed` is a name that must be typed first, for changes
+ * that cannot be undone. `onReload`: the current version must be loaded first, because another user has changed it.
  */
 export function ActionDialog({
   action,

@@ -5,13 +5,10 @@ import { buttonClass } from './button.tsx';
 import styles from './dialog.module.css';
 import { dialogTexts } from './texts.tsx';
 
-/** The elements that had the focus before each dialog opened, the newest first. */
+/** From before each dialog opened, the newest first. */
 const openers = new WeakMap<Element, readonly Element[]>();
 
-/**
- * The focused element, and the elements that had the focus before the dialogs or menus around it: the inner ones may be gone before the new
- * dialog.
- */
+/** Also the elements that had the focus before the dialogs or menus around the focused one, which may be gone before the new dialog. */
 function findOpeners(): readonly Element[] {
   const { activeElement, body } = document;
   const focused = activeElement === null || activeElement === body ? [] : [activeElement];
@@ -42,8 +39,8 @@ function watch(opener: HTMLElement): void {
 }
 
 /**
- * A window above the page. `position`: in the middle, near the top (for search), or along the left side. `isKept`: only its buttons close
- * the window, because its content is not shown again.
+ * `position`: in the middle, near the top (for search), or along the left side. `isKept`: only its buttons close the dialog, because its
+ * content is not shown again.
  */
 export function Dialog({
   children,
@@ -119,7 +116,6 @@ export function Dialog({
   );
 }
 
-/** The row of buttons at the end of a dialog. */
 export function DialogActions({ children }: { readonly children: ReactNode }) {
   return <footer className={styles['actions']}>{children}</footer>;
 }

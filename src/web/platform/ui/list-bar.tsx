@@ -1,7 +1,7 @@
 import type { InputHTMLAttributes, ReactNode, SelectHTMLAttributes } from 'react';
 import styles from './list-bar.module.css';
 
-/** A list that scrolls with its page, below its filters. `facts`: counts, on the right. */
+/** Scrolls with its page, below its filters. `facts` are counts, on the right. */
 export function ListSection({
   bar,
   children,

@@ -1,4 +1,4 @@
-/** A link from user content, if it is safe: web addresses only. Null for all others, such as `javascript:`. */
+/** Web addresses only. Null for all others, such as `javascript:`. */
 export function safeLink(text: string | null | undefined): string | null {
   if (text === null || text === undefined || text.length > 2048) return null;
   let url: URL;
@@ -12,7 +12,7 @@ export function safeLink(text: string | null | undefined): string | null {
   return isWeb && url.username === '' && url.password === '' ? url.href : null;
 }
 
-/** The page of a repository or commit on a forge, from its Git remote. */
+/** On a forge, from the Git remote. */
 export function repositoryLink(repository: string | null, commit: string | null = null): string | null {
   if (repository === null) return null;
   const ssh = /^(?:ssh:\/\/)?git@([\w.-]+)[:/]([\w./-]+?)(?:\.git)?$/.exec(repository);
@@ -21,7 +21,7 @@ export function repositoryLink(repository: string | null, commit: string | null 
   return /^[0-9a-f]{7,64}$/.test(commit) ? `${base.replace(/\/$/, '')}/commit/${commit}` : null;
 }
 
-/** Like `repositoryLink`, from the parts that the CLI sends: the host and the name, such as `acme/web`. */
+/** From the parts that the CLI sends: the host and the name, such as `acme/web`. */
 export function forgeLink(
   host: string | null | undefined,
   name: string | null | undefined,

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-/** A value stored in this browser; null: there is none, or storage is disabled. */
+/** Null: there is none, or storage is disabled. */
 export function readStored(key: string): string | null {
   try {
     return localStorage.getItem(key);
@@ -13,11 +13,11 @@ export function writeStored(key: string, text: string): void {
   try {
     localStorage.setItem(key, text);
   } catch {
-    // Storage may be disabled; the change then lasts until the user leaves the page.
+    // The change then lasts until the user leaves the page.
   }
 }
 
-/** A value that is stored in this browser, and that changes in all its tabs at once. `apply` is called after each change. */
+/** In this browser; changes in all its tabs at once. `apply` is called after each change. */
 export function createStored<T>(
   key: string,
   parse: (text: string | null) => T,
@@ -53,7 +53,7 @@ export function createStored<T>(
   };
 }
 
-/** A list, stored as JSON. `parse` leaves out invalid items. */
+/** As JSON. `parse` leaves out invalid items. */
 export function createStoredList<T>(key: string, parse: (items: readonly unknown[]) => readonly T[]) {
   const parseText = (text: string | null): readonly T[] => {
     try {

@@ -25,7 +25,7 @@ export function chooseTimeDisplay(display: TimeDisplay): void {
   try {
     localStorage.setItem(key, display);
   } catch {
-    // Storage may be disabled; the choice then lasts until the user leaves the page.
+    // The choice then lasts until the user leaves the page.
   }
   for (const listener of listeners) listener();
 }
@@ -51,7 +51,7 @@ export function useTimeDisplay(): TimeDisplay {
   );
 }
 
-/** The zone in which exact times are shown. Undefined: the reader's own. */
+/** Undefined: the reader's own zone. */
 export function zoneOf(display: TimeDisplay): 'UTC' | undefined {
   return display === 'utc' ? 'UTC' : undefined;
 }
@@ -82,7 +82,7 @@ const formats = { local: format(undefined), utc: format('UTC') };
 const dayMs = 86_400_000;
 const maxDays = 180;
 
-/** A time that fits into a row: within the last and next months without the year, otherwise only the day. */
+/** Without the year within the last and next months, otherwise only the day. */
 export function shortTime(time: Date, display: Exclude<TimeDisplay, 'relative'>, now: Date): string {
   const isNear = Math.abs(time.getTime() - now.getTime()) < maxDays * dayMs;
   return formats[display][isNear ? 'short' : 'day'].format(time);
@@ -93,7 +93,7 @@ export function clockTime(time: Date, display: TimeDisplay): string {
   return formats[zoneOf(display) === undefined ? 'local' : 'utc'].clock.format(time);
 }
 
-/** A time to the second, in the reader's zone and in UTC. */
+/** To the second, in the reader's zone and in UTC. */
 export function exactTime(time: Date): string {
   const [local, utc] = [formats.local.exact.format(time), formats.utc.exact.format(time)];
   return local === utc ? utc : `${local} (${utc})`;

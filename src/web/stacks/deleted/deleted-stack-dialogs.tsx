@@ -14,7 +14,7 @@ interface Props {
   readonly onClose: () => void;
 }
 
-/** Restores a deleted stack, under another name if its own is taken. */
+/** Under another name if its own is taken. */
 export function RestoreStackDialog({
   onClose,
   onRestored,
@@ -48,7 +48,6 @@ export function RestoreStackDialog({
   );
 }
 
-/** Ends the time in which a stack can be restored. */
 export function PurgeStackDialog({ onClose, organization, stack: { id, project, stack } }: Props) {
   const purging = useMutation(trpc.deletedStacks.purge.mutationOptions(thenRefresh(onClose)));
   return (

@@ -1,11 +1,11 @@
-/** A property and the version that set it. Not exact: that version or an earlier one. */
+/** If not exact, that version or an earlier one set the property. */
 export interface BlamedPath {
   readonly path: string;
   readonly version: number | null;
   readonly isExact: boolean;
 }
 
-/** The blame of the property at `path`: for an object or array, the newest of its contents. Null if unknown. */
+/** For an object or array, the newest of its contents. Null if unknown. */
 export function blameOf(properties: readonly BlamedPath[], path: string): BlamedPath | null {
   let newest: BlamedPath | null = null;
   for (const each of properties) {

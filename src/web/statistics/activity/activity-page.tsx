@@ -202,7 +202,7 @@ function columnsOf(organization: string, seen: string | null): Column<ActivityIt
   ];
 }
 
-/** An update with its current status; for other events, the action. */
+/** For events other than updates, the action. */
 function What({ item, organization }: { readonly item: ActivityItem; readonly organization: string }) {
   const { action, description, stack, update } = item;
   if (update === null || stack === null) return <>{description}</>;

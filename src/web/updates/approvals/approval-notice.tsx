@@ -19,14 +19,14 @@ const maxListed = 3;
 /** Older requests appear only on the page of approvals. In ms. */
 const maxAgeMs = 7 * 24 * 3_600_000;
 
-/** Pending approvals of a stack, or of a commit. A page that requests them immediately gets them in the same request as the stack. */
+/** Of a stack, or of a commit. A page that requests them immediately gets them in the same request as the stack. */
 export function useAskedApprovals({ organization, project, stack }: StackRef, commit?: string) {
   const of = commit === undefined ? {} : { commit };
   const input = { organization, project, stack, ...of, given: false, limit: maxListed };
   return useQuery(trpc.approvals.ofStack.queryOptions(input, { refetchInterval: every(pollMs) }));
 }
 
-/** Approvals requested by runs of this stack, or by one commit, with the button for users who may approve. */
+/** Requested by runs of this stack, or by one commit. */
 export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; readonly commit?: string }) {
   const query = useAskedApprovals(stack, commit);
   const [chosen, setChosen] = useState<Approval | null>(null);

@@ -6,7 +6,7 @@ import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { shortCommit } from '../update-status.ts';
 import { withdrawDialogTexts } from './texts.tsx';
 
-/** Whether there is something to withdraw: a request, or a valid approval. */
+/** A request, or a valid approval. */
 export function isWithdrawable({ approvedAt, isValid, mayWithdraw }: Approval): boolean {
   return mayWithdraw && (approvedAt === null || isValid);
 }

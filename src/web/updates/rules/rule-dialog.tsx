@@ -18,7 +18,7 @@ const pauseMs = 400;
 
 type EditedRule = Omit<Rule, 'freeze' | 'isManaged'>;
 
-/** Sets a rule of one of the `kinds`, or edits `rule`. `stack`: the stack of the rule. */
+/** Sets a rule of one of the `kinds`, or edits `rule`. */
 export function RuleDialog({
   first,
   kinds,
@@ -147,7 +147,7 @@ function ScopeFields({
   );
 }
 
-/** The stacks and the replaced rule of the rule, from the server. `isLookedUp`: `replaces` is known for its kind and stacks. */
+/** From the server. `isLookedUp`: `replaces` is known for the rule's kind and stacks. */
 function useRulePreview(organization: string, rule: WrittenRule | null) {
   const written = rule === null ? null : JSON.stringify(rule);
   const settled = useSettled(written);
@@ -194,7 +194,7 @@ function Preview({ isAsked, query }: ReturnType<typeof useRulePreview>) {
   );
 }
 
-/** The data that a rule about retention would delete now, from the server. */
+/** From the server: what a rule about retention would delete now. */
 function Estimate({
   organization,
   rule,
@@ -225,7 +225,6 @@ function Estimate({
   );
 }
 
-/** The value once it has not changed for a moment. */
 function useSettled<T>(value: T): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
@@ -235,7 +234,7 @@ function useSettled<T>(value: T): T {
   return settled;
 }
 
-/** The rule as text that has settled; a query without one is disabled. */
+/** A query without a settled rule is disabled. */
 function settledRule(text: string | null): WrittenRule {
   return JSON.parse(text ?? '{"kind":"","settings":{}}') as WrittenRule;
 }

@@ -43,13 +43,12 @@ export interface RuleDraft {
   readonly monthly: string;
 }
 
-/** The props of the fields of one kind of rule. */
 export interface SettingsProps {
   readonly draft: RuleDraft;
   readonly onChange: (part: Partial<RuleDraft>) => void;
 }
 
-/** The request body for a rule, or null while the draft is incomplete. */
+/** Null while the draft is incomplete. */
 export interface WrittenRule {
   readonly kind: string;
   readonly project: string | null;
@@ -71,7 +70,6 @@ export function emptyDraft(kind: RuleKind): RuleDraft {
   };
 }
 
-/** The initial values of the form for a rule about retention. */
 export function keptByDefault(kind: RuleKind): Pick<RuleDraft, 'daily' | 'days' | 'monthly' | 'newest'> {
   return kind === 'keep-versions'
     ? { newest: '10', days: '30', daily: '90', monthly: '24' }
@@ -113,7 +111,7 @@ function keptOf(settings: Readonly<Record<string, unknown>>): Partial<RuleDraft>
   );
 }
 
-/** A time in the format of `datetime-local`, to the second. */
+/** As `datetime-local`, to the second. */
 function localTime(iso: string): string {
   if (iso === '') return '';
   const time = new Date(iso);

@@ -9,7 +9,6 @@ export interface FreezeWindow {
   readonly minutes: number;
 }
 
-/** The name and the purpose of each kind of rule. */
 export const ruleKinds = ruleLabelTexts.kinds;
 export type RuleKind = keyof typeof ruleKinds;
 
@@ -130,7 +129,7 @@ export function durationText(seconds: number): string {
     : durationTexts.seconds(seconds);
 }
 
-/** The start of a window, as text if the expression is simple, and its duration. */
+/** As text if the expression is simple. */
 export function describeWindow({ cron, minutes, timeZone }: FreezeWindow): string {
   const lasts = durationText(minutes * 60);
   const simple = /^(\d{1,2}) (\d{1,2}) \* \* (\*|[0-7](?:[-,][0-7])*)$/.exec(cron);

@@ -6,7 +6,7 @@ import { Button } from '../../platform/ui/button.tsx';
 import { watchButtonTexts } from '../texts.tsx';
 import { isSameWatch, unwatch, useWatched, watch } from './watched.ts';
 
-/** Turns notifications in this browser on or off: when updates of the stack end, or when this update ends. */
+/** In this browser: when updates of the stack end, or when this update ends. */
 export function WatchButton({
   stack,
   updateId = null,
@@ -54,7 +54,7 @@ export function WatchButton({
   );
 }
 
-/** Tests that notifications are shown. Browsers of phones have the constructor, but show none for pages. */
+/** Browsers of phones have the constructor, but show no notifications for pages. */
 function canNotify(subject: string): boolean {
   try {
     new Notification(subject, { body: watchButtonTexts.youWillBeNotified, tag: 'holdfast-watch' });

@@ -1,6 +1,6 @@
 import type { SavedView, ViewedPage } from '../procedure-types.ts';
 
-/** The view of a page. `search`: the known parameters of its URL. */
+/** `search` has the known parameters of the page's URL. */
 export function viewOf(page: SavedView['page'], search: object): ViewedPage {
   const given = Object.entries(search).flatMap(([key, value]) =>
     value === undefined || value === '' ? [] : [[key, String(value)]],

@@ -1,13 +1,13 @@
 import type { GraphBox, GraphChoice, GraphView } from './graph-data.ts';
 import { listOfMore, membersShown } from './graph-view.ts';
 
-/** The last picture, and its choice. The page may have requested another one since. */
+/** The page may have requested another picture since. */
 interface Shown {
   readonly choice: GraphChoice;
   readonly drawing: { readonly view: GraphView };
 }
 
-/** The choice after a box was expanded or collapsed. Choices since the last picture count, too. */
+/** After a box was expanded or collapsed. Choices since the last picture count, too. */
 export function toggleBox(choice: GraphChoice, shown: Shown | null, box: GraphBox): GraphChoice {
   const isBehind = shown !== null && shown.choice !== choice;
   const isRevealed = isBehind && choice.isRevealed;
@@ -18,7 +18,7 @@ export function toggleBox(choice: GraphChoice, shown: Shown | null, box: GraphBo
   return { ...choice, expanded: box.isExpanded ? others : [...others, box.id], added: [], isRevealed };
 }
 
-/** The choice after the user selected the rest of a list. */
+/** After the user selected the rest of a list. */
 export function showMore(choice: GraphChoice, shown: Shown | null, box: GraphBox): GraphChoice {
   const list = listOfMore(box.id);
   const more = { ...choice.more, [list]: (choice.more[list] ?? 0) + membersShown };
