@@ -3,18 +3,17 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { holdfastProgram } from './holdfast-program.ts';
 
-/** A server, identified by its data directory or by its database. */
 export type AdminTarget = { readonly dataDir: string } | { readonly databaseUrl: string };
 
 /** The password that `setPassword` gives. */
 export const webPassword = 'correct horse battery';
 
-/** Runs `holdfast admin` on the data of a server, and returns its output. Throws if it fails. */
+/** On the data of the server. Throws if the command fails. */
 export async function runAdmin(target: AdminTarget, ...args: string[]): Promise<string> {
   return holdfastOutput(target, {}, 'admin', ...args);
 }
 
-/** Runs a command of `holdfast` on the data of a server, with these variables. Returns its output. Throws if it fails. */
+/** On the data of a server, with these variables. Throws if the command fails. */
 export async function holdfastOutput(
   target: AdminTarget,
   env: Readonly<Record<string, string>>,
@@ -23,7 +22,7 @@ export async function holdfastOutput(
   return run(target, env, words, '');
 }
 
-/** Gives a user the password with which tests sign in. */
+/** Tests sign in with this password. */
 export async function setPassword(target: AdminTarget, login: string): Promise<void> {
   await run(target, {}, ['admin', 'user', 'set-password', login], `${webPassword}\n`);
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type BrowserContext, chromium } from 'playwright-core';
 import { ensureToolchain } from './toolchain/toolchain.ts';
 
-/** Timeout for actions, pages and downloads: a busy machine must not fail a test. */
+/** A busy machine must not fail a test. */
 const waitMs = 120_000;
 /** Without the sandbox, because tests may run as root, and without features that contact other hosts. */
 const flags = [
@@ -12,13 +12,13 @@ const flags = [
   ...['--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
 ];
 
-/** A browser with its own profile, which is removed on disposal. */
+/** Its profile is removed on disposal. */
 export interface TestBrowser extends AsyncDisposable {
   readonly context: BrowserContext;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Starts Chromium without a window. Throws ToolUnavailableError if it is not on this machine and cannot be installed. */
+/** Without a window. Throws ToolUnavailableError if it is not on this machine and cannot be installed. */
 export async function startChromium(): Promise<TestBrowser> {
   const executablePath = (await ensureToolchain({ only: ['chromium'] })).chromium;
   const profile = await mkdtemp(join(tmpdir(), 'holdfast-chromium-'));

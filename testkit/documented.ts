@@ -8,11 +8,10 @@ export interface ShellBlock {
   readonly document: string;
   readonly firstLine: string;
   readonly text: string;
-  /** Why no test runs the block, from "```sh not-run: REASON"; null if a test must run it. */
+  /** From "```sh not-run: REASON"; null if a test must run the block. */
   readonly notRun: string | null;
 }
 
-/** Returns the blocks of shell commands in a document of the repository. */
 export function shellBlocks(document: string): ShellBlock[] {
   const text = readFileSync(path.join(root, document), 'utf8');
   return [...text.matchAll(/^ *```(?:sh|bash|shell|console)(.*)\n([\s\S]*?)^ *```$/gm)].map(
@@ -25,10 +24,7 @@ export function shellBlocks(document: string): ShellBlock[] {
   );
 }
 
-/**
- * Returns the block of a document that begins with this line, for the test that runs it. Both arguments must be literals:
- * documented-commands.test.ts looks for the calls.
- */
+/** For the test that runs it. Both arguments must be literals: documented-commands.test.ts looks for the calls. */
 export function documentedBlock(document: string, firstLine: string): string {
   const found = shellBlocks(document).filter((block) => block.firstLine === firstLine);
   if (found.length !== 1) throw new Error(`${document} has ${found.length} blocks that begin with: ${firstLine}`);

@@ -21,27 +21,26 @@ export interface HoldfastServer extends AsyncDisposable {
   /** URL of its metrics. */
   readonly managementUrl: string;
   readonly token: string;
-  /** Token of another admin, who can approve requests of the first one; undefined if there is none. */
+  /** Of another admin, who can approve requests of the first one. */
   readonly reviewerToken?: string | undefined;
   readonly organization: string;
-  /** Creates a workspace that is logged in to this server. */
+  /** Logged in to this server. */
   workspace(options?: Omit<WorkspaceOptions, 'backendUrl' | 'accessToken'>): Promise<PulumiWorkspace>;
-  /** Returns the log lines with level error or fatal; none if the log is not available. */
+  /** Log lines with level error or fatal; none if the log is not available. */
   faults(): string[];
-  /** Returns the number of requests handled so far, from the server's metrics. */
+  /** So far, from the server's metrics. */
   requestCounts(): Promise<RequestCounts>;
 }
 
-/** A server started by the test, which it may stop. */
 export interface OwnHoldfastServer extends HoldfastServer {
   readonly dataDir: string;
   /** Id of the running process. */
   readonly pid: () => number;
   /** Stops it gracefully and keeps its data. */
   stop(): Promise<void>;
-  /** Kills only the server with SIGKILL and keeps its data. Its Postgres keeps running, as in reality. */
+  /** With SIGKILL; keeps the data. Its Postgres keeps running, as in reality. */
   kill(): Promise<void>;
-  /** Starts it again with the same data directory and address. */
+  /** With the same data directory and address. */
   restart(): Promise<void>;
   /** Its output so far. */
   log(): string;
@@ -64,7 +63,7 @@ export function hasExternalServer(): boolean {
   return (process.env['HOLDFAST_TEST_URL'] ?? '') !== '';
 }
 
-/** Returns the server of HOLDFAST_TEST_URL, or starts one with default settings. */
+/** The server of HOLDFAST_TEST_URL, or one with default settings. */
 export async function startHoldfast(): Promise<HoldfastServer> {
   if (!hasExternalServer()) return startOwnHoldfast({}, { prepared: true, reviewer: true });
   const url = process.env['HOLDFAST_TEST_URL'] as string;
@@ -77,10 +76,9 @@ export async function startHoldfast(): Promise<HoldfastServer> {
 }
 
 /**
- * Starts a server as in the README, with an empty data directory, and waits until it is healthy. `prepared`: its database already exists,
- * which saves most of a first start. `nodeFlags` replaces the options that `npm start` passes to Node. `port`: the port of the service, by
- * default a free one. `program`: the program that Node runs. `viewers`: the logins of members with the role viewer. `reviewer` adds a
- * second admin, rita.
+ * As in the README, with an empty data directory; waits until it is healthy. `prepared`: its database already exists, which saves most of a
+ * first start. `nodeFlags` replaces the options that `npm start` passes to Node. `port` is by default a free one. `viewers` are the logins
+ * of members with the role viewer. `reviewer` adds a second admin, rita.
  */
 export async function startOwnHoldfast(
   settings: Record<string, string> = {},
@@ -194,7 +192,6 @@ export async function startOwnHoldfast(
   return { ...server, dataDir, pid, stop, kill, restart, log };
 }
 
-/** Adds the methods that tests call to the addresses of a server. */
 export function withHelpers(server: Omit<HoldfastServer, 'workspace' | 'requestCounts'>): HoldfastServer {
   return {
     ...server,
@@ -204,7 +201,7 @@ export function withHelpers(server: Omit<HoldfastServer, 'workspace' | 'requestC
   };
 }
 
-/** Stops the Postgres of a server that was killed and not restarted. */
+/** Of a server that was killed and not restarted. */
 async function stopPostgresLeftBehind(dataDir: string): Promise<void> {
   const pidFile = join(dataDir, 'postgres', 'cluster', 'postmaster.pid');
   if (!existsSync(pidFile)) return;

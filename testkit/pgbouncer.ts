@@ -6,11 +6,11 @@ import { ensureToolchain } from './toolchain/toolchain.ts';
 
 /** A running PgBouncer in front of one database. */
 export interface PgBouncer extends ServerHandle {
-  /** URL of the database through it, as the user of the URL that it was started with. */
+  /** As the user of the URL that it was started with. */
   url: string;
 }
 
-/** Starts a PgBouncer on loopback in front of the database of `target`. It opens only a few connections, so that clients share them. */
+/** On loopback, in front of the database of `target`. It opens only a few connections, so that clients share them. */
 export async function startPgBouncer(
   target: string,
   options: { poolMode: 'transaction' | 'session'; poolSize: number; settings?: Readonly<Record<string, string>> },

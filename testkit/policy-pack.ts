@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { installLanguageHost } from './language-host/install.ts';
 import type { PulumiWorkspace } from './pulumi-cli.ts';
 
-/** A policy pack that allows no resources of a type. */
+/** Allows no resources of a type. */
 export interface PackRules {
   readonly name: string;
   readonly version: string;
   readonly forbiddenType: string;
 }
 
-/** Writes a policy pack for our own language host, and installs the host in the workspace. Returns the pack's directory. */
+/** For our own language host, which it installs in the workspace. Returns the pack's directory. */
 export async function writePolicyPack(workspace: PulumiWorkspace, rules: PackRules): Promise<string> {
   await installLanguageHost(workspace);
   const directory = join(workspace.dir, `${rules.name}-${rules.version}`);

@@ -9,10 +9,7 @@ interface CopySource {
   readonly dataDir: string;
 }
 
-/**
- * Copies the data directory of a running server to `target`, like `pg_basebackup --wal-method=fetch`. A server on the copy starts in the
- * state at the end of this call, or a little later.
- */
+/** Like `pg_basebackup --wal-method=fetch`. A server on the copy starts in the state at the end of this call, or a little later. */
 export async function copyRunningPostgres(source: CopySource, target: string): Promise<void> {
   const client = new pg.Client({ connectionString: source.url });
   await client.connect();
@@ -32,7 +29,7 @@ export async function copyRunningPostgres(source: CopySource, target: string): P
   for (const file of ['postmaster.pid', 'postmaster.opts']) await rm(join(target, file), { force: true });
 }
 
-/** Replaces the data of a stopped server by the copy; the server then starts in the state of the copy. The old data is deleted. */
+/** Of a stopped server, which then starts in the state of the copy. The old data is deleted. */
 export async function putBack(copy: string, dataDir: string): Promise<void> {
   await rm(dataDir, { recursive: true });
   await rename(copy, dataDir);

@@ -9,20 +9,20 @@ import { ClusterProcess } from './cluster-process.ts';
 import { findFixedPorts } from './fixed-ports.ts';
 import { until } from './until.ts';
 
-/** Two Postgres servers, the second a streaming replica of the first. */
+/** The second is a streaming replica of the first. */
 export interface PostgresPair extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
   readonly primary: ClusterProcess;
   readonly standby: ClusterProcess;
   readonly primaryUrl: string;
   readonly standbyUrl: string;
-  /** Lets the standby fall behind: it receives no further changes, even once it is promoted. */
+  /** The standby receives no further changes, even once it is promoted. */
   cutOff(): Promise<void>;
-  /** Promotes the standby to primary; resolves when it accepts writes. */
+  /** Resolves when the standby accepts writes. */
   promote(): Promise<void>;
 }
 
-/** Starts both servers with throw-away data. Unless `isSynchronous` is false, every commit waits for the second one. */
+/** With throw-away data. Unless `isSynchronous` is false, every commit waits for the second one. */
 export async function startPostgresPair({ isSynchronous = true } = {}): Promise<PostgresPair> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-pair-'));
   const removeHome = (): void => rmSync(home, { recursive: true, force: true, maxRetries: 5 });
@@ -86,7 +86,7 @@ async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T
   }
 }
 
-/** Returns one URL with both servers, in this order. They have the same users. */
+/** In this order. Both servers have the same users. */
 export function joinUrls(first: string, second: string, query = ''): string {
   const url = new URL(first);
   return first.replace(`@${url.host}/`, `@${url.host},${new URL(second).host}/`) + query;

@@ -3,7 +3,7 @@ import type { ProcessSpec } from './cluster-process.ts';
 
 const config = join(import.meta.dirname, '..', 'deploy', 'proxy', 'Caddyfile');
 
-/** The proxy of `deploy/proxy` on `port`. `file` is Caddy's executable; `home` receives its data. */
+/** `file` is Caddy's executable; `home` receives its data. */
 export function proxySpec(
   file: string,
   home: string,
@@ -26,7 +26,7 @@ export function proxySpec(
   };
 }
 
-/** Whether `GET url` gets a 2xx response within 10 s. Throws if there is no response. */
+/** Within 10 s. Throws if there is no response. */
 export async function isOk(url: string): Promise<boolean> {
   return (await fetch(url, { signal: AbortSignal.timeout(10_000) })).ok;
 }

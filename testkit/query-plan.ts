@@ -1,4 +1,4 @@
-/** A node of a plan from `explain (analyze, buffers, format json)`. */
+/** From `explain (analyze, buffers, format json)`. */
 export interface PlanNode {
   readonly 'Node Type': string;
   readonly 'Relation Name'?: string;
@@ -12,9 +12,9 @@ export interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** The cost of a statement, independent of the load of the machine. */
+/** Independent of the load of the machine. */
 export interface PlanCost {
-  /** Rows that scans of tables and indexes read, including filtered rows. */
+  /** By scans of tables and indexes, including filtered rows. */
   readonly read: number;
   /** Rows that the statement returned. */
   readonly returned: number;
@@ -39,7 +39,7 @@ function rowsRead(node: PlanNode): number {
   return below + Math.round(each * (node['Actual Loops'] ?? 0));
 }
 
-/** The node that reads the most rows, such as `Seq Scan on stacks`. */
+/** By rows read, such as `Seq Scan on stacks`. */
 export function busiestScan(root: PlanNode): string {
   let [most, name] = [-1, ''];
   const visit = (node: PlanNode): void => {
@@ -61,15 +61,15 @@ interface Client {
 
 /** The plan of one statement that a repository ran. */
 export interface ExplainedStatement extends PlanCost {
-  /** The name in the comment with which the statement begins. */
+  /** In the comment with which the statement begins. */
   readonly name: string;
   readonly ms: number;
   readonly plan: PlanNode;
 }
 
 /**
- * Takes the place of a repository's pool: runs its statements with `explain analyze` and keeps the plans. Statements return no rows; `one`
- * returns an empty row.
+ * In place of a repository's pool: runs statements with `explain analyze` and keeps the plans. Statements return no rows; `one` returns an
+ * empty row.
  */
 export function explainingPool(client: Client): { readonly pool: unknown; readonly statements: ExplainedStatement[] } {
   const statements: ExplainedStatement[] = [];

@@ -14,7 +14,7 @@ export interface RedisMember extends ServerHandle {
   readonly port: number;
 }
 
-/** Several Redis processes that Holdfast reaches by one URL. All require a password. */
+/** Holdfast reaches the processes by one URL. All require a password. */
 export interface RedisGroup extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
   readonly url: string;
@@ -23,7 +23,7 @@ export interface RedisGroup extends AsyncDisposable {
   readonly sentinels: readonly RedisMember[];
 }
 
-/** PEM files of a server, and of the authority that issued its certificate. */
+/** PEM files; `caFile` is of the authority that issued the certificate. */
 export interface GroupTls {
   readonly cert: string;
   readonly key: string;
@@ -144,7 +144,7 @@ export async function startRedisCluster(): Promise<RedisGroup> {
   };
 }
 
-/** Waits until every server of the cluster knows all others, and all slots are served. */
+/** Every server knows all others, and all slots are served. */
 export async function untilClusterWorks(servers: readonly RedisMember[]): Promise<void> {
   await until(async () => {
     const infos = await Promise.all(servers.map(({ port }) => command(port, ['CLUSTER', 'INFO'])));
@@ -152,7 +152,7 @@ export async function untilClusterWorks(servers: readonly RedisMember[]): Promis
   }, 'the cluster works');
 }
 
-/** Runs a command on one server, which must not use TLS, and returns its answer as text. */
+/** On one server, which must not use TLS. */
 export async function command(port: number, words: readonly string[], password = groupPassword): Promise<string> {
   const redis = new Redis({ host: '127.0.0.1', port, password, retryStrategy: () => null, lazyConnect: true });
   redis.on('error', () => {});
@@ -165,7 +165,7 @@ export async function command(port: number, words: readonly string[], password =
   }
 }
 
-/** The names of all keys that each server writes, deletes or lets expire from now on, in the order of `servers`. */
+/** From now on, written, deleted or let expire, in the order of `servers`. */
 export async function watchWrittenKeys(
   servers: readonly RedisMember[],
 ): Promise<AsyncDisposable & { readonly keys: readonly Set<string>[] }> {

@@ -7,7 +7,7 @@ import type { CliResult } from './pulumi-process.ts';
 import { normalizeState, type StateResource } from './pulumi-state.ts';
 import { type KeptState, referenceStates } from './reference-states.ts';
 
-/** Returns a unique project name, because the server may have projects of earlier runs. */
+/** Unique, because the server may have projects of earlier runs. */
 export function newProject(label: string): string {
   return `${label}-${randomBytes(4).toString('hex')}`;
 }
@@ -32,7 +32,7 @@ export class Scenario implements AsyncDisposable {
     this.#prefix = prefix;
   }
 
-  /** Creates a scenario on the server, or on the CLI's file backend if `server` is null. */
+  /** On the server, or on the CLI's file backend if `server` is null. */
   static async create(server: HoldfastServer | null, options: ScenarioOptions = {}): Promise<Scenario> {
     const { project = newProject('e2e'), ...workspaceOptions } = options;
     const workspace = await (server?.workspace(workspaceOptions) ?? PulumiWorkspace.create(workspaceOptions));
@@ -42,7 +42,7 @@ export class Scenario implements AsyncDisposable {
     return scenario;
   }
 
-  /** Returns the name of a stack of this project as the backend expects it. */
+  /** As the backend expects it. */
   stackName(name: string): string {
     return `${this.#prefix}${name}`;
   }
@@ -52,7 +52,7 @@ export class Scenario implements AsyncDisposable {
     return `urn:pulumi:${stack}::${this.project}::holdfast:index:Thing::${name}`;
   }
 
-  /** Records the state of the selected stack for later comparisons. */
+  /** For later comparisons. */
   async keep(label: string, options: { keepOrder?: boolean } = {}): Promise<void> {
     const state = await this.workspace.exportState({ showSecrets: true });
     // A refresh with a journal drops empty lists, but the file backend keeps them; both mean the same.
@@ -107,14 +107,13 @@ export async function expectSameAsFileBackend(
   await expectNothingToDo(ours.workspace);
 }
 
-/** Expects that the state matches the program and the cloud. */
 export async function expectNothingToDo(workspace: PulumiWorkspace, stack?: string): Promise<void> {
   const selected = stack === undefined ? [] : ['--stack', stack];
   await workspace.runOk(['preview', '--expect-no-changes', '--non-interactive', ...selected]);
   await workspace.runOk(['refresh', '--preview-only', '--expect-no-changes', '--non-interactive', ...selected]);
 }
 
-/** Runs the CLI and expects it to fail with `text` in its output. Returns the whole output. */
+/** With `text` in its output. Returns the whole output. */
 export async function expectFailure(
   workspace: PulumiWorkspace,
   args: readonly string[],

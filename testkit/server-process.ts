@@ -16,7 +16,7 @@ export interface ServerHandle extends AsyncDisposable {
   /** Suspends it: the kernel accepts connections, but nothing responds. */
   pause(): void;
   resume(): void;
-  /** Kills it and keeps its data, so that it can be restarted. */
+  /** Its data stays, so that the server can be restarted. */
   kill(): Promise<void>;
   /** Starts it again with the same address after `kill`. */
   restart(): Promise<void>;
@@ -30,7 +30,7 @@ export interface ServerSpec {
   file: string;
   args(dataDir: string): readonly string[];
   env?: Record<string, string>;
-  /** Where to create the data directory. Default: the system's temporary directory. */
+  /** For the data directory. Default: the system's temporary directory. */
   parentDir?: string;
   /** Whether the server responds; an error counts as no. */
   isReady(): Promise<boolean>;
@@ -45,7 +45,7 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Starts a server with its own data directory and waits until it is ready. */
+/** With its own data directory; waits until it is ready. */
 export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
   const dataDir = await mkdtemp(join(spec.parentDir ?? tmpdir(), `holdfast-${spec.name}-`));
   let output = '';
@@ -115,7 +115,7 @@ export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
   };
 }
 
-/** Starts a server on a free port. Retries if another process takes the port in the meantime. */
+/** Retries if another process takes the port in the meantime. */
 export async function startOnFreePort<T>(start: (port: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -127,7 +127,7 @@ export async function startOnFreePort<T>(start: (port: number) => Promise<T>): P
   }
 }
 
-/** Returns a loopback port at which no process listens, and that no other test gets. */
+/** On loopback; no process listens there, and no other test gets it. */
 export async function findFreePort(): Promise<number> {
   const [port] = (await findFixedPorts(1)) as [number];
   return port;

@@ -13,9 +13,7 @@ export interface SuiteNeeds {
   ownServer?: boolean;
 }
 
-/**
- * Declares a group of tests. If its requirements are not met, skips it, with the reason in the output. In CI, a missing tool is a failure.
- */
+/** If its requirements are not met, the group is skipped, with the reason in the output. In CI, a missing tool is a failure. */
 export async function suite(name: string, needs: SuiteNeeds, declare: () => void): Promise<void> {
   if (needs.ownServer === true && hasExternalServer()) {
     return skip(name, 'they need their own server, but HOLDFAST_TEST_URL is set', declare);
@@ -32,10 +30,7 @@ export async function suite(name: string, needs: SuiteNeeds, declare: () => void
   describe(name, declare);
 }
 
-/**
- * Returns a function that provides the server of a test file. It is started on first use and stopped after the last
- * test.
- */
+/** For a test file. The server is started on first use and stopped after the last test. */
 export function fileServer<Server extends HoldfastServer = HoldfastServer>(
   start: () => Promise<Server> = startHoldfast as () => Promise<Server>,
 ): () => Promise<Server> {

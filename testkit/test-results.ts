@@ -14,7 +14,7 @@ export interface FileResult {
   /** Absolute path. */
   readonly name: string;
   readonly status: string;
-  /** All failures of the file, including failures outside its tests. */
+  /** Including failures outside the tests of the file. */
   readonly message: string;
   readonly assertionResults: readonly TestResult[];
 }
@@ -25,7 +25,7 @@ interface TestResult {
   readonly failureMessages?: readonly string[];
 }
 
-/** The results of several runs of different files, as the results of one run. */
+/** The runs are of different files. */
 export function joinResults(runs: readonly TestResults[]): TestResults {
   const sum = (count: (run: TestResults) => number): number => runs.reduce((total, run) => total + count(run), 0);
   return {

@@ -11,7 +11,7 @@ export interface AdminRun {
   readonly stderr: string;
 }
 
-/** Runs `holdfast admin` as its own process on the app's database and data folder, without master keys. */
+/** As its own process on the app's database and data folder, without master keys. */
 export function runAdminCommand(app: TestApp, ...args: string[]): Promise<AdminRun> {
   return runAdminWith({}, app, ...args);
 }
@@ -32,7 +32,7 @@ export function runAdminWith(
   return runHoldfast(env, 'admin', ...args);
 }
 
-/** Replaces a separate process, which most tests do not need: runs a command in this one on the app's settings. */
+/** Runs a command in this process on the app's settings: most tests do not need a separate one. */
 export async function runInProcess(app: TestApp, ...words: string[]): Promise<AdminRun> {
   const printed = { log: '', error: '' };
   const spies = (['log', 'error'] as const).map((stream) =>
@@ -50,7 +50,7 @@ export async function runInProcess(app: TestApp, ...words: string[]): Promise<Ad
   }
 }
 
-/** Runs `holdfast` as its own process. With --json, what it prints must be as its schema says. */
+/** As its own process. With --json, the output must be as its schema says. */
 export function runHoldfast(env: NodeJS.ProcessEnv, ...args: string[]): Promise<AdminRun> {
   return new Promise((resolve, reject) => {
     execFile(

@@ -7,7 +7,7 @@ import type { TestApp, TestResponse } from './test-app.ts';
 
 export const goodPassword = 'correct horse battery';
 
-/** A browser for pages, without scripts: keeps cookies and sends what browsers send with forms. */
+/** Without scripts: keeps cookies and sends what browsers send with forms. */
 export class PageBrowser {
   readonly #app: TestApp;
   readonly cookies = new Map<string, string>();
@@ -78,7 +78,7 @@ export class PageBrowser {
   }
 }
 
-/** A browser in which the user is signed in, without a password. */
+/** The user is signed in without a password. */
 export async function browserOf(app: TestApp, login: string): Promise<PageBrowser> {
   const browser = new PageBrowser(app);
   const { hash, token } = mintToken('hfs-');

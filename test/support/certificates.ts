@@ -7,7 +7,7 @@ import { ensureSystemProgram } from '../../testkit/toolchain/system-package.ts';
 
 const run = promisify(execFile);
 
-/** A certificate and its key, as paths of PEM files. */
+/** Paths of PEM files. */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;
@@ -18,7 +18,7 @@ export interface TestAuthority extends AsyncDisposable {
   readonly directory: string;
   /** The CA's own certificate. */
   readonly caFile: string;
-  /** A certificate for a server with these names, as in `DNS:localhost,IP:127.0.0.1`, or without names for a client. */
+  /** For a server with names as in `DNS:localhost,IP:127.0.0.1`, or without names for a client. */
   issue(commonName: string, names?: string): Promise<CertificateFiles>;
 }
 

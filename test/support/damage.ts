@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { query } from './database.ts';
 import type { TestApp } from './test-app.ts';
 
-/** A stored document of a test whose bytes can be damaged without the server's knowledge. */
+/** Can be damaged without the server's knowledge. */
 export interface StoredBytes {
   readonly id: string;
   readonly bytes: Buffer;
@@ -13,13 +13,13 @@ export interface StoredBytes {
   readonly blobKey: string | null;
   /** Overwrites the stored bytes. */
   overwrite(bytes: Buffer): Promise<void>;
-  /** Restores the stored bytes and clears the server's record of the damage. */
+  /** Also clears the server's record of the damage. */
   restore(): Promise<void>;
-  /** Deletes the object; only for documents in the blob store. */
+  /** Only for documents in the blob store. */
   remove(): Promise<void>;
 }
 
-/** The stored bytes of a checkpoint, or of an update's snapshot. */
+/** Of a checkpoint, or of an update's snapshot. */
 export async function storedBytes(
   app: TestApp,
   id: string,
@@ -69,7 +69,7 @@ export function flipBit(bytes: Buffer, position: number, bit: number): Buffer {
   return flipped;
 }
 
-/** Positions spread over all of `length` bytes, including both ends. */
+/** Over all of `length` bytes, including both ends. */
 export function spread(length: number, count: number): number[] {
   return Array.from({ length: count }, (_, at) => Math.floor((at * (length - 1)) / (count - 1)));
 }

@@ -14,7 +14,7 @@ export interface Fill {
   readonly entries: number;
 }
 
-/** A stack with history: two imports made through the API, the rest by SQL. */
+/** Two imports made through the API, the rest by SQL. */
 export async function createFilledStack(app: TestApp, fill: Fill): Promise<FilledStack> {
   const stack = await createStack(app);
   for (let round = 1; round <= 2; round++)
@@ -56,7 +56,7 @@ const ownedTables = [
 ];
 const historyTables = ['engine_events', 'event_segments', 'journal_entries', 'journal_snapshots'];
 
-/** Row counts of the tables, for a database with one stack. */
+/** For a database with one stack. */
 export async function countRows(app: TestApp): Promise<Record<string, number>> {
   const counts = [...ownedTables, ...historyTables, 'stacks'].map(
     (table) => `(select count(*)::integer from ${table}) as ${table}`,
@@ -75,7 +75,7 @@ interface StatementCount {
   readonly cascaded: boolean;
 }
 
-/** Records each statement from now on that deletes or updates rows, including those of foreign keys. */
+/** Of statements from now on that delete or update rows, including those of foreign keys. */
 export async function countStatements(app: TestApp): Promise<{
   readonly deletions: () => Promise<StatementCount[]>;
   readonly changes: () => Promise<StatementCount[]>;

@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { withDatabase } from './global-setup.ts';
 
-/** A database for a test of migrations, without any table unless it is a copy. */
+/** For a test of migrations, without any table unless it is a copy. */
 export interface EmptyDatabase extends AsyncDisposable {
   readonly name: string;
   readonly url: string;
 }
 
-/** Creates one on the server of the tests, or a copy of one that has no session; dropped when disposed. */
+/** On the server of the tests, or a copy of a database that has no session; dropped when disposed. */
 export async function createEmptyDatabase(original?: EmptyDatabase): Promise<EmptyDatabase> {
   const server = process.env['HOLDFAST_TEST_DATABASE_URL'] as string;
   const admin = new pg.Client({ connectionString: server });

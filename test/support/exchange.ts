@@ -12,7 +12,7 @@ export interface Trusting {
   readonly issuer: TestIssuer;
 }
 
-/** Registers the issuer with the policies in the vendor's format. */
+/** The policies are in the vendor's format. */
 export async function trust(
   app: TestApp,
   issuer: TestIssuer,
@@ -37,7 +37,7 @@ export function setPolicies(
   return ok(app.call('PATCH', `/api/orgs/${organization}/auth/policies/${issuerId}`, { auth, body: { policies } }));
 }
 
-/** Calls as the CLI does: a form, without a version and without a token. */
+/** As the CLI does: a form, without a version and without a token. */
 export function exchange(
   app: TestApp,
   organization: string,
@@ -51,7 +51,7 @@ export function exchange(
   });
 }
 
-/** Exchanges a new id token and returns the authorization that it gives. */
+/** Returns the authorization that a new id token gives. */
 export async function signIn(
   app: TestApp,
   { issuer, organization }: Trusting,

@@ -5,7 +5,7 @@ import { ok, type RunningUpdate, type TestStack } from './state.ts';
 import { type TestApp, testApp } from './test-app.ts';
 import { complete, saveVerbatim } from './update-calls.ts';
 
-/** Two servers for all tests of a file: stacks are imported from the first, behind a front, into the second. */
+/** For all tests of a file: stacks are imported from the first, behind a front, into the second. */
 export function testEnds() {
   const source = testApp();
   const target = testApp();
@@ -23,7 +23,7 @@ export function testEnds() {
 
 const signature = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270' };
 
-/** An organization at both ends, with a token for each. */
+/** With a token for each end. */
 async function organizationOf(source: TestApp, target: TestApp, front: SourceFront, name: string) {
   const token = await source.createUser(name, 'admin');
   const auth = `token ${token}`;
@@ -48,7 +48,7 @@ export async function encrypt(app: TestApp, stack: TestStack, plaintext: string)
   return (await ok(app.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body }))).json.ciphertext as string;
 }
 
-/** A state with a secret, of the service's secrets provider or another. */
+/** Of the service's secrets provider or another. */
 export function stateWith(
   stack: Pick<TestStack, 'organization' | 'project' | 'stack'>,
   ciphertext: string,

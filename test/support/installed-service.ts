@@ -5,7 +5,7 @@ import { findFreePort } from '../../testkit/server-process.ts';
 import type { MachineCopy } from './machine-copy.ts';
 import { until } from './until.ts';
 
-/** Free addresses for a server that is not ours to configure in other ways. */
+/** For a server that is not ours to configure in other ways. */
 export interface ServiceAddresses {
   readonly url: string;
   readonly listen: string;
@@ -60,7 +60,7 @@ export class InstalledService implements AsyncDisposable {
   }
 }
 
-/** Starts the command of the installed unit as its user, in its directory, and with its environment, as systemd does. */
+/** As systemd does: as the unit's user, in its directory, and with its environment. */
 export async function startUnit(machine: MachineCopy, url: string): Promise<InstalledService> {
   const unit = await machine.runOk('cat', '/usr/lib/systemd/system/holdfast.service');
   const value = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? '';
@@ -73,7 +73,7 @@ export async function startUnit(machine: MachineCopy, url: string): Promise<Inst
   return new InstalledService(machine.spawn('setpriv', ...ids, 'env', ...words), url);
 }
 
-/** Builds a newer release of a Debian package: with another version, and nothing else. */
+/** Another version, and nothing else. */
 export async function makeNewer(deb: string, [from, to]: readonly [string, string], target: string): Promise<void> {
   const script = `
     set -e

@@ -1,6 +1,6 @@
 import type { TestStack } from './state.ts';
 
-/** The two journal entries that add a resource, as the engine writes them. */
+/** As the engine writes them for a new resource. */
 export function creation(
   sequenceId: number,
   name: string,

@@ -15,7 +15,7 @@ function poolOf(url: string): pg.Pool {
   return pool;
 }
 
-/** Runs one statement in a session that is kept for half a second, and that other statements may use. */
+/** The session is kept for half a second, and other statements may use it. */
 export async function runInKeptSession<R extends pg.QueryResultRow>(
   url: string,
   text: string,
@@ -37,7 +37,7 @@ export async function runInKeptSession<R extends pg.QueryResultRow>(
   }
 }
 
-/** Ends the sessions of a database that are kept, such as before it is copied. */
+/** Before the database is copied, for example. */
 export async function endKeptSessions(url: string): Promise<void> {
   const pool = pools.get(url);
   pools.delete(url);

@@ -3,17 +3,14 @@ import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { withPut } from './replaced-put.ts';
 
-/**
- * A file blob store behind a connection that can be frozen: a put then fails for the caller while its request is still
- * pending.
- */
+/** Behind a connection that can be frozen: a put then fails for the caller while its request is still pending. */
 export interface LateBlobs {
   readonly blobs: BlobStore;
   /** Pending requests. */
   readonly onTheWay: () => number;
-  /** Makes puts from now on fail with a timeout and arrive later. */
+  /** From now on, puts fail with a timeout and arrive later. */
   freeze(): void;
-  /** Makes puts from now on arrive at once; pending ones stay pending. */
+  /** From now on, puts arrive at once; pending ones stay pending. */
   thaw(): void;
   /** Delivers all pending requests. */
   arrive(): Promise<void>;

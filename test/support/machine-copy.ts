@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** What a command in a copy has printed, and its exit code. */
 export interface CopyResult {
   readonly code: number;
   readonly output: string;
@@ -36,7 +35,7 @@ export class MachineCopy implements AsyncDisposable {
     this.#process = process;
   }
 
-  /** Makes a copy that has `shared` at /mnt. Throws where this process may not mount. */
+  /** With `shared` at /mnt. Throws where this process may not mount. */
   static async create(shared: string): Promise<MachineCopy> {
     const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-machine-'));
     const child = spawn('unshare', ['--mount', 'sh', '-c', mounting, 'sh', directory, shared], {
@@ -50,7 +49,7 @@ export class MachineCopy implements AsyncDisposable {
     throw new Error(`this machine cannot be copied: ${complaint.trim()}`);
   }
 
-  /** Runs a command as root and returns its output, whatever its exit code. */
+  /** As root, whatever the exit code. */
   async run(program: string, ...args: readonly string[]): Promise<CopyResult> {
     return new Promise((resolve) => {
       const [enter, words] = this.#command(program, args);
@@ -61,7 +60,7 @@ export class MachineCopy implements AsyncDisposable {
     });
   }
 
-  /** Runs a command as root and returns its output. Throws if it fails. */
+  /** As root. Throws if the command fails. */
   async runOk(program: string, ...args: readonly string[]): Promise<string> {
     const { code, output } = await this.run(program, ...args);
     if (code !== 0) throw new Error(`${program} ${args.join(' ')} exited with ${code}:\n${output}`);

@@ -14,17 +14,17 @@ interface SigningKey {
 
 type Profile = Readonly<Record<string, unknown>>;
 
-/** A provider of identities on this machine (oidc-provider), whose people a test chooses. */
+/** On this machine (oidc-provider); a test chooses its people. */
 export class TestProvider implements AsyncDisposable {
   readonly people = new Map<string, Profile>();
   readonly #server: Server;
   #handler: (request: IncomingMessage, response: ServerResponse) => void = () => {};
   #key: SigningKey | null = null;
-  /** Changes the claims of the next ID token, which is signed again. */
+  /** The token is signed again. */
   tamper: ((claims: JWTPayload) => JWTPayload) | null = null;
   /** Answers 503 to everything. */
   isDown = false;
-  /** Answers in place of the provider if it returns true. */
+  /** If it returns true, the provider does not answer. */
   instead: ((path: string, response: ServerResponse) => boolean) | null = null;
 
   readonly #groupsScope: string;
@@ -34,7 +34,7 @@ export class TestProvider implements AsyncDisposable {
     this.#groupsScope = groupsScope;
   }
 
-  /** `redirectUri`: of the client; `groupsScope`: the scope for which the provider tells groups. */
+  /** `redirectUri` is the client's; for `groupsScope`, the provider tells groups. */
   static async start(redirectUri: string, groupsScope = 'groups'): Promise<TestProvider> {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -48,7 +48,7 @@ export class TestProvider implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The settings of a server whose people sign in here. */
+  /** For a server whose people sign in here. */
   settings(more: Readonly<Record<string, string>> = {}): Record<string, string> {
     return {
       HOLDFAST_OIDC_ISSUER: this.issuer,
@@ -60,7 +60,7 @@ export class TestProvider implements AsyncDisposable {
     };
   }
 
-  /** Replaces the keys that sign, as a provider does after some months; the ones before are gone. */
+  /** As a provider does after some months; the former keys are gone. */
   async rotateKeys(redirectUri = 'http://localhost:9090/sign-in/provider/callback'): Promise<void> {
     const { privateKey } = await generateKeyPair('RS256', { extractable: true });
     const id = Math.random().toString(36).slice(2);
@@ -91,7 +91,7 @@ export class TestProvider implements AsyncDisposable {
     this.#handler = provider.callback();
   }
 
-  /** What a person does at the provider: signs in there, beginning at this address. Returns the address that leads back. */
+  /** As a person, beginning at this address. Returns the address that leads back. */
   async signIn(address: string, sub: string): Promise<string> {
     const jar = new Map<string, string>();
     const go = async (url: string, form?: Record<string, string>): Promise<string> => {

@@ -1,14 +1,14 @@
 import { Value } from 'typebox/value';
 import { type OutputName, outputs, schemaId } from '../../src/cli/output/outputs.ts';
 
-/** The name of what a command prints with --json; undefined if these are not the words of such a command. */
+/** Undefined if the words are of no command with --json. */
 function outputNameOf(words: readonly string[]): OutputName | undefined {
   // The longest first: its words may begin with those of another command.
   const names = (Object.keys(outputs) as OutputName[]).sort((one, other) => other.length - one.length);
   return names.find((name) => words.slice(0, name.split(' ').length).join(' ') === name);
 }
 
-/** Throws if the output of a command with --json is not as its schema says. */
+/** As its schema says, or throws. */
 export function assertOutput(words: readonly string[], stdout: string): void {
   const name = outputNameOf(words);
   if (name === undefined) throw new Error(`No schema for holdfast ${words.join(' ')}`);

@@ -22,7 +22,7 @@ export const namedPolicy = {
 
 export const smallArchive = gzipSync('the files of a policy pack');
 
-/** The path and query of an address that the server gave out. */
+/** The address is from the server. */
 export function pathOf(address: string): string {
   const { pathname, search } = new URL(address);
   return `${pathname}${search}`;
@@ -55,7 +55,7 @@ export class PolicyCalls {
     });
   }
 
-  /** Uploads to the address in the response of `begin`, as the CLI does: without a token and an Accept header. */
+  /** As the CLI does: without a token and an Accept header. */
   upload(begun: TestResponse, archive: Buffer = smallArchive): Promise<TestResponse> {
     const { uploadURI, requiredHeaders } = begun.json;
     const headers = Object.fromEntries(

@@ -8,7 +8,7 @@ export const patchSchemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp'];
 export const userSchemas = ['urn:ietf:params:scim:schemas:core:2.0:User'];
 export const groupSchemas = ['urn:ietf:params:scim:schemas:core:2.0:Group'];
 
-/** Creates a token for the identity provider of an organization. Returns the Authorization header. */
+/** For the identity provider of an organization. Returns the Authorization header. */
 export async function provisioningToken(app: TestApp, organization: string): Promise<string> {
   const { db } = app.context;
   const { id } = await createIdentityRepository(db).ensureOrganization(organization);
@@ -27,7 +27,7 @@ export async function provisioningToken(app: TestApp, organization: string): Pro
   return `Bearer ${token}`;
 }
 
-/** An identity provider, calling as Entra ID and Okta do: its own types, and nothing of our protocol. */
+/** Calls as Entra ID and Okta do: its own types, and nothing of our protocol. */
 export class Provider {
   readonly app: TestApp;
   readonly organization: string;
@@ -97,7 +97,7 @@ export async function teamOf(app: TestApp, organization: string, team: string): 
   return rows.length === 0 ? null : rows.flatMap(({ login }) => (login === null ? [] : [login]));
 }
 
-/** A personal token of a user, as the Authorization header. */
+/** As the Authorization header. */
 export async function tokenFor(app: TestApp, login: string): Promise<string> {
   const { identity } = app.context;
   const user = await identity.findUser(login);

@@ -4,7 +4,6 @@ import { query } from './database.ts';
 import type { TestStack } from './state.ts';
 import type { TestApp } from './test-app.ts';
 
-/** A resource of a test; others are named by `name`. */
 export interface TestResource {
   readonly name: string;
   readonly type?: string;
@@ -60,7 +59,7 @@ export async function indexedRows(app: TestApp, stack: TestStack) {
   );
 }
 
-/** What the versions of a stack have changed, without its root. */
+/** Without the root of the stack. */
 export async function indexedChanges(app: TestApp, stack: TestStack) {
   const rows = await query<{ version: number; urn: string; change: string; paths: string[] | null }>(
     app,
@@ -72,7 +71,7 @@ export async function indexedChanges(app: TestApp, stack: TestStack) {
     .sort((a, b) => a.version - b.version || (a.name < b.name ? -1 : 1));
 }
 
-/** Indexes what is due, also what earlier tests have left, which may come before the stacks of this one. */
+/** Also what earlier tests have left, which may come before the stacks of this one. */
 export async function indexAll(app: TestApp): Promise<void> {
   const due = 'select 1 from state_index_due where claimed_until is null or claimed_until < clock_timestamp() limit 1';
   do await indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(1e9) });

@@ -3,7 +3,7 @@ import { query } from './database.ts';
 import { ok, type TestStack } from './state.ts';
 import type { TestApp, TestResponse } from './test-app.ts';
 
-/** Creates a webhook of the stack, or of its organization, and returns its path. */
+/** Of the stack, or of its organization. Returns the path. */
 export async function createHook(
   app: TestApp,
   stack: TestStack,
@@ -17,7 +17,7 @@ export async function createHook(
   return `${hooks}/${json.name}`;
 }
 
-/** Makes the attempts that are due, as a worker does. Returns how many. */
+/** As a worker does. Returns how many attempts were due. */
 export async function deliverDue(app: TestApp): Promise<number> {
   const delivery = new DeliveryLoop(app.context, 'all');
   let made = 0;
@@ -28,12 +28,12 @@ export async function deliverDue(app: TestApp): Promise<number> {
   return made;
 }
 
-/** Ends the pauses after failed attempts, and the claims of processes that died. */
+/** Also ends the claims of processes that died. */
 export async function endPauses(app: TestApp): Promise<void> {
   await query(app, 'update webhook_deliveries set next_at = now(), claimed_until = null');
 }
 
-/** The log of a webhook, as the CLI reads it. */
+/** As the CLI reads it. */
 export async function readLog(app: TestApp, stack: TestStack, hook: string): Promise<TestResponse['json']> {
   return (await ok(app.call('GET', `${hook}/deliveries`, { auth: stack.auth }))).json;
 }

@@ -6,10 +6,7 @@ import { join } from 'node:path';
 export const root = join(import.meta.dirname, '../..');
 const keptMs = 24 * 3_600_000;
 
-/**
- * Returns the directory of a bundle in node_modules. `build` fills it, unless it was built from the same inputs before. Removes bundles of
- * earlier days.
- */
+/** In node_modules. `build` fills it, unless it was built from the same inputs before. Removes bundles of earlier days. */
 export async function bundleDir(
   name: string,
   inputs: readonly (string | Buffer)[],
@@ -37,7 +34,7 @@ export async function bundleDir(
   return dir;
 }
 
-/** Returns the paths of all TypeScript files below a directory, sorted. */
+/** Paths of TypeScript files, sorted. */
 export async function listSources(directory: string): Promise<string[]> {
   const names = await readdir(directory, { recursive: true });
   return names

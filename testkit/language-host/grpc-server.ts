@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 
-/** The messages of a response; a streaming call has several. A call stays open until its messages end. */
+/** A streaming call has several messages. A call stays open until they end. */
 export type Method = (request: Buffer) => AsyncIterable<Buffer> | Iterable<Buffer>;
 
 const unimplemented = '12';
 export const headerBytes = 5;
 
-/** Serves gRPC methods by their name, such as `Analyze`. Returns the port. */
+/** By their name, such as `Analyze`. Returns the port. */
 export async function serveGrpc(methods: Readonly<Record<string, Method>>): Promise<number> {
   const server = createServer();
   server.on('stream', (stream, headers) => void answer(stream, headers, methods).catch(() => stream.close()));

@@ -6,7 +6,7 @@ import type { ProgramResource } from './program.ts';
 const node = join(import.meta.dirname, '..', '..', 'bin', 'node');
 const host = join(import.meta.dirname, 'main.ts');
 
-/** Installs our own language host in the workspace, for the runtime `holdfast`. */
+/** For the runtime `holdfast`. */
 export async function installLanguageHost(workspace: PulumiWorkspace): Promise<void> {
   const plugin = join(workspace.dir, 'pulumi-home', 'plugins', 'language-holdfast-v1.0.0');
   await mkdir(plugin, { recursive: true });
@@ -14,7 +14,7 @@ export async function installLanguageHost(workspace: PulumiWorkspace): Promise<v
   await writeFile(join(plugin, 'pulumi-language-holdfast'), script, { mode: 0o755 });
 }
 
-/** Writes a program for our own language host, and installs the host. */
+/** Also installs our own language host. */
 export async function writeHostProgram(
   workspace: PulumiWorkspace,
   project: string,

@@ -1,6 +1,6 @@
-/** The part of protobuf that the language host needs: strings, numbers and nested messages. */
+/** Strings, numbers and nested messages. */
 
-/** A field of a message to be encoded: text or bytes, a non-negative integer, or a nested message. */
+/** Text or bytes, a non-negative integer, or a nested message. */
 export type Field = readonly [number: number, value: string | number | Buffer];
 
 export function encode(fields: readonly Field[]): Buffer {
@@ -12,7 +12,7 @@ export function encode(fields: readonly Field[]): Buffer {
   return Buffer.concat(parts);
 }
 
-/** Returns the first value of a field with a length (text, bytes or a message); empty if there is none. */
+/** Of a field with a length (text, bytes or a message); empty if there is none. */
 export function fieldOf(message: Buffer, wanted: number): Buffer {
   for (let at = 0; at < message.length; ) {
     const [key, afterKey] = readVarint(message, at);

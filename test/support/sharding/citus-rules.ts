@@ -5,7 +5,7 @@ import { isOfOrganization, places } from './places.ts';
 // What Citus 13 refuses by its documents (SQL Support and Workarounds; Creating and Modifying Distributed Objects) and sources
 // (commands/foreign_constraint.c, trigger.c and schema_based_sharding.c, executor/multi_executor.c). No package of it can be had to run it.
 
-/** Names of what breaks a rule, by rule, then by table. */
+/** By rule, then by table. */
 export type Breaches = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 
 const tenant = 'organization_id';
@@ -95,13 +95,13 @@ function touched(named: NamedTables | undefined): string[] {
   return named ? [...named.read, ...named.written].sort() : [];
 }
 
-/** Whether the column is at the same place on both sides. */
+/** At the same place on both sides. */
 function isKeyed({ columns, referencedColumns }: CatalogForeignKey): boolean {
   const at = columns.indexOf(tenant);
   return at >= 0 && referencedColumns[at] === tenant;
 }
 
-/** Whether the value is unique, or leads to one organization, by the way it is made. */
+/** By the way the value is made, it is unique, or leads to one organization. */
 function isSurrogate({ columns }: CatalogTable, name: string): boolean {
   const column = columns.find((each) => each.name === name);
   if (column === undefined) return false;

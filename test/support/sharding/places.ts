@@ -1,4 +1,4 @@
-/** How the rows of a table are found to belong to an organization: a column, and the table and key to which it leads. */
+/** A column, and the table and key to which it leads. */
 export interface Step {
   readonly column: string;
   readonly to: string;
@@ -75,7 +75,7 @@ export const places: Readonly<Record<string, Place>> = {
   ...by('organization', 'organizations', 'bundled_stacks'),
 };
 
-/** The step of a table to its organization; null if it has none, or its own column. */
+/** Null if the table has none, or its own column. */
 export function stepOf(table: string): Step | null {
   const place = places[table];
   return typeof place === 'object' && place.organization !== 'its own column' ? place.organization : null;
@@ -85,7 +85,7 @@ export function isOfOrganization(table: string): boolean {
   return typeof places[table] === 'object';
 }
 
-/** SQL for the id of the organization of a row of `table`, which the statement calls `alias`. */
+/** As SQL. The statement calls the table `alias`. */
 export function organizationOf(table: string, alias: string): string {
   const step = stepOf(table);
   if (step === null) return `${alias}.organization_id`;
