@@ -97,7 +97,7 @@ await workspace.runOk(['config', 'set', '--secret', 'password', password, '--sta
 await workspace.runOk(['up', ...unattended, '--stack', qualified(template)]);
 const original = JSON.stringify((await workspace.exportState({ stack: qualified(template) })).deployment);
 
-/** Runs an update of a stack that leaves the state of the template, and as many more of the last resource. */
+/** Leaves the state of the template, and as many more updates of the last resource. */
 async function update(name: string, message: string, more = 0): Promise<void> {
   const encrypt = async (text: string): Promise<string> =>
     (await call('POST', `/${name}/encrypt`, { plaintext: encoded(text) }))['ciphertext'] as string;
@@ -138,7 +138,7 @@ note('longest lag, s', percentile(lags, 1));
 note('CPU of the server until then, s', (await cpuSecondsOf(server.pid())) - cpuBefore);
 if (Number(values.steady) > 0) await runSteadily(Number(values.steady), Number(values.minutes));
 
-/** Runs updates at this rate, and notes how far the bundle is behind meanwhile. */
+/** At this rate. Notes how far the bundle is behind meanwhile. */
 async function runSteadily(perSecond: number, minutes: number): Promise<void> {
   lags = [];
   const busy = new Map<string, Promise<void>>();
@@ -175,7 +175,7 @@ async function runSteadily(perSecond: number, minutes: number): Promise<void> {
   note('load', await loadAverage());
 }
 
-/** A document with the plaintext of each secret, as the crypter gives it. */
+/** With the plaintext of each secret, as the crypter gives it. */
 function decrypted(value: unknown, decrypt: (ciphertext: string) => string): unknown {
   if (Array.isArray(value)) return value.map((each) => decrypted(each, decrypt));
   if (typeof value !== 'object' || value === null) return value;

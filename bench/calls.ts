@@ -46,7 +46,6 @@ interface Cost {
   readonly ms: number;
 }
 
-/** A stack, and the update that runs on it. */
 interface Pipeline {
   readonly stack: string;
   path: string;
@@ -66,7 +65,7 @@ function send(of: Measured, method: string, path: string, body: Buffer | object,
   return sendCall({ url: new URL(of.server.url), agent: of.agent }, method, path, body, authorization);
 }
 
-/** Makes the calls of one kind for all pipelines and returns how many there were. */
+/** Of one kind, for all pipelines. Returns how many calls there were. */
 async function run(kind: Kind, of: Measured, form: Form, script: Script): Promise<number> {
   const pipelines = of.pipelines.get(form) as Pipeline[];
   const token = `token ${of.server.token}`;

@@ -32,20 +32,19 @@ const { values } = parseArgs({
 type Role = 'api' | 'worker';
 const roles: readonly Role[] = ['api', 'worker'];
 const settleMs = 3_000;
-/** Memory levels to report, in MB. The targets are 200 for an API process and 300 for a worker. */
+/** In MB. The targets are 200 for an API process and 300 for a worker. */
 const levels = [150, 200, 250, 300];
 
 const listOf = (text: string): number[] => text.split(',').filter(Boolean).map(Number);
 const processesOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apis : cluster.workers);
 const urlsOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apiManagementUrls : cluster.workerUrls);
 
-/** Returns the CPU time of all processes, in seconds. */
 async function cpuSecondsOfAll(processes: readonly ClusterProcess[]): Promise<number> {
   const seconds = await Promise.all(processes.map(({ pid }) => cpuSecondsOf(pid)));
   return seconds.reduce((sum, each) => sum + each, 0);
 }
 
-/** Returns the highest event loop delay since the last call, in ms. 10 ms of it are the resolution of the timer. */
+/** In ms since the last call. The resolution of the timer is 10 ms of it. */
 async function loopDelayOfAll(urls: readonly string[]): Promise<{ p99: number; max: number }> {
   const delays = await Promise.all(urls.map(loopDelayOf));
   return { p99: Math.max(...delays.map(({ p99 }) => p99)), max: Math.max(...delays.map(({ max }) => max)) };
@@ -65,7 +64,7 @@ async function openUpdates(
   );
 }
 
-/** Measures large checkpoints. Returns the seconds that saving took, without the client's gzip. */
+/** Returns the seconds that saving took, without the client's gzip. */
 async function large(cluster: Cluster, megabytes: number, atOnce: number): Promise<number> {
   const client = new RawClient(cluster.url, cluster.token);
   const document = deploymentOf(megabytes * 1e6);

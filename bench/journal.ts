@@ -30,7 +30,7 @@ const batch = Number(values.batch);
 const sizes = values.entries.split(',').map(Number);
 const sliceEntries = 1_000;
 
-/** Returns an entry with about 1.8 kB of state per resource, a tenth of it ids that do not compress. */
+/** About 1.8 kB of state per resource, a tenth of it ids that do not compress. */
 function entry(sequenceID: number): object {
   const operationID = Math.ceil(sequenceID / 2);
   const urn = `urn:pulumi:dev::bench::aws:ec2/instance:Instance::r${operationID}`;
@@ -71,7 +71,7 @@ class Journal {
     return new Journal(client, stack, await client.startUpdate(stack, { journal: true }));
   }
 
-  /** Appends entries up to `end` in batches. Returns how long each batch took, in ms. */
+  /** In batches, up to `end`. Returns how long each batch took, in ms. */
   async append(end: number): Promise<number[]> {
     const latencies: number[] = [];
     while (this.#next <= end) {
@@ -89,7 +89,7 @@ class Journal {
   }
 }
 
-/** Returns the CPU time per entry in µs, over enough updates for a stable result. */
+/** In µs per entry, over enough updates for a stable result. */
 async function cpuOf(server: OwnHoldfastServer, client: RawClient, count: number): Promise<number> {
   const updates = Math.min(10, Math.ceil(20_000 / count));
   const before = await cpuSecondsOf(server.pid());
@@ -101,7 +101,7 @@ async function cpuOf(server: OwnHoldfastServer, client: RawClient, count: number
   return (((await cpuSecondsOf(server.pid())) - before) / updates / count) * 1e6;
 }
 
-/** Waits until journals are deleted and blobs that nothing refers to are swept. */
+/** Journals are deleted, and blobs that nothing refers to are swept. */
 async function untilCleanedUp(folder: DataFolder): Promise<void> {
   const isClean = async (): Promise<boolean> => {
     // Journals that have been compacted are kept for an hour.
@@ -151,7 +151,7 @@ async function wholeUpdate(server: OwnHoldfastServer, client: RawClient, count: 
   ];
 }
 
-/** Returns the times of the batches at the end of updates of each size, measured in turn. */
+/** At the end of updates of each size, measured in turn. */
 async function slices(client: RawClient, rounds: number): Promise<Map<number, number[]>> {
   const latencies = new Map<number, number[]>(sizes.filter((size) => size >= sliceEntries).map((size) => [size, []]));
   for (let round = 0; round < rounds; round++) {

@@ -44,7 +44,7 @@ interface Ended {
   readonly peak: number;
 }
 
-/** Runs `holdfast` on the data of a server. Throws if it fails. */
+/** On the data of a server. Throws if the command fails. */
 async function run(server: OwnHoldfastServer, env: NodeJS.ProcessEnv, ...words: string[]): Promise<Ended> {
   const began = performance.now();
   const child = spawn(process.execPath, [holdfastProgram, ...words], {
@@ -95,7 +95,7 @@ async function upload(directory: string, place: string): Promise<number> {
   return files.length;
 }
 
-/** The versions of an organization, and how many stacks have exactly those from 1 on. */
+/** `whole` stacks have exactly the versions from 1 on. */
 async function countOf(server: OwnHoldfastServer, organization: string): Promise<{ versions: number; whole: number }> {
   const [row] = await new DataFolder(server.dataDir).query(`
     select coalesce(sum(count), 0)::int as versions, count(*) filter (where count = ${versions} and first = 1 and last = ${versions})::int as whole
@@ -111,7 +111,7 @@ const columns = [
   ...['verify, s', 'CPU, s', 'of the source', 'peak, MB', 'load before'],
 ];
 
-/** Imports into a new organization, verifies, and adds a row to the table. */
+/** Into a new organization; verifies, and adds a row to the table. */
 async function measure(
   server: OwnHoldfastServer,
   name: string,

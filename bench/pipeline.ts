@@ -67,7 +67,7 @@ function digestOf(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Runs `work` and returns its seconds and what it cost API and worker. */
+/** Returns the seconds of `work` and what it cost API and worker. */
 async function measured(cluster: Cluster, work: () => Promise<void>): Promise<Statistics> {
   const api = cluster.apis[0] as ClusterProcess;
   const worker = cluster.workers[0] as ClusterProcess;
@@ -93,7 +93,7 @@ async function measured(cluster: Cluster, work: () => Promise<void>): Promise<St
 const restMs = 4_000;
 const maxRestCpuSeconds = 0.5;
 
-/** Waits until API and worker have nothing left to do for what was saved before. */
+/** For what was saved before. */
 async function untilAtRest({ apis, workers }: Cluster): Promise<void> {
   const cpuSeconds = async (): Promise<number> =>
     (await Promise.all([...apis, ...workers].map(({ pid }) => cpuSecondsOf(pid)))).reduce((sum, each) => sum + each);

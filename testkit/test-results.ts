@@ -51,10 +51,7 @@ export function listRepeatable(results: TestResults, root: string): string[] {
   return failed.length > maxRepeatedFiles || failed.some(isFinal) ? [] : failed;
 }
 
-/**
- * The results of both runs as the results of one run: a repeated file has the results of its repetition. `passedLater` names the failed
- * tests whose whole file passed when it was repeated.
- */
+/** A repeated file has the results of its repetition. `passedLater` names the failed tests whose whole file passed when it was repeated. */
 export function mergeRepeated(first: TestResults, repeated: TestResults): TestResults & { passedLater: string[] } {
   const last = new Map(repeated.testResults.map((file) => [file.name, file]));
   const passedFiles = first.testResults.filter((file) => isFailed(file) && last.get(file.name)?.status === 'passed');
@@ -78,7 +75,7 @@ function countTests(testResults: readonly FileResult[]): TestResults {
 
 const describedChars = 1_500;
 
-/** Each failed test with the beginning of its failure message, for the end of a long log. */
+/** With the beginning of each failure message, for the end of a long log. */
 export function describeFailures(results: TestResults, root: string): string[] {
   return results.testResults.filter(isFailed).flatMap((file) =>
     listFailed(file).map(({ failureMessages = [], fullName }) => {
@@ -88,7 +85,7 @@ export function describeFailures(results: TestResults, root: string): string[] {
   );
 }
 
-/** The failed tests of a failed file. A failure outside its tests, while loading or in a hook, counts as one failed test. */
+/** A failure outside the tests of the file, while loading or in a hook, counts as one failed test. */
 function listFailed({ assertionResults, message }: FileResult): TestResult[] {
   const failed = assertionResults.filter(({ status }) => status === 'failed');
   return failed.length > 0 ? failed : [{ status: 'failed', fullName: '(the file)', failureMessages: [message] }];

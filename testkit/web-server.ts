@@ -7,16 +7,12 @@ import { fileServer } from './suite.ts';
 import { buildWeb } from './web-build.ts';
 import { findFlaws } from './web-session.ts';
 
-/** A server with the web UI of these sources, and a browser. */
 export interface WebServer {
   readonly server: OwnHoldfastServer;
   readonly browser: TestBrowser;
 }
 
-/**
- * Returns a function that provides the server and the browser of a test file. They are started on first use and stopped after the
- * last test. `ada`, an admin, and the `viewers` can sign in.
- */
+/** For a test file. Both are started on first use and stopped after the last test. `ada`, an admin, and the `viewers` can sign in. */
 export function fileWebServer({
   reviewer = false,
   settings = {},
@@ -41,7 +37,7 @@ export function fileWebServer({
   };
 }
 
-/** Expects that the loaded page is accessible, in both themes and on a phone. */
+/** In both themes and on a phone. */
 export async function expectSound(page: Page): Promise<void> {
   await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
   expect(await findFlaws(page)).toEqual([]);

@@ -5,7 +5,7 @@ import { webPassword } from './admin-command.ts';
 import type { TestBrowser } from './chromium.ts';
 import { until } from './until.ts';
 
-/** A page of a signed-in user, and a list of the errors and policy violations in it. */
+/** With a list of the errors and policy violations in the page. */
 export async function signIn(
   browser: TestBrowser,
   url: string,
@@ -29,7 +29,6 @@ export async function enter(page: Page, url: string, login: string): Promise<voi
   await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
 }
 
-/** Fills in and submits the form of the shown sign-in page. */
 export async function submitPassword(page: Page, login: string): Promise<void> {
   await page.getByLabel('Login').fill(login);
   await page.getByLabel('Password').fill(webPassword);
@@ -41,10 +40,7 @@ export async function submitPassword(page: Page, login: string): Promise<void> {
  */
 const colorRules = ['color-contrast', 'link-in-text-block'];
 
-/**
- * The violations that axe finds on a page in both themes. Waits for the title of the page. `rules`: additional rules that axe does not
- * apply by default.
- */
+/** By axe, in both themes. Waits for the title of the page. `rules` are additional ones that axe does not apply by default. */
 export async function findBarriers(page: Page, rules: readonly string[] = []): Promise<string[]> {
   // Dialogs hide the title from screen readers.
   await page.locator('h1').first().waitFor();
@@ -219,7 +215,7 @@ export async function findPopupFlaws(page: Page, opened: string[]): Promise<stri
   return found;
 }
 
-/** Like `findBarriers`, and whether the page is wider than a phone. */
+/** And whether the page is wider than a phone. */
 export async function findFlaws(page: Page): Promise<string[]> {
   const found = await findBarriers(page);
   await page.setViewportSize({ width: 390, height: 844 });
@@ -228,16 +224,13 @@ export async function findFlaws(page: Page): Promise<string[]> {
   return found;
 }
 
-/** Waits until the page is as wide as its window. Graphs and lists are laid out again some time after the window has changed. */
+/** Graphs and lists are laid out again some time after the window has changed. */
 export async function untilAsWide(page: Page, width: number): Promise<void> {
   const isAsWide = async () => (await page.evaluate('document.documentElement.scrollWidth')) === width;
   await until(isAsWide, `${page.url()} is ${width} pixels wide`);
 }
 
-/**
- * Chooses a command of the palette by the keyboard. Enter runs the selected command, which may be another one before the search has
- * answered.
- */
+/** By the keyboard. Enter runs the selected command, which may be another one before the search has answered. */
 export async function runCommand(page: Page, text: string, option: string | RegExp): Promise<void> {
   // The palette does not open over a dialog, and a dialog stays for a moment after its call has succeeded.
   await until(async () => (await page.locator(popups).count()) === 0, 'no dialog is open');
@@ -248,7 +241,7 @@ export async function runCommand(page: Page, text: string, option: string | RegE
   await page.keyboard.press('Enter');
 }
 
-/** Counts the mouse clicks on a page, even across navigations. Keys do not count. */
+/** Even across navigations. Keys do not count. */
 export async function countClicks(page: Page): Promise<{ take(): number }> {
   let clicks = 0;
   await page.exposeBinding('countClick', () => void clicks++);
@@ -295,7 +288,7 @@ export function filePage() {
       return page;
     },
 
-    /** Presses the confirming button of the dialog, and waits until its call is done. */
+    /** Waits until the call of the dialog is done. */
     async confirm(name: string): Promise<void> {
       await dialog().getByRole('button', { name, exact: true }).click();
       await dialog().waitFor({ state: 'detached' });

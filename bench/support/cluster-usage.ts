@@ -5,12 +5,12 @@ import type { Cluster } from '../../testkit/cluster.ts';
 import { cpuSecondsOf, memoryOf } from './measures.ts';
 import { postgresCpuSecondsOf } from './process-cpu.ts';
 
-/** Kinds of processes of a cluster, and the load generator, which is this process. */
+/** The generator is this process. */
 export const processKinds = ['API', 'workers', 'Postgres', 'Redis', 'S3', 'proxy', 'generator'] as const;
 export type ProcessKind = (typeof processKinds)[number];
 export type CpuSeconds = Readonly<Record<ProcessKind, number>>;
 
-/** Returns the CPU time of each kind of process so far, in seconds (Linux). */
+/** Of each kind of process so far (Linux). */
 export async function cpuOf(cluster: Cluster): Promise<CpuSeconds> {
   const sum = async (pids: readonly number[]): Promise<number> =>
     (await Promise.all(pids.map(cpuSecondsOf))).reduce((total, seconds) => total + seconds, 0);
@@ -26,13 +26,13 @@ export async function cpuOf(cluster: Cluster): Promise<CpuSeconds> {
   };
 }
 
-/** Returns how many cores each kind of process used on average between two measurements. */
+/** On average between two measurements. */
 export function coresBetween(before: CpuSeconds, after: CpuSeconds, seconds: number): CpuSeconds {
   const cores = processKinds.map((kind) => [kind, (after[kind] - before[kind]) / seconds] as const);
   return Object.fromEntries(cores) as CpuSeconds;
 }
 
-/** What a cluster keeps in memory and on disk, in MB. */
+/** In memory and on disk, in MB. */
 export interface Kept {
   /** The largest API replica, the largest worker. */
   readonly api: number;
@@ -62,7 +62,6 @@ export async function keptBy(cluster: Cluster): Promise<Kept> {
   };
 }
 
-/** Runs a statement in the database of a cluster. */
 export async function queryCluster<T extends pg.QueryResultRow>(cluster: Cluster, statement: string): Promise<T[]> {
   // Sessions without a name keep events from being packed.
   const client = new pg.Client({ connectionString: cluster.databaseUrl, application_name: 'bench' });

@@ -5,11 +5,11 @@ import type { ClusterProcess } from '../../testkit/cluster-process.ts';
 const root = '/sys/fs/cgroup';
 const periodUs = 20_000;
 
-/** Control groups that give processes a share of the machine's cores (Linux, root). */
+/** Gives processes a share of the machine's cores (Linux, root). */
 export class CoreLimits implements Disposable {
   readonly #groups: string[] = [];
 
-  /** Lets each of the processes use at most so many cores. Throws where control groups cannot be made. */
+  /** For each of the processes. Throws where control groups cannot be made. */
   limit(processes: readonly ClusterProcess[], cores: number): void {
     for (const { name, pid } of processes) {
       const { folder, isFirst } = makeGroup(`holdfast-bench-${process.pid}-${name}`);

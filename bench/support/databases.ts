@@ -4,7 +4,7 @@ import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { tuned } from '../../testkit/tuned.ts';
 
-/** Creates and migrates a database beside the one of `postgresUrl`. Returns its URL. */
+/** Beside the one of `postgresUrl`, and migrated. Returns the URL. */
 export async function createDatabase(postgresUrl: string, name: string): Promise<string> {
   const admin = new pg.Client({ connectionString: postgresUrl });
   await admin.connect();
@@ -18,7 +18,7 @@ export async function createDatabase(postgresUrl: string, name: string): Promise
   return url;
 }
 
-/** Settings of servers on a database with contents that must not change by themselves while they are measured. */
+/** The contents of the database must not change by themselves while they are measured. */
 export function ownDatabaseSettings(url: string): Record<string, string> {
   return {
     HOLDFAST_DATABASE_URL: url,

@@ -1,7 +1,6 @@
 /** How a run of a pipeline ends. Killed: its runner is gone, and its lease expires. */
 export type Fate = 'completed' | 'cancelled' | 'killed';
 
-/** A pipeline that begins at some time of the day. */
 export interface Run {
   /** Since the beginning of the replay, in ms. */
   readonly atMs: number;
@@ -35,7 +34,7 @@ const cancelledShare = 0.05;
 const killedShare = 0.02;
 const hourMs = 3_600_000;
 
-/** Numbers from 0 to 1, the same for the same seed. */
+/** From 0 to 1, the same for the same seed. */
 export function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -44,7 +43,7 @@ export function randomFrom(seed: number): () => number {
   };
 }
 
-/** The runs of a day, or of the hours around noon if the replay is shorter, by time. */
+/** By time. A shorter replay has the hours around noon. */
 export function runsOf({ minutes, seed, speed, stacks, updatesPerStack }: DayOptions): Run[] {
   const random = randomFrom(seed);
   const lengthMs = minutes * 60_000 * speed;

@@ -17,7 +17,6 @@ const lost = [401, 403, 404, 409];
 /** Whether what a stack has is what was acknowledged last. */
 export type Verdict = 'kept' | 'lost';
 
-/** A stack of the fleet, and what its state must be. */
 export class FleetStack {
   readonly #calls: TimedCalls;
   readonly #organization: string;
@@ -59,7 +58,7 @@ export class FleetStack {
     await calls.send({ kind: 'import', method: 'POST', path: `${this.path}/import`, body: deployment });
   }
 
-  /** Runs a pipeline, until it has completed, was cancelled or its runner is gone. */
+  /** Until the run has completed, was cancelled or its runner is gone. */
   async run(run: Run): Promise<void> {
     if (run.kind === 'preview') await this.#preview(run);
     else await this.#update(run);
@@ -93,7 +92,7 @@ export class FleetStack {
     }
   }
 
-  /** Keeps the lease beside the steps, as the CLI does. */
+  /** Beside the steps, as the CLI does. */
   async #renew(path: string, lease: string, ends: AbortSignal): Promise<void> {
     const body = { duration: 300, token: lease };
     const call = { kind: 'renew', method: 'POST', path: `${path}/renew_lease`, body };
@@ -129,7 +128,7 @@ export class FleetStack {
     await this.#complete(path, lease);
   }
 
-  /** Creates and starts an update, as soon as no other holds the stack. */
+  /** As soon as no other update holds the stack. */
   async #begin(kind: Run['kind'], request: object): Promise<{ path: string; lease: string }> {
     const create = { kind: 'create', method: 'POST', path: `${this.path}/${kind}`, body: request, expected: [409] };
     for (let attempt = 0; attempt < busyAttempts; attempt++) {
@@ -180,7 +179,7 @@ export class FleetStack {
     await this.#calls.send({ ...call, authorization: `update-token ${lease}` });
   }
 
-  /** Exports the state. Returns its resources in their order; null unless they are what was acknowledged. */
+  /** Resources in their order; null unless they are what was acknowledged. */
   async #findState(calls: TimedCalls, kind: string): Promise<string[] | null> {
     const { text } = await calls.send({ kind, method: 'GET', path: `${this.path}/export` });
     const { deployment } = JSON.parse(text) as { deployment: { resources?: object[] } };

@@ -16,7 +16,7 @@ export class DataFolder {
     this.#dataDir = dataDir;
   }
 
-  /** Measures the storage, after a vacuum of the tables. */
+  /** After a vacuum of the tables. */
   async footprint(): Promise<Footprint> {
     const tables = [
       'journal_entries',
@@ -95,7 +95,7 @@ export class DataFolder {
   }
 }
 
-/** Returns the size of a file; 0 if the sweep has just deleted it. */
+/** 0 if the sweep has just deleted the file. */
 async function sizeOf(file: string): Promise<number> {
   try {
     return (await stat(file)).size;

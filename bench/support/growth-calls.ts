@@ -12,7 +12,7 @@ const project = 'project-00000';
 const callMs = 300_000;
 const walked = 'walked';
 
-/** A call that only reads. Returns the status of its response. */
+/** Returns the status of its response. */
 export interface ReadCall {
   readonly name: string;
   run(): Promise<number>;
@@ -92,7 +92,7 @@ async function get(server: OwnHoldfastServer, path: string): Promise<number> {
   return response.status;
 }
 
-/** Every procedure that reads, with its samples of the walk and further filters. */
+/** With its samples of the walk and further filters. */
 function procedureCalls(server: OwnHoldfastServer, ids: Ids): ReadCall[] {
   const world = { organization, stacks: [walked, deep], updateId: ids['updateId'], ids } as unknown as World;
   const all = appRouter._def.procedures as unknown as Record<string, { _def: { type: string; meta: ProcedureMeta } }>;

@@ -5,7 +5,7 @@ export function median(values: readonly number[]): number {
   return percentile(values, 0.5);
 }
 
-/** Returns the value below which `share` (0 to 1) of the values lie. */
+/** `share` (0 to 1) of the values lie below it. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
@@ -20,7 +20,7 @@ export function printTable(head: readonly string[], rows: readonly (readonly (st
   for (const row of rows) console.log(`| ${row.map(show).join(' | ')} |`);
 }
 
-/** Returns the current and the peak resident memory of a process, in MB (Linux). */
+/** In MB (Linux). */
 export async function memoryOf(pid: number): Promise<{ now: number; peak: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   const read = (name: string): number =>
@@ -35,14 +35,14 @@ export async function resetPeak(pid: number): Promise<void> {
 
 const ticksPerSecond = 100;
 
-/** Returns the CPU time of a process and its threads, in seconds (Linux). */
+/** With its threads (Linux). */
 export async function cpuSecondsOf(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
-/** Returns the event loop delay of a server since the last request for its metrics, in ms. */
+/** In ms, since the last request for the server's metrics. */
 export async function loopDelayOf(url: string): Promise<{ p99: number; max: number }> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const read = (name: string): number =>
@@ -50,7 +50,7 @@ export async function loopDelayOf(url: string): Promise<{ p99: number; max: numb
   return { p99: read('nodejs_eventloop_lag_p99_seconds'), max: read('nodejs_eventloop_lag_max_seconds') };
 }
 
-/** Returns the load average of the last minute (Linux). */
+/** Of the last minute (Linux). */
 export async function loadAverage(): Promise<string> {
   return (await readFile('/proc/loadavg', 'utf8')).split(' ')[0] as string;
 }

@@ -3,7 +3,7 @@ import { memoryOf } from './measures.ts';
 
 const everyMs = 250;
 
-/** Samples the resident memory of the processes of one role, in MB. */
+/** Of the processes of one role, in MB. */
 export class MemoryWatch {
   readonly #processes: readonly ClusterProcess[];
   readonly #timer: NodeJS.Timeout;
@@ -21,9 +21,7 @@ export class MemoryWatch {
     return watch;
   }
 
-  /**
-   * Stops sampling. Returns the memory of the largest process in the first sample, at the peak, and in the last one.
-   */
+  /** Stops sampling. Returns the memory of the largest process in the first sample, at the peak, and in the last one. */
   async end(): Promise<{ first: number; highest: number; last: number }> {
     clearInterval(this.#timer);
     await this.#sample();
@@ -31,13 +29,13 @@ export class MemoryWatch {
     return { first: counts[0] ?? Number.NaN, highest: Math.max(...counts), last: counts.at(-1) ?? Number.NaN };
   }
 
-  /** Returns the seconds during which any process was above `level`. */
+  /** In which any process was above `level`. */
   secondsAbove(level: number): number {
     const above = this.#samples.filter(({ highest }) => highest > level).length;
     return (above * everyMs) / 1000;
   }
 
-  /** Formats the memory of the largest process over time as about `points` values. */
+  /** The largest process over time, as about `points` values. */
   curve(points: number): string {
     const step = Math.max(1, Math.ceil(this.#samples.length / points));
     return this.#samples

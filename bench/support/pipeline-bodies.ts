@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { verbatimBody } from './raw-client.ts';
 
-/** The ways in which an update can send its state. */
 export type Form = 'whole' | 'delta' | 'journal';
 
 /** One step of a pipeline: the call that saves its result, with a compressed body. */
@@ -21,26 +20,20 @@ export interface Script {
   readonly resources: readonly string[];
 }
 
-/**
- * Builds a script of `steps` steps over a state of about `bytes` bytes. Each step updates `changes` resources of 1.6 kB, a tenth of
- * which does not compress.
- */
+/** Over a state of about `bytes` bytes. Each step updates `changes` resources of 1.6 kB, a tenth of which does not compress. */
 export function scriptOf(form: Form, bytes: number, steps: number, changes: number): Script {
   const base = resourcesOf(bytes);
   const list = [...stepsFrom(form, base, { steps, changes })];
   return { base: documentOf(base), steps: list, resources: list.at(-1)?.resources ?? base };
 }
 
-/** The resources of a new state of about `bytes` bytes, as JSON texts. */
+/** As JSON texts. */
 export function resourcesOf(bytes: number): string[] {
   const count = Math.max(1, Math.round(bytes / resourceText(0, 0).length));
   return Array.from({ length: count }, (_, index) => resourceText(index, 0));
 }
 
-/**
- * Builds one step after another, from a state with these resources in this order. `revision` distinguishes what one update writes from
- * what another does.
- */
+/** From a state with these resources in this order. `revision` distinguishes what one update writes from what another does. */
 export function* stepsFrom(
   form: Form,
   base: readonly string[],

@@ -11,7 +11,7 @@ interface Stat {
   readonly ended: number;
 }
 
-/** Returns the CPU time of an embedded server's Postgres and all its connections since its start, in seconds (Linux). */
+/** With all connections of an embedded server since its start (Linux). */
 export async function postgresCpuSeconds(dataDir: string): Promise<number> {
   const pidFile = path.join(dataDir, 'postgres', 'cluster', 'postmaster.pid');
   return postgresCpuSecondsOf(Number((await readFile(pidFile, 'utf8')).split('\n')[0]));
@@ -28,7 +28,7 @@ export async function postgresCpuSecondsOf(postmaster: number): Promise<number> 
   return seconds;
 }
 
-/** Returns null if there is no such process any more. */
+/** Null if there is no such process any more. */
 async function statOf(pid: number): Promise<Stat | null> {
   try {
     const text = await readFile(`/proc/${pid}/stat`, 'utf8');

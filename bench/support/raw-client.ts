@@ -25,11 +25,11 @@ interface CallOptions {
   readonly gzip?: boolean | 'done';
 }
 
-/** Whether the CLI retries after this status. It also retries after network errors. */
+/** As the CLI does. It also retries after network errors. */
 const retryable = (status: number): boolean => status >= 500 || status === 429;
 const pausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000];
 
-/** Sends requests as the CLI does, including retries, without the CLI's own cost. */
+/** With retries, without the CLI's own cost. */
 export class RawClient {
   readonly #url: string;
   readonly #token: string;
@@ -44,9 +44,7 @@ export class RawClient {
     this.#timeoutMs = options.timeoutMs ?? null;
   }
 
-  /**
-   * Sends one request without retries. Returns the body of a 2xx response. Throws ResponseError, or the error of fetch.
-   */
+  /** Without retries. Returns the body of a 2xx response. Throws ResponseError, or the error of fetch. */
   async once(method: string, path: string, body?: Buffer | object, options: CallOptions = {}): Promise<string> {
     const bytes = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
     const payload = bytes && options.gzip === true ? gzipSync(bytes, { level: 1 }) : bytes;
@@ -116,7 +114,7 @@ export class RawClient {
     return this.call('GET', `${stackPath}/export`);
   }
 
-  /** Returns the SHA-256 of the exported document without buffering it. */
+  /** SHA-256, without buffering the document. */
   async exportDigest(stackPath: string): Promise<string> {
     const response = await fetch(`${this.#url}${stackPath}/export`, {
       headers: { accept: 'application/vnd.pulumi+9', authorization: `token ${this.#token}` },
@@ -136,7 +134,7 @@ export function verbatimBody(document: Buffer, sequenceNumber: number): Buffer {
 
 const letters = Buffer.from('0123456789abcdefghijklmnopqrstuvwxyz');
 
-/** Returns a deployment document of about `bytes` bytes that does not compress too well. */
+/** Does not compress too well. */
 export function deploymentOf(bytes: number, seed = 1): Buffer {
   const resources: string[] = [];
   const value = Buffer.alloc(Math.min(1_500, bytes));

@@ -4,13 +4,13 @@ import { seeded } from './scale-seed.ts';
 const organization = seeded.organization;
 const stackCalls = `/api/stacks/${organization}`;
 
-/** One call of the protocol, made in each round. */
+/** Made in each round. */
 export interface ScaleCall {
   readonly name: string;
   run(): Promise<unknown>;
 }
 
-/** The calls against one server, in the order in which a round makes them. Later ones use what earlier ones created. */
+/** In the order of a round. Later calls use what earlier ones created. */
 export function protocolCalls(url: string, token: string): readonly ScaleCall[] {
   const client = new RawClient(url, token);
   const get = (path: string) => () => client.once('GET', path);

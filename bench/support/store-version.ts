@@ -7,14 +7,14 @@ import { createStackRepository } from '../../src/shared/stacks/stack-repository.
 import { recordEdit } from '../../src/shared/state/record-edit.ts';
 import { DataFolder } from './footprint.ts';
 
-/** Opens the stores of an embedded server beside it. */
+/** Of an embedded server, beside it. */
 export async function openStores(dataDir: string): Promise<AppContext> {
   const databaseUrl = await new DataFolder(dataDir).databaseUrl();
   const config = parseConfig({ HOLDFAST_DATABASE_URL: databaseUrl, HOLDFAST_DATA_DIR: dataDir });
   return createContext(config, { databaseUrl, masterKeys: null }, { logger: createLogger({ level: 'silent' }) });
 }
 
-/** Adds a version to a stack as an import does, without HTTP. Returns the SHA-256 of its text. */
+/** As an import does, without HTTP. Returns the SHA-256 of the text. */
 export async function storeVersion(context: AppContext, stackId: string, text: Buffer): Promise<string> {
   const document = await context.documents.save(bytesOf(text));
   await context.db.inTransaction(async (tx) => {

@@ -32,7 +32,7 @@ const colors: Readonly<Record<ProcessKind, readonly [string, string]>> = {
   generator: ['#98a2b3', '#667085'],
 };
 
-/** Draws calls per second, and the cores that each kind of process used for them, of several series of clusters. */
+/** Calls per second of series of clusters, and the cores that each kind of process used for them. */
 export function throughputChart(panels: readonly Panel[]): string {
   const panelWidth = (width - 2 * margin - panelGap * (panels.length - 1)) / panels.length;
   const drawn = panels.map((panel, at) => drawPanel(panel, margin + at * (panelWidth + panelGap), panelWidth));

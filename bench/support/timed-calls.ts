@@ -27,7 +27,7 @@ export interface Answer {
   readonly text: string;
 }
 
-/** Sends calls over kept connections, sends those again that failed, and records how long each took and which failed. */
+/** Over kept connections. Failed calls are sent again. */
 export class TimedCalls {
   readonly #url: URL;
   readonly #token: string;
@@ -70,7 +70,7 @@ export class TimedCalls {
     }
   }
 
-  /** Rows of a table: kind, calls, p50, p99, longest, calls above a second. */
+  /** Kind, calls, p50, p99, longest, calls above a second. */
   rows(): (string | number)[][] {
     return [...this.times].sort().map(([kind, times]) => [
       ...[kind, String(times.length), percentile(times, 0.5), percentile(times, 0.99)],

@@ -6,7 +6,7 @@ import { Choices } from './resources.ts';
 import { type DemoRun, StackPlayer } from './runs.ts';
 import type { Moment } from './times.ts';
 
-/** The stacks of one organization that have incidents, with their players, by project and stack. */
+/** With their players, by project and stack. */
 export interface Incidents {
   readonly organization: string;
   readonly clientOf: (login: string) => RawClient;
@@ -35,7 +35,7 @@ export async function seedIncidents(incidents: Incidents): Promise<void> {
   await deleteStack(incidents, 'analytics/dev', 'scratch');
 }
 
-/** Dates the updates of all incidents to the last half hour, after all others. */
+/** Within the last half hour, after all other updates. */
 function note({ moments }: Incidents, updateId: string): void {
   const endedMs = Date.now() - (30 - moments.length) * 60_000;
   moments.push({ updateId, beganMs: endedMs - 60_000 - choices.between(0, 90) * 1000, endedMs });
@@ -69,7 +69,7 @@ async function runRefused({ clientOf, played }: Incidents, name: string, by: str
   }
 }
 
-/** A user updates the stack while others try the same and do not wait. */
+/** Others try the same and do not wait. */
 async function refuseOthers(incidents: Incidents, name: string): Promise<void> {
   const { callsOf, clientOf, organization, played } = incidents;
   const found = played.get(name);
@@ -86,7 +86,7 @@ async function refuseOthers(incidents: Incidents, name: string): Promise<void> {
   await callsOf('ada').rules.remove.mutate({ organization, ruleId: id });
 }
 
-/** Two runs of a branch wait; the run of the older commit is superseded. */
+/** Two runs of a branch wait; the older commit's is superseded. */
 async function supersede(incidents: Incidents, name: string): Promise<void> {
   const { callsOf, clientOf, organization, played } = incidents;
   const found = played.get(name);
@@ -116,7 +116,7 @@ async function supersede(incidents: Incidents, name: string): Promise<void> {
   note(incidents, last.id);
 }
 
-/** The machine of a pipeline dies in the middle of an update. */
+/** The machine of the pipeline dies. */
 async function cutOff(incidents: Incidents, name: string, by: string): Promise<void> {
   const found = incidents.played.get(name);
   if (!found) return;
@@ -144,7 +144,6 @@ async function askForApprovals({ callsOf, organization }: Incidents): Promise<vo
     });
 }
 
-/** A user deletes a stack together with its state. */
 async function deleteStack(
   { clientOf, organization, played, url }: Incidents,
   like: string,

@@ -114,7 +114,7 @@ export function organizations(): DemoOrganization[] {
   });
 }
 
-/** Plans `count` stacks over all organizations, and at least the stacks of the first one that the rest of the demo uses. */
+/** Over all organizations, and at least the stacks of the first one that the rest of the demo uses. */
 export function planStacks(list: readonly DemoOrganization[], count: number): StackPlan[] {
   const plans: StackPlan[] = [];
   const large = [programs.storefront, programs.cluster, programs.analytics, programs.site];
@@ -137,7 +137,7 @@ export function planStacks(list: readonly DemoOrganization[], count: number): St
   return plans;
 }
 
-/** The history of a stack; `length`: its approximate minimum number of runs. */
+/** `length` is the approximate minimum number of runs. */
 function historyOf(stack: DemoStack, organization: DemoOrganization, length: number): StackPlan['runs'] {
   const choices = new Choices(`history of ${stack.organization}/${stack.project}/${stack.stack}`);
   const runs: { run: DemoRun; by: string; daysAgo: number }[] = [];
@@ -178,7 +178,7 @@ function messageOf(choices: Choices): string {
     .replace('%b', choices.of(branches.slice(3)));
 }
 
-/** The environment that a run in CI, or from a user's computer, reports. */
+/** As reported in CI, or from a user's computer. */
 export function environmentOf(
   choices: Choices,
   { organization, project }: DemoStack,

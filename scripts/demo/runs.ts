@@ -22,7 +22,7 @@ export interface DemoRun {
 /** The operation in progress when a run was cut off. */
 type PendingOperation = 'creating' | 'updating' | 'deleting';
 
-/** Plays runs of the CLI on one stack and knows its state in between. */
+/** Knows the state of the stack between runs. */
 export class StackPlayer {
   readonly #client: RawClient;
   readonly #program: DemoProgram;
@@ -64,7 +64,7 @@ export class StackPlayer {
     await this.#client.once('POST', `/api/stacks/${organization}/${project}`, { stackName: stack, tags });
   }
 
-  /** Plays a whole run as fast as the server permits, with the times of a run that began at `beganMs`. Returns the id of the update. */
+  /** As fast as the server permits, with the times of a run that began at `beganMs`. Returns the id of the update. */
   async play(run: DemoRun, by: RawClient, beganMs: number): Promise<string> {
     const live = await this.begin(run, by);
     await live.send(live.timeline.map(({ atMs, payload }) => ({ atMs: beganMs + atMs, payload })));
@@ -92,7 +92,7 @@ export class StackPlayer {
     return new LiveRun(by, update, timeline, document, ending.result);
   }
 
-  /** Begins a run that is cut off while resources are being changed, as if its machine died, and cancels it. */
+  /** Cut off while resources are being changed, as if its machine died, and cancelled. */
   async interrupt(run: DemoRun, by: RawClient, operations: readonly PendingOperation[]): Promise<string> {
     const update = await startRun(by, this.#path, run, this.#program, this.#config, this.#stack.project);
     const pending = this.#state
@@ -141,7 +141,6 @@ interface StartedRun {
   readonly lease: string;
 }
 
-/** A run in progress: sends events, the state, and the end. */
 export class LiveRun {
   readonly id: string;
   /** Its events, with their times since its beginning. */
@@ -167,7 +166,7 @@ export class LiveRun {
     this.#result = result;
   }
 
-  /** Sends events with their times, in ms since 1970. */
+  /** In ms since 1970. */
   async send(timed: readonly TimedEvent[]): Promise<void> {
     const events = timed.map(({ atMs, payload }) => ({
       sequence: this.#sequence++,
@@ -194,7 +193,7 @@ export class LiveRun {
     );
   }
 
-  /** Saves the state, if the run has changed it. */
+  /** If the run has changed the state. */
   async save(): Promise<void> {
     const { lease, path } = this.#update;
     if (!this.#document) return;
@@ -208,7 +207,7 @@ export class LiveRun {
     await this.#client.call('POST', `${path}/complete`, { status: this.#result }, { auth: lease });
   }
 
-  /** Takes the lock from the run, as \`pulumi cancel\` does. */
+  /** As `pulumi cancel` does. */
   async cancel(): Promise<void> {
     await this.#client.call('POST', `${this.#update.path}/cancel`, {});
   }
@@ -229,9 +228,7 @@ function driftedFrom(state: readonly StateResource[]): StateResource[] {
   );
 }
 
-/**
- * A resource in the form in which the engine records it before an operation; a resource that is being created has no id and no outputs yet.
- */
+/** As the engine records it before an operation; a resource that is being created has no id and no outputs yet. */
 function pendingResource(resource: StateResource, operation: PendingOperation | undefined): object {
   if (operation !== 'creating') return resource;
   const { id: _, outputs: __, ...rest } = resource;

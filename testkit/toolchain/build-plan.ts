@@ -1,12 +1,9 @@
-/**
- * Estimates the remaining time of builds from their typical times on two idle cores and this machine's speed so far.
- */
+/** From typical times on two idle cores and this machine's speed so far. */
 export class BuildPlan {
   readonly #pending = new Map<string, number>();
   #typicalDone = 0;
   #actualDone = 0;
 
-  /** Adds a build, with its duration on two idle cores in seconds. */
   expect(label: string, typicalSeconds: number): void {
     this.#pending.set(label, typicalSeconds);
   }
@@ -20,7 +17,7 @@ export class BuildPlan {
     this.#actualDone += actualSeconds;
   }
 
-  /** Returns the seconds until all builds are done; 0 if unknown. `label` has been running for `elapsedSeconds`. */
+  /** Until all builds are done; 0 if unknown. `label` has been running for `elapsedSeconds`. */
   secondsLeft(label?: string, elapsedSeconds = 0): number {
     const current = label === undefined ? 0 : (this.#pending.get(label) ?? 0);
     const all = [...this.#pending.values()].reduce((sum, each) => sum + each, 0);

@@ -6,9 +6,7 @@ import { acquireLock, cacheDir } from './tool-cache.ts';
 
 const binDirs = ['/usr/local/bin', '/usr/bin', '/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
 
-/**
- * Finds a program on the machine, or installs its package with apt-get if running as root. Throws ToolUnavailableError.
- */
+/** Or installs its package with apt-get if running as root. Throws ToolUnavailableError. */
 export async function ensureSystemProgram(programs: readonly string[], packageName: string): Promise<string> {
   const present = await findAny(programs);
   if (present !== null) return present;

@@ -42,10 +42,7 @@ const downloaded: readonly ToolName[] = [
   'openapi-typescript',
 ];
 
-/**
- * Returns the paths of tools. Missing tools are built into the cache, which takes minutes the first time and
- * milliseconds afterwards. Throws ToolUnavailableError if a tool is not available on this machine.
- */
+/** Missing tools are built into the cache, which takes minutes the first time and milliseconds afterwards. Throws ToolUnavailableError. */
 export async function ensureToolchain<Name extends ToolName>(options: {
   only: readonly Name[];
 }): Promise<Toolchain<Name>>;
@@ -56,13 +53,9 @@ export async function ensureToolchain(options?: { only: readonly ToolName[] }): 
   return paths;
 }
 
-/** Path of a tool, or why it is not available. */
 export type ToolOutcome = { path: string } | { error: ToolUnavailableError | CommandFailedError };
 
-/**
- * Prepares all tools, downloads in parallel with compilations, and reports the estimated time. A tool that is not available does not
- * prevent the others.
- */
+/** Downloads in parallel with compilations, and reports the estimated time. A tool that is not available does not prevent the others. */
 export async function makeTools(names: readonly ToolName[]): Promise<Map<ToolName, ToolOutcome>> {
   const outcomes = new Map<ToolName, ToolOutcome>();
   const missing = await listMissingBuilds(names);
@@ -90,7 +83,7 @@ export async function makeTools(names: readonly ToolName[]): Promise<Map<ToolNam
   return outcomes;
 }
 
-/** Downloads the dependencies of later builds while the first one compiles. */
+/** While the first one compiles. */
 async function downloadAhead(builds: readonly CachedBuild[]): Promise<void> {
   for (const { download } of builds.slice(1)) {
     // The build itself reports the error.
@@ -121,7 +114,7 @@ async function ensureTool(name: ToolName): Promise<string> {
 
 let pulumiOnPath: Promise<string | null> | undefined;
 
-/** Returns the path of a program on this machine that can be used instead of a build; null if there is none. */
+/** On this machine, in place of a build; null if there is none. */
 async function findSubstitute(name: ToolName): Promise<string | null> {
   if (name !== 'pulumi-3.276') return null;
   pulumiOnPath ??= findFittingPulumi();

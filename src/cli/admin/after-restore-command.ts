@@ -30,7 +30,7 @@ export function addAfterRestoreCommand(admin: Command, open: OpenSession): void 
 
 /**
  * Ends all running updates, and the sessions and sign-in links that the database contains again, and prolongs the time to restore deleted
- * stacks. 
+ * stacks.
  */
 export async function afterRestore(db: Database): Promise<number> {
   await createSignInLinkRepository(db).removeEveryones();
