@@ -9,7 +9,7 @@ import { runsAtFencedSite } from './fenced-site.ts';
 import { GuidingCommand } from './guiding-command.ts';
 import { checkHealth } from './healthz.ts';
 
-/** If it is not printed to a terminal. */
+/** The width for a help text that is not printed to a terminal. */
 const helpColumns = 110;
 
 /**
@@ -56,7 +56,7 @@ function runWith(config: Config, args: readonly string[]): Promise<number | unde
   return runCommandLine(args, () => config);
 }
 
-/** By name; loaded when the command runs. */
+/** The loaders by name; they run when the command does. */
 const parts: Readonly<Record<string, (command: Command, run: CommandRun) => Promise<void>>> = {
   admin: async (command, run) => (await import('./admin/admin-commands.ts')).addAdminCommands(command, run),
   approve: async (command) => (await import('./remote/remote-commands.ts')).addApproveCommand(command),

@@ -69,7 +69,6 @@ export function runsAtFencedSite(command: Command): boolean {
   return commandsOfFencedSite[pathOf(command)]?.(command.opts()) === true;
 }
 
-/** The words of a command after `holdfast`. */
 export function pathOf(command: Command): string {
   const words: string[] = [];
   for (let each: Command | null = command; each?.parent; each = each.parent) words.unshift(each.name());

@@ -13,7 +13,6 @@ export class GuidingCommand extends Command {
   }
 }
 
-/** The names and aliases of a command. */
 function namesOf(command: Command): string[] {
   return [...(command.parent ? namesOf(command.parent) : []), command.name()];
 }

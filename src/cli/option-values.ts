@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 
-/** For an option that can be repeated. */
+/** The option can be repeated. */
 export function collect(value: string, earlier: readonly string[] = []): string[] {
   return [...earlier, value];
 }

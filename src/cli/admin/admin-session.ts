@@ -32,7 +32,6 @@ function refusedOnFencedSite(): CommandRefusedError {
   );
 }
 
-/** Resources of one admin command, opened on demand. */
 export class AdminSession {
   readonly config: Config;
   /** Writes to stderr: stdout is for the output of the command. */

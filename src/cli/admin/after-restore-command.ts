@@ -10,7 +10,6 @@ import { endLeasesAfterLoss } from '../../shared/updates/rollback-detection/roll
 import type { OpenSession } from './admin-session.ts';
 import { operator } from './operator-name.ts';
 
-/** Adds `holdfast admin after-restore`. */
 export function addAfterRestoreCommand(admin: Command, open: OpenSession): void {
   admin
     .command('after-restore')
@@ -39,7 +38,6 @@ export async function afterRestore(db: Database): Promise<number> {
   return endUpdates(db);
 }
 
-/** Ends all running updates. Returns their number. */
 export async function endUpdates(db: Database): Promise<number> {
   const order = { isOrdered: true, why: 'after-restore', source: operatorSource(operator()) };
   const ended = (await db.inTransaction((tx) => endLeasesAfterLoss(tx, order))) ?? 0;

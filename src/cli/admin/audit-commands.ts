@@ -11,10 +11,8 @@ import { jsonOption, printResult } from '../output/outputs.ts';
 import { Progress } from '../output/progress.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
-/** Maximum number of problems that are printed. */
 const maxLines = 1_000;
 
-/** Adds `holdfast admin audit`. */
 export function addAuditCommands(admin: Command, open: OpenSession): void {
   const audit = admin.command('audit').description('check the audit log');
   audit

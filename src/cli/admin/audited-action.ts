@@ -24,7 +24,6 @@ import type { OpenSession } from './admin-session.ts';
 import { logRuleOf } from './audit-log-rules.ts';
 import { operator } from './operator-name.ts';
 
-/** The transaction of one command. */
 export interface Work {
   readonly identity: IdentityRepository;
   readonly people: PeopleRepository;
@@ -42,14 +41,14 @@ export interface Work {
   say(line: string): void;
   /** Prints one JSON document if the command has --json, otherwise lines. */
   result<Name extends OutputName>(name: Name, data: Printed<(typeof outputs)[Name]>, lines: readonly string[]): void;
-  /** Nothing is recorded. */
+  /** Nothing is then recorded. */
   unchanged(): void;
 }
 
 /** Runs a command with its arguments, followed by its options. If it throws, nothing is changed. */
 type Run<Given extends unknown[]> = (work: Work, ...given: Given) => Promise<void>;
 
-/** For a command that only reads. */
+/** For commands that only read. */
 export function questionAction<Given extends unknown[]>(open: OpenSession, run: Run<Given>) {
   return async (...given: [...Given, Command]): Promise<void> => {
     const command = given.at(-1) as Command;
@@ -205,7 +204,7 @@ function argumentOf(command: Command): Subject {
   return { object, in: organization === undefined ? { login: object } : { organization } };
 }
 
-/** Null is the server's log. */
+/** Null stands for the server's log. */
 async function organizationsOf(
   tx: Queryable,
   { in: scope }: Subject,

@@ -30,7 +30,6 @@ interface RotateOptions {
   readonly all?: true;
 }
 
-/** Adds the commands that need the master keys. */
 export function addKeyCommands(admin: Command, open: OpenSession): void {
   admin
     .command('rotate-data-keys')
@@ -55,7 +54,7 @@ export function addKeyCommands(admin: Command, open: OpenSession): void {
 
 type KeyWork = (db: Database, ring: KeyRing, wrapped: readonly WrappedMasterKey[]) => Promise<void>;
 
-/** Throws ConfigError if there are no master keys. */
+/** Throws ConfigError without master keys. */
 async function withKeys(open: OpenSession, registers: Registration, work: KeyWork): Promise<void> {
   const session = open();
   const { config, masterKeys, startWait } = session;

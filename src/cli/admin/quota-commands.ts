@@ -31,7 +31,6 @@ const limitOptions = quotaNames.map((quota) => {
   return { quota, option };
 });
 
-/** Adds the commands for quotas. */
 export function addQuotaCommands(admin: Command, open: OpenSession): void {
   const setting = admin
     .command('set-quota')

@@ -17,7 +17,6 @@ import { jsonOption, jsonText } from '../output/outputs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { recordCommand } from './record-command.ts';
 
-/** Adds `holdfast admin reconcile`. */
 export function addReconcileCommand(admin: Command, open: OpenSession): void {
   admin
     .command('reconcile')

@@ -7,7 +7,6 @@ import { formatStackRef } from '../../shared/stacks/names.ts';
 
 const keysPerPage = 500;
 
-/** A data key that the ring cannot unwrap. */
 export interface LostKey {
   /** `organization/project/stack`, or a description of another owner of the key. */
   readonly owner: string;

@@ -10,7 +10,6 @@ import type { OpenSession } from './admin-session.ts';
 import { changeAction, questionAction, subjects, type Work } from './audited-action.ts';
 import { findOrganization, orRefused, refused } from './people-rules.ts';
 
-/** Options that select the stacks of a rule. */
 export interface ScopeOptions {
   readonly organization: string;
   readonly project?: string;
@@ -20,7 +19,6 @@ export interface ScopeOptions {
 
 const organizationOption = ['--organization <organization>', 'the organization (required)'] as const;
 
-/** Adds the commands that manage rules for updates. */
 export function addRuleCommands(admin: Command, open: OpenSession): void {
   const rule = admin.command('rule').description('manage rules for updates');
   withScope(rule.command('set'))
@@ -137,7 +135,6 @@ async function deleteRule(work: Work, id: string, given: { readonly organization
   work.say('Deleted.');
 }
 
-/** One line for a list. */
 function describeRule(row: RuleRow, organization: string): string {
   const note = row.note === '' ? '' : `  ${row.note}`;
   const by = row.setBy === null ? '' : ` by ${row.setBy}`;

@@ -30,7 +30,6 @@ function toStackRef(text: string): StackRef {
   return ref;
 }
 
-/** Returns true if no document is damaged. */
 async function scrub(context: AppContext, ref: StackRef | null, json: true | undefined): Promise<boolean> {
   const stack = ref && (await context.stacks.find(ref));
   if (ref && !stack) throw new CommandRefusedError(`there is no stack ${formatStackRef(ref)}`);

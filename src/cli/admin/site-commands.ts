@@ -35,7 +35,6 @@ interface PromoteOptions extends Output {
   readonly ownStore?: true;
 }
 
-/** Adds the commands of `holdfast admin site`. */
 export function addSiteCommands(admin: Command, open: OpenSession): void {
   const site = admin.command('site').description('manage a second site');
   site

@@ -9,7 +9,6 @@ import { createReadOnlyRepository } from '../../shared/platform/read-only/read-o
 import { isForeign, readMarks, type SiteStore } from '../../shared/platform/site/site-mark.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
 
-/** The output of `holdfast admin site status`. */
 export type SiteStatus = Awaited<ReturnType<typeof readSiteStatus>>;
 
 /**
@@ -72,7 +71,6 @@ function connectionOf(isReceiving: boolean | null): string {
   return isReceiving ? 'follows its primary' : 'is not connected to its primary';
 }
 
-/** The lines for a person. */
 export function describeSite(status: SiteStatus): string[] {
   const { blobs, postgres, readOnly, role, runningUpdates, stores, term } = status;
   const roles = {

@@ -15,7 +15,6 @@ import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator-name.ts';
 import { withSiteStores } from './site-status.ts';
 
-/** Adds `holdfast admin take-over`. */
 export function addTakeOverCommand(admin: Command, open: OpenSession): void {
   admin
     .command('take-over')

@@ -26,7 +26,6 @@ const scopeOption = [
   'maximum permissions: permissions:project/stack, such as read,preview:web/* or write:acme/web/dev',
 ] as const;
 
-/** Adds `create-token` to `holdfast admin user`. */
 export function addUserTokenCommand(user: Command, open: OpenSession): void {
   user
     .command('create-token')

@@ -21,7 +21,6 @@ import { verify } from './verify.ts';
 
 const maxShown = 20;
 
-/** Adds the commands of `holdfast backup`. */
 export function addBackupCommands(backup: Command, run: CommandRun): void {
   const on = async <T>(
     location: string,

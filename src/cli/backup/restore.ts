@@ -30,7 +30,6 @@ const lockPollMs = 200;
 const stopMs = 60_000;
 
 interface RestoreOptions {
-  /** File with age identities. */
   readonly identity?: string | undefined;
   /** URL of the database that was backed up. */
   readonly compareWith?: string | undefined;
@@ -44,11 +43,10 @@ interface WrittenStack {
   /** In each database; null: the database does not have the stack. */
   readonly restoredVersion: number | null;
   readonly oldVersion: number | null;
-  /** In the old database. */
+  /** The time in the old database. */
   readonly changedAt: string | null;
 }
 
-/** The result of a restore. */
 export interface Restoration {
   readonly backup: string;
   readonly takenAt: string;
@@ -119,7 +117,6 @@ async function putBlobs(
   }
 }
 
-/** The result as text for a person. */
 export function restorationText({ config }: AdminSession, restoration: Restoration): string {
   const { backup, endedUpdates, missingBlobs, missingMasterKeys, takenAt, unsureBlobs, writtenAfter } = restoration;
   const file = masterKeysFile(config.dataDir);

@@ -32,7 +32,6 @@ const orphanStopMs = 30_000;
 const removal = { recursive: true, force: true, maxRetries: 5, retryDelay: 200 };
 
 interface Verification {
-  /** The id of the backup. */
   readonly backup: string;
   /** One line for each fault. */
   readonly problems: readonly string[];

@@ -24,7 +24,6 @@ interface Output {
   readonly json?: true;
 }
 
-/** Adds the commands of `holdfast blobs`. */
 export function addBlobsCommands(blobs: Command, run: CommandRun): void {
   const call = (work: (call: Call) => Promise<void>): Promise<void> => {
     const session = new AdminSession(run.loadConfig(), run);
@@ -136,7 +135,7 @@ async function verify(call: Call, json: true | undefined): Promise<boolean> {
   return faults.length === 0;
 }
 
-/** Encrypted blobs only with the master keys. */
+/** Encrypted blobs are compared only with the master keys. */
 function withHashes<T>(session: AdminSession, work: (context: AppContext) => Promise<T>): Promise<T> {
   return session.withContext(work, session.masterKeys === null ? { ring: null } : {});
 }

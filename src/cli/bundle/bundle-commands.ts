@@ -41,7 +41,6 @@ interface OrganizationThere {
   readonly rows: Map<string, BundledRow>;
 }
 
-/** A stack with the completed or planned action. */
 interface ReturnedStack {
   readonly stack: string;
   readonly action: PlannedReturn['action'] | 'new' | 'returned' | 'created' | 'removed';
@@ -49,7 +48,6 @@ interface ReturnedStack {
   readonly reason: string;
 }
 
-/** Adds the commands of `holdfast bundle`. */
 export function addBundleCommands(command: Command, run: CommandRun): void {
   command
     .command('status')

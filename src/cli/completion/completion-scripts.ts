@@ -1,6 +1,5 @@
 import type { Command, Option } from 'commander';
 
-/** Shells for which there is a script. */
 export const shells = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof shells)[number];
 

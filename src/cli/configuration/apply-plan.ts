@@ -9,7 +9,6 @@ import type { OrganizationApi } from './organization-api.ts';
 import type { Change, OrganizationPlan } from './plan.ts';
 
 interface ApplyOptions {
-  /** Maximum number of concurrent calls. */
   readonly parallel: number;
   /** After it is aborted, no change is begun. */
   readonly stop?: AbortSignal;
@@ -85,7 +84,7 @@ async function writeNotes(
   }
 }
 
-/** These do not depend on each other. */
+/** The changes of a group do not depend on each other. */
 function groupsOf(changes: readonly Change[]): Change[][] {
   const groups: Change[][] = [];
   for (const change of changes) {

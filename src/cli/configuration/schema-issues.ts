@@ -1,10 +1,8 @@
-/** The fault of a value, and its position. */
 export interface Issue {
   readonly path: readonly (string | number)[];
   readonly message: string;
 }
 
-/** An error in the form of TypeBox. */
 interface SchemaError {
   readonly keyword: string;
   readonly schemaPath: string;

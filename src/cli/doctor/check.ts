@@ -5,7 +5,6 @@ import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 /** Checks run at the same time, and `holdfast doctor` may take ten seconds in total. */
 export const checkMs = 6_000;
 
-/** The finding of one check. */
 export const Finding = Type.Object({
   name: Type.String(),
   status: Type.Union([Type.Literal('ok'), Type.Literal('warn'), Type.Literal('fail')]),

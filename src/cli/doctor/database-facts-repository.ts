@@ -60,7 +60,6 @@ export function createDatabaseFactsRepository(db: Queryable) {
       return ms;
     },
 
-    /** The applied migrations, in their order. */
     listMigrations: async (): Promise<string[]> => {
       const { isMigrated } = await db.one(sql.rows(MigratedRow)`
         /* databaseFacts.isMigrated */ select to_regclass('holdfast_migrations') is not null as "isMigrated"`);
@@ -101,7 +100,7 @@ export function createDatabaseFactsRepository(db: Queryable) {
         select coalesce(a.job->>'name', 'unknown') as name, count(*)::integer as rows
         from job_admissions a where not exists (select 1 from job_results r where r.job_id = a.id) group by 1 order by 1`),
 
-    /** Estimated number of rows of each table. */
+    /** The numbers are estimates. */
     listTables: (limit: number) =>
       db.any(sql.rows(CountRow)`
         /* databaseFacts.listTables */

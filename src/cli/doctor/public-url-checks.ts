@@ -44,7 +44,7 @@ interface Proof {
   readonly status: number;
   readonly nonce: string;
   readonly said: string | null;
-  /** In ms; null: two events did not arrive. */
+  /** Null: two events did not arrive. */
   readonly gapMs: number | null;
 }
 
@@ -80,7 +80,7 @@ function portOf(url: string): number {
   return Number(port || (protocol === 'https:' ? 443 : 80));
 }
 
-/** Lately; null: unknown. */
+/** Whether a process has reported lately; null: unknown. */
 async function isServed(visit: Visit): Promise<boolean | null> {
   const db = await visit.migrated();
   if (db === null) return visit.config.database.url === null ? false : null;

@@ -12,7 +12,7 @@ const kinds = {
   archive: 'archive-damaged',
 } as const;
 
-/** A sample, or all. */
+/** Reads a sample, or all. */
 export async function checkStoredDocuments(run: FsckRun): Promise<void> {
   const { context, fixes, sample } = run;
   await readBackDocuments(context, null, {

@@ -1,7 +1,6 @@
 import { mainKinds } from './main-kinds.ts';
 import { rowKinds } from './row-kinds.ts';
 
-/** All kinds of findings. */
 export const findingKinds = { ...mainKinds, ...rowKinds } as const;
 
 export type FindingKind = keyof typeof findingKinds;

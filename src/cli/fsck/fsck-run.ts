@@ -15,7 +15,6 @@ export interface FsckOptions {
   readonly onProgress?: OnProgress;
 }
 
-/** A run of all checks. */
 export class FsckRun {
   readonly context: AppContext;
   readonly fixes: boolean;

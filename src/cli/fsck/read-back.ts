@@ -24,7 +24,6 @@ export interface ReadBackSummary {
 
 export type DocumentKind = 'checkpoint' | 'snapshot' | 'segment' | 'archive';
 
-/** How to check documents. */
 interface CheckOptions {
   /** Neither marks nor repairs documents. */
   readonly isDry?: boolean;
@@ -44,7 +43,6 @@ export function reportTo(progress: Progress, isInOrder: boolean): NonNullable<Ch
   };
 }
 
-/** Documents of one kind, with their checks. */
 interface Checkable {
   check(id: string): Promise<CheckOutcome>;
   inspect(id: string): Promise<CheckOutcome>;

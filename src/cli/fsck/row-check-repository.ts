@@ -10,7 +10,7 @@ export const CheckedRow = Type.Object({
 });
 export type CheckedRow = Row<typeof CheckedRow>;
 
-/** One page after `after`. */
+/** One page of rows after `after`. */
 export type RowPage = (after: string | null, limit: number) => Promise<readonly CheckedRow[]>;
 
 const active = sql.fragment`('not started', 'running')`;

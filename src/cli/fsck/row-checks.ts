@@ -10,7 +10,6 @@ const rowsPerPage = 500;
 type Repair = (run: FsckRun, row: CheckedRow) => Promise<unknown>;
 type Repairs = Partial<Record<FindingKind, Repair>>;
 
-/** A repair of rows in a transaction. */
 function inTransaction(
   work: (repairs: ReturnType<typeof createRowRepairRepository>, row: CheckedRow) => Promise<unknown>,
 ): Repair {
@@ -36,7 +35,7 @@ const repairs: Repairs = {
   'index-behind': ({ context }, { id }) => context.indexer.rebuild(id, { allVersions: false }),
 };
 
-/** Page by page, with the safe repairs. */
+/** Also makes the safe repairs. */
 export async function checkRows(run: FsckRun, table: string): Promise<void> {
   const list = createRowCheckRepository(run.context.db)[table];
   if (!list) throw new Error(`There is no check of ${table}`);

@@ -50,7 +50,6 @@ export async function checkAllKeys(run: FsckRun, ring: KeyRing | null): Promise<
   for (const { owner, reason } of webhooks.lost) report.add('webhook-secret', owner, { detail: reason });
 }
 
-/** Compares the audit log with its chains. */
 export async function checkAudit(run: FsckRun): Promise<void> {
   const { blobs, db } = run.context;
   const { events, problems } = await verifyAudit({ blobs, db }, null, run.onAuditProgress);

@@ -8,7 +8,6 @@ import { isDamage } from './source-damage.ts';
 /** Longer than the text before the mark of a state file. */
 const headBytes = 2048;
 
-/** The stacks of a DIY backend. */
 export class FolderSource implements MovingSource {
   readonly location: string;
   readonly #folder: Folder;

@@ -15,9 +15,7 @@ import { findHere, renamedFault } from './stack-here.ts';
 import { readStateFacts, type StateFacts } from './state-facts.ts';
 import { isInitialState, isState } from './version-numbers.ts';
 
-/** The action of an import for a stack. */
 export interface PlannedStack {
-  /** Its name in the source. */
   readonly source: string;
   /** The project here; null if unknown. */
   readonly project: string | null;
@@ -38,7 +36,6 @@ export interface PlannedStack {
   readonly secretsProvider: string | null;
 }
 
-/** A plan and its inputs. */
 export interface StackPlan {
   readonly planned: PlannedStack;
   /** Null if it could not be read. */

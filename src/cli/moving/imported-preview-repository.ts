@@ -19,12 +19,11 @@ const PreviewRow = Type.Object({
   endedAt: Timestamp,
   hasEvents: Type.Boolean(),
 });
-/** An imported preview as it is stored. */
 export type ImportedPreviewRow = Row<typeof PreviewRow>;
 
 export function createImportedPreviewRepository(db: Queryable) {
   return {
-    /** Including deleted previews. */
+    /** The list includes deleted previews. */
     listEntries: async (stackId: string): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.rows(EntryRow)`
         /* importedPreviews.listEntries */ select entry from imported_previews where stack_id = ${stackId}`);

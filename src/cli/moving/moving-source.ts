@@ -39,9 +39,7 @@ export interface FormerName {
   readonly stack: string;
 }
 
-/** The content of a stack in the source. */
 export interface SourceContent {
-  /** The newest state. */
   readonly state: SourceState & { readonly modifiedAt: Date };
   /** Possibly, no update of the history has left the newest state. */
   readonly mayHaveUnrecordedState: boolean;
@@ -81,7 +79,6 @@ export interface SourceStack {
   open(): Promise<SourceContent>;
 }
 
-/** The content of a source. */
 export interface SourceListing {
   /** By name. */
   readonly stacks: readonly SourceStack[];
@@ -95,7 +92,6 @@ export interface SourceListing {
   readonly gaps?: readonly SourceGap[];
 }
 
-/** Something that a source lacks. */
 export interface SourceGap {
   /** The stack or the file, as `--stack` selects it; null if unknown. */
   readonly name: string | null;

@@ -4,7 +4,7 @@ import { codeOf } from '../../shared/platform/errors/causes.ts';
 import { alignColumns, counted, formatBytes } from '../output/text.ts';
 import type { PlannedStack } from './import-plan.ts';
 
-/** Written with `--plan`. */
+/** The file is written with `--plan`. */
 export interface PlanFile {
   readonly format: 1;
   readonly from: string;

@@ -6,7 +6,6 @@ import { createImportedPreviewRepository } from './imported-preview-repository.t
 import { createImportedVersionRepository, type ImportedUpdate } from './imported-version-repository.ts';
 import type { SourceEntry, SourcePreview } from './moving-source.ts';
 
-/** A preview to be committed. */
 export interface PreparedPreview {
   readonly entry: string;
   /** Its id in the source; null if it has none. */

@@ -20,9 +20,7 @@ export interface StackRollback {
   readonly source: string;
   /** `none`: the stack is not here. */
   readonly action: 'delete' | 'keep' | 'none';
-  /** Number of imported versions here. */
   readonly versions: number;
-  /** Why the stack is kept. */
   readonly reason: string | null;
 }
 

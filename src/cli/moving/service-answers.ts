@@ -31,7 +31,6 @@ export type ListedUpdate = Static<typeof ListedUpdate>;
 
 const ListedStack = Type.Object({ orgName: Type.String(), projectName: Type.String(), stackName: Type.String() });
 
-/** The schemas of the answers, by request. */
 export const answers = {
   user: Type.Object({ githubLogin: text }),
   stacks: Type.Object({ stacks: Type.Optional(Type.Array(Nullable(ListedStack))), continuationToken: text }),

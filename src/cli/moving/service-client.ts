@@ -5,7 +5,7 @@ import { shortReason, unreachableReason } from '../../shared/platform/kms/kms-re
 import { tlsFaultOf } from '../../shared/platform/tls/certificates.ts';
 import { refusalIn, retryAfterMs } from '../http/answers.ts';
 
-/** And would refuse a repetition. */
+/** The source would also refuse a repetition. */
 export class SourceRefusedError extends TransferError {}
 
 /** The source has nothing at the path. */
@@ -31,7 +31,7 @@ const attempts = 8;
 const maxWaitMs = 30_000;
 /** If the service requests a longer wait, this one is used: the operator may end the command. */
 const maxRetryAfterMs = 5 * 60_000;
-/** Without a byte of the response. */
+/** The response may pause for this long. */
 const stallMs = 60_000;
 const maxJsonBytes = 256 * 1024 * 1024;
 
@@ -61,7 +61,7 @@ export class ServiceClient {
     }
   }
 
-  /** All bytes of a response. Throws TransferError. */
+  /** Throws TransferError. */
   buffer(path: string, call: Call = {}): Promise<Buffer> {
     return retryBroken(async () => {
       const parts: Buffer[] = [];

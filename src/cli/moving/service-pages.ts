@@ -1,6 +1,5 @@
 import type { ListedUpdate } from './service-answers.ts';
 
-/** Number of updates in one call. */
 export const pageSize = 100;
 
 /** `total` only if the service reports it. */

@@ -61,7 +61,6 @@ export async function readPreviews(
 
 interface PreviewParts {
   readonly client: ServiceClient;
-  /** The path of the stack. */
   readonly path: string;
   readonly eventsOf: (update: ListedUpdate) => SourceEntry['events'];
   /** Called if previews may be missing. */

@@ -9,7 +9,7 @@ const maxEventsLength = 128 * 1024 * 1024;
 /** The type that an API's pages add before the text of the engine. */
 const addedType = /^\{"type":"(\w+Event)",(?=")/;
 
-/** Each once. Throws TransferError and InvalidRequestError. */
+/** Each event is returned once. Throws TransferError and InvalidRequestError. */
 export async function readEvents(
   read: NonNullable<SourceEntry['events']>,
   maxEventBytes: number,

@@ -50,7 +50,7 @@ export interface CommitParts {
   ) => Promise<unknown>;
 }
 
-/** Its state is stored. */
+/** The state is stored already. */
 interface PreparedVersion {
   readonly entry: string;
   /** Null if the source does not number it. */
@@ -65,7 +65,7 @@ interface PreparedVersion {
 /** A version or a preview to be committed. */
 export type Prepared = PreparedVersion | PreparedPreview;
 
-/** Null if the stack does not exist. */
+/** `head` is null if the stack does not exist. */
 export interface CommitTarget {
   readonly ref: StackRef;
   /** JSON text; null: the local tags are kept, except for the mark of a quarantine. */
@@ -169,7 +169,7 @@ async function create(
   return stacks.lockById(id);
 }
 
-/** From before its first version. */
+/** The state is from before the first version. */
 async function begin(tx: Queryable, stack: StackRow, state: NewCheckpoint): Promise<string> {
   const checkpointId = await createCheckpointRepository(tx).insert({ stackId: stack.id, updateId: null }, state);
   if (checkpointId === null) throw new UnavailableError(tooLong);

@@ -25,16 +25,14 @@ interface ImportParts extends CommitParts {
   readonly arrival?: Arrival;
 }
 
-/** The handling of a source's secrets. */
 export interface Arrival {
   document(document: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
-  /** Of an update. */
+  /** Re-encrypts the configuration of an update. */
   config(stored: string): Promise<string>;
   /** Secrets that were kept unchanged since the last call, although the source was asked to decrypt them. */
   takeKept(): number;
 }
 
-/** The result for a stack. */
 export interface ImportedStack {
   readonly versions: number;
   readonly previews: number;

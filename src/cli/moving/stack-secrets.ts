@@ -5,7 +5,7 @@ import { type DocumentSecrets, reencryptDocument } from '../../shared/diy/reencr
 /** Null for each ciphertext that is not of the stack. */
 export type Decrypt = (ciphertexts: readonly string[]) => Promise<readonly (Buffer | null)[]>;
 
-/** Bytes of the document, approximately. */
+/** The size of a batch in bytes of the document, approximately. */
 const batchBytes = 1024 * 1024;
 /** Maximum size of remembered ciphertexts, in characters. */
 const maxKnown = 32 * 1024 * 1024;
@@ -38,7 +38,6 @@ export class StackSecrets {
     return kept;
   }
 
-  /** The document for the local stack. */
   document(document: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     return reencryptDocument(
       inBatches(document),

@@ -18,12 +18,11 @@ import { isState, versionFault, versionInSource } from './version-numbers.ts';
 
 const pageRows = 100;
 
-/** The result for one stack. */
 export interface StackVerification {
   readonly source: string;
   readonly versions: number;
   readonly previews: number;
-  /** Read at both ends. */
+  /** Bytes that were read at both ends. */
   readonly bytes: number;
   /** One line for each difference. */
   readonly problems: readonly string[];
@@ -123,7 +122,7 @@ async function verifyInto(result: Found, { context, organization }: VerifyParts,
   return result;
 }
 
-/** Null if there is no difference. */
+/** Returns null if there is no difference. */
 async function compareNewest(
   { content, context, stackId }: Compared,
   stack: StackRow,
@@ -221,7 +220,6 @@ async function verifyEntry(
   }
 }
 
-/** Compares data with secrets, decrypted at both ends. */
 async function compareDecrypted(
   { context, stackId }: { readonly context: AppContext; readonly stackId: string },
   there: { readonly info: HistoryInfo; readonly state: SourceState; readonly decrypt: Decrypt },

@@ -39,7 +39,6 @@ const FolderStack = Type.Object({ stack: Text, isComplete: Flag, versions: Count
 /** By the words of the command. */
 export const movingOutputs = {
   'backup create': Type.Object({ ...Manifest.properties, owner: Text }),
-  /** One backup per line. */
   'backup list': Type.Object({
     backup: Text,
     /** Identifies the installation. Null: the backup is being deleted. */

@@ -1,7 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
 
-/** Parts of the schemas of commands' output. */
 export const Text = Type.String();
 export const Count = Type.Integer();
 export const Flag = Type.Boolean();

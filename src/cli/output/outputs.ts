@@ -44,7 +44,6 @@ export function schemaId(name: OutputName): string {
   return `holdfast.${name.replaceAll(' ', '.')}/v1`;
 }
 
-/** The option of a command that prints data. */
 export const jsonOption = ['--json', 'print one JSON document; `holdfast schema` has its schema'] as const;
 
 export function printResult<Name extends OutputName>(

@@ -43,7 +43,6 @@ const defaultPageRows = 50;
 
 type ManifestHead = Omit<Manifest, 'sha256'>;
 
-/** The result of an export to an archive. */
 interface ArchiveResult {
   readonly isComplete: boolean;
   readonly json: Printed<(typeof outputs)['export']>;

@@ -83,7 +83,7 @@ export async function readUnchecked<Schema extends TSchema>(
   return file && parse(name, await textOf(name, file), schema);
 }
 
-/** Null if the file does not exist. */
+/** Returns null if the file does not exist. */
 export async function describeStored(folder: Folder, name: string): Promise<ArchivedFile | null> {
   const file = await folder.open(name);
   if (file === null) return null;

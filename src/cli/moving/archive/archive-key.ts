@@ -8,13 +8,11 @@ import type { EncryptedKey } from './archive-layout.ts';
 
 const keyBytes = 32;
 
-/** The protection of an archive's keys. */
 export interface ArchiveProtection {
   readonly recipients: readonly string[];
   readonly passphrase: string | null;
 }
 
-/** The means to open an archive's keys. */
 export interface ArchiveAccess {
   /** The text of a file of age identities. */
   readonly identities: string | null;

@@ -7,7 +7,6 @@ export const manifestFile = 'holdfast-archive.json';
 /** Exists while an export writes to the archive. */
 export const runFile = 'holdfast-archive-run.json';
 
-/** The folder with all files of stacks. */
 export const stacksFolder = 'stacks/';
 
 export const archiveFormat = 1;
@@ -18,7 +17,6 @@ const Id = Type.String({ pattern: `^${uuid}$` });
 const Name = Type.String({ pattern: '^[^\\u0000]*$' });
 const Version = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 });
 
-/** A stored file. */
 const ArchivedFile = Type.Object({
   name: Type.String({ pattern: `^${stacksFolder}${uuid}/[0-9a-z-]+(\\.[a-z]+)+$` }),
   sha256: Type.String(),
@@ -80,7 +78,6 @@ export type Manifest = Static<typeof Manifest>;
 const Page = Type.Object({ ...ArchivedFile.properties, ...Counts.properties });
 export type ArchivePage = Static<typeof Page>;
 
-/** All parts of a stack in an archive. */
 export const StackIndex = Type.Object({
   id: Id,
   project: Type.String(),
@@ -133,7 +130,6 @@ export const PageContent = Type.Object({
   key: Type.Optional(Type.String()),
 });
 
-/** The index file of a stack. */
 export function indexFile(stackId: string): string {
   return `${stacksFolder}${stackId}/stack.json`;
 }

@@ -38,10 +38,9 @@ interface ArchiverParts {
   readonly claim: ArchiveClaim;
   /** The operator who exports, for the audit log. */
   readonly source: AuditSource;
-  /** The location, for the audit log. */
+  /** For the audit log. */
   readonly to: string;
   readonly onVersion: (count: number) => void;
-  /** Number of updates in a page. */
   readonly pageRows: number;
 }
 
@@ -49,7 +48,7 @@ export interface ArchivedStack {
   readonly index: ArchivedFile;
   readonly counts: ArchiveCounts;
   readonly notes: readonly string[];
-  /** Number of versions that this export has added. */
+  /** Versions that this export has added. */
   readonly added: number;
 }
 

@@ -5,7 +5,7 @@ import { type ArchivePage, indexFile, PageContent, StackIndex } from './archive-
 import { createArchivedStackRepository } from './archived-stack-repository.ts';
 import { findLacks } from './unreadable-parts.ts';
 
-/** An export adds to this content. */
+/** The export adds to this content. */
 export interface Written {
   readonly versions: ArchivePage[];
   readonly previews: ArchivePage[];
