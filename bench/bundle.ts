@@ -138,7 +138,7 @@ note('longest lag, s', percentile(lags, 1));
 note('CPU of the server until then, s', (await cpuSecondsOf(server.pid())) - cpuBefore);
 if (Number(values.steady) > 0) await runSteadily(Number(values.steady), Number(values.minutes));
 
-/** At this rate. Notes how far the bundle is behind meanwhile. */
+/** Runs updates at this rate, and notes how far the bundle is behind meanwhile. */
 async function runSteadily(perSecond: number, minutes: number): Promise<void> {
   lags = [];
   const busy = new Map<string, Promise<void>>();
@@ -175,7 +175,7 @@ async function runSteadily(perSecond: number, minutes: number): Promise<void> {
   note('load', await loadAverage());
 }
 
-/** With the plaintext of each secret, as the crypter gives it. */
+/** A document with the plaintext of each secret, as the crypter gives it. */
 function decrypted(value: unknown, decrypt: (ciphertext: string) => string): unknown {
   if (Array.isArray(value)) return value.map((each) => decrypted(each, decrypt));
   if (typeof value !== 'object' || value === null) return value;

@@ -65,7 +65,7 @@ function send(of: Measured, method: string, path: string, body: Buffer | object,
   return sendCall({ url: new URL(of.server.url), agent: of.agent }, method, path, body, authorization);
 }
 
-/** Of one kind, for all pipelines. Returns how many calls there were. */
+/** Makes the calls of one kind for all pipelines and returns how many there were. */
 async function run(kind: Kind, of: Measured, form: Form, script: Script): Promise<number> {
   const pipelines = of.pipelines.get(form) as Pipeline[];
   const token = `token ${of.server.token}`;

@@ -71,7 +71,7 @@ class Journal {
     return new Journal(client, stack, await client.startUpdate(stack, { journal: true }));
   }
 
-  /** In batches, up to `end`. Returns how long each batch took, in ms. */
+  /** Appends entries up to `end` in batches. Returns how long each batch took, in ms. */
   async append(end: number): Promise<number[]> {
     const latencies: number[] = [];
     while (this.#next <= end) {
@@ -89,7 +89,7 @@ class Journal {
   }
 }
 
-/** In µs per entry, over enough updates for a stable result. */
+/** Returns the CPU time per entry in µs, over enough updates for a stable result. */
 async function cpuOf(server: OwnHoldfastServer, client: RawClient, count: number): Promise<number> {
   const updates = Math.min(10, Math.ceil(20_000 / count));
   const before = await cpuSecondsOf(server.pid());

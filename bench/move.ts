@@ -44,7 +44,7 @@ interface Ended {
   readonly peak: number;
 }
 
-/** On the data of a server. Throws if the command fails. */
+/** Runs `holdfast` on the data of a server. Throws if it fails. */
 async function run(server: OwnHoldfastServer, env: NodeJS.ProcessEnv, ...words: string[]): Promise<Ended> {
   const began = performance.now();
   const child = spawn(process.execPath, [holdfastProgram, ...words], {
@@ -111,7 +111,7 @@ const columns = [
   ...['verify, s', 'CPU, s', 'of the source', 'peak, MB', 'load before'],
 ];
 
-/** Into a new organization; verifies, and adds a row to the table. */
+/** Imports into a new organization, verifies, and adds a row to the table. */
 async function measure(
   server: OwnHoldfastServer,
   name: string,

@@ -27,7 +27,7 @@ const [stacks, resources, rounds] = [values.stacks, values.resources, values.rou
 ];
 const note = (text: string): void => console.error(text);
 
-/** As if workers had written the index. Every 500th stack has a resource of a rare type, one has a rare name. */
+/** Stacks and their index, as if workers had written it. Every 500th stack has a resource of a rare type, one has a rare name. */
 async function seed(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -82,7 +82,7 @@ async function compressFiles(folder: string): Promise<void> {
   }
 }
 
-/** With the lock file of the packages. The API contributes only types, so it does not count. */
+/** Hashes the sources and the lock file of the packages. The API contributes only types, so it does not count. */
 async function hashSources(): Promise<string> {
   const hash = createHash('sha256');
   const inputs = ['package-lock.json', 'scripts/build-web.ts', 'vite.config.ts'];

@@ -47,7 +47,7 @@ export async function runTool(
   return { passed: code === 0, output, errors };
 }
 
-/** Like `helm template`, for a version of Kubernetes or the newest one. */
+/** Renders the chart like `helm template`, for a version of Kubernetes or the newest one. */
 export function renderChart(values: Values, kubernetes?: string): Promise<Outcome> {
   return runChartTool('template', values, kubernetes);
 }

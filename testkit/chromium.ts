@@ -18,7 +18,7 @@ export interface TestBrowser extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Without a window. Throws ToolUnavailableError if it is not on this machine and cannot be installed. */
+/** Starts Chromium without a window. Throws ToolUnavailableError if it is not on this machine and cannot be installed. */
 export async function startChromium(): Promise<TestBrowser> {
   const executablePath = (await ensureToolchain({ only: ['chromium'] })).chromium;
   const profile = await mkdtemp(join(tmpdir(), 'holdfast-chromium-'));

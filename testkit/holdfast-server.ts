@@ -40,7 +40,7 @@ export interface OwnHoldfastServer extends HoldfastServer {
   stop(): Promise<void>;
   /** With SIGKILL; keeps the data. Its Postgres keeps running, as in reality. */
   kill(): Promise<void>;
-  /** With the same data directory and address. */
+  /** Starts it again with the same data directory and address. */
   restart(): Promise<void>;
   /** Its output so far. */
   log(): string;
@@ -201,7 +201,7 @@ export function withHelpers(server: Omit<HoldfastServer, 'workspace' | 'requestC
   };
 }
 
-/** Of a server that was killed and not restarted. */
+/** Stops the Postgres of a server that was killed and not restarted. */
 async function stopPostgresLeftBehind(dataDir: string): Promise<void> {
   const pidFile = join(dataDir, 'postgres', 'cluster', 'postmaster.pid');
   if (!existsSync(pidFile)) return;

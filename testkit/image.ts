@@ -190,8 +190,8 @@ mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
 exec unshare --root="$root" --wd="$workdir" --setgid="$user" --setuid="$user" "$@"`;
 
 /**
- * Like the first process of a container: with the image's files, read-only except for /data and /tmp, as its user, in a separate process
- * namespace. Needs Linux and root.
+ * Runs a command like the first process of a container: with the image's files, read-only except for /data and /tmp, as its user, in a
+ * separate process namespace. Needs Linux and root.
  */
 export function runInImage(
   image: Image,
@@ -208,7 +208,7 @@ export function runInImage(
   );
 }
 
-/** To the first process of the container. */
+/** Sends a signal to the first process of the container. */
 export function signalContainer(child: ChildProcess, signal: NodeJS.Signals): void {
   const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim();
   process.kill(Number(children.split(' ')[0]), signal);

@@ -23,7 +23,7 @@ const oddKey = fc.constantFrom(
   ),
 );
 
-/** With white space, unusual numbers, escapes and repeated names, which JSON.stringify would not produce. */
+/** JSON texts with white space, unusual numbers, escapes and repeated names, which JSON.stringify would not produce. */
 const { value: jsonText } = fc.letrec<{ value: string }>((tie) => {
   const padded = fc.tuple(space, tie('value'), space).map((parts) => parts.join(''));
   const key = fc

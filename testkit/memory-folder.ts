@@ -25,7 +25,7 @@ export function useMemoryFolder(): void {
   process.env['TMPDIR'] = folder;
 }
 
-/** For temporary files that must be on a disk. */
+/** The folder for temporary files that must be on a disk. */
 export function diskFolder(): string {
   return process.env[diskVariable] ?? tmpdir();
 }
@@ -40,7 +40,7 @@ function removeIfEnded(name: string): void {
   }
 }
 
-/** On this machine and on its file system in memory. */
+/** Bytes that are available on this machine and on its file system in memory. */
 function spareBytes(): number {
   try {
     const { type, bavail, bsize } = statfsSync(parent);

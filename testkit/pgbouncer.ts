@@ -10,7 +10,7 @@ export interface PgBouncer extends ServerHandle {
   url: string;
 }
 
-/** On loopback, in front of the database of `target`. It opens only a few connections, so that clients share them. */
+/** Starts a PgBouncer on loopback in front of the database of `target`. It opens only a few connections, so that clients share them. */
 export async function startPgBouncer(
   target: string,
   options: { poolMode: 'transaction' | 'session'; poolSize: number; settings?: Readonly<Record<string, string>> },

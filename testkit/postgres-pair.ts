@@ -22,7 +22,7 @@ export interface PostgresPair extends AsyncDisposable {
   promote(): Promise<void>;
 }
 
-/** With throw-away data. Unless `isSynchronous` is false, every commit waits for the second one. */
+/** Starts both servers with throw-away data. Unless `isSynchronous` is false, every commit waits for the second one. */
 export async function startPostgresPair({ isSynchronous = true } = {}): Promise<PostgresPair> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-pair-'));
   const removeHome = (): void => rmSync(home, { recursive: true, force: true, maxRetries: 5 });

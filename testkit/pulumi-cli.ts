@@ -65,7 +65,7 @@ export class PulumiWorkspace implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** In a temporary directory. First builds the CLI and the provider if needed. */
+  /** Creates a workspace in a temporary directory. First builds the CLI and the provider if needed. */
   static async create(options: WorkspaceOptions = {}): Promise<PulumiWorkspace> {
     const tools = await ensureToolchain({ only: [`pulumi-${options.cli ?? '3.276'}`, 'test-provider'] });
     const workspace = new PulumiWorkspace(await mkdtemp(join(tmpdir(), 'holdfast-cli-')), options);
@@ -82,7 +82,7 @@ export class PulumiWorkspace implements AsyncDisposable {
     await writeFile(join(this.programDir, 'Pulumi.yaml'), text);
   }
 
-  /** In the project directory, without waiting for the CLI. */
+  /** Starts the CLI in the project directory without waiting for it. */
   async spawn(args: readonly string[], options: Omit<RunOptions, 'timeoutMs'> = {}): Promise<CliProcess> {
     const tool = `pulumi-${options.cli ?? this.#options.cli ?? '3.276'}` as const;
     const file = (await ensureToolchain({ only: [tool] }))[tool];

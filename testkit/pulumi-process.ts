@@ -83,7 +83,7 @@ export class CliProcess {
     return this.done;
   }
 
-  /** Also the language host and the providers, like a crash of the machine. */
+  /** Kills the CLI, the language host and the providers, like a crash of the machine. */
   async killAll(): Promise<CliResult> {
     await killSession([this.pid]);
     return this.done;

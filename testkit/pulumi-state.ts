@@ -76,7 +76,7 @@ function stackFirst(a: Json, b: Json): number {
   return Number(right) - Number(left);
 }
 
-/** By URN, then by the whole text, because URNs are not unique during a replacement. */
+/** Sorts by URN, then by the whole text, because URNs are not unique during a replacement. */
 function byText(a: Json, b: Json): number {
   const [left, right] = [a, b].map((each) => {
     const urn = (each as { [key: string]: Json })['urn'];

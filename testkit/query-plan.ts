@@ -39,7 +39,7 @@ function rowsRead(node: PlanNode): number {
   return below + Math.round(each * (node['Actual Loops'] ?? 0));
 }
 
-/** By rows read, such as `Seq Scan on stacks`. */
+/** The node that reads the most rows, such as `Seq Scan on stacks`. */
 export function busiestScan(root: PlanNode): string {
   let [most, name] = [-1, ''];
   const visit = (node: PlanNode): void => {
@@ -68,8 +68,8 @@ export interface ExplainedStatement extends PlanCost {
 }
 
 /**
- * In place of a repository's pool: runs statements with `explain analyze` and keeps the plans. Statements return no rows; `one` returns an
- * empty row.
+ * Takes the place of a repository's pool: runs its statements with `explain analyze` and keeps the plans. Statements return no rows; `one`
+ * returns an empty row.
  */
 export function explainingPool(client: Client): { readonly pool: unknown; readonly statements: ExplainedStatement[] } {
   const statements: ExplainedStatement[] = [];

@@ -16,7 +16,7 @@ export interface RedisServer extends ServerHandle {
 
 const shippedScript = path.join(import.meta.dirname, '../deploy/redis/start.sh');
 
-/** As the compose file does, with a restricted user for Holdfast. */
+/** Starts Redis as the compose file does, with a restricted user for Holdfast. */
 export async function startRestrictedRedis(options: { extraArgs?: readonly string[] } = {}): Promise<RedisServer> {
   await ensureToolchain({ only: ['redis-server'] });
   return startOnFreePort(async (port) => {

@@ -13,7 +13,7 @@ export interface S3Server extends ServerHandle, S3Access {
 
 const credentials = { accessKeyId: 'holdfast-e2e', secretAccessKey: 'holdfast-e2e-secret', region: 'us-east-1' };
 
-/** With an empty data directory under `parentDir` or the system's temporary directory. */
+/** Starts MinIO or versitygw with an empty data directory under `parentDir` or the system's temporary directory. */
 export async function startS3Server(kind: S3ServerKind, parentDir?: string): Promise<S3Server> {
   const file = (await ensureToolchain({ only: [kind] }))[kind];
   return startOnFreePort(async (port) => {

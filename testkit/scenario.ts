@@ -32,7 +32,7 @@ export class Scenario implements AsyncDisposable {
     this.#prefix = prefix;
   }
 
-  /** On the server, or on the CLI's file backend if `server` is null. */
+  /** Creates a scenario on the server, or on the CLI's file backend if `server` is null. */
   static async create(server: HoldfastServer | null, options: ScenarioOptions = {}): Promise<Scenario> {
     const { project = newProject('e2e'), ...workspaceOptions } = options;
     const workspace = await (server?.workspace(workspaceOptions) ?? PulumiWorkspace.create(workspaceOptions));

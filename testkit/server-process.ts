@@ -45,7 +45,7 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** With its own data directory; waits until it is ready. */
+/** Starts a server with its own data directory and waits until it is ready. */
 export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
   const dataDir = await mkdtemp(join(spec.parentDir ?? tmpdir(), `holdfast-${spec.name}-`));
   let output = '';
@@ -127,7 +127,7 @@ export async function startOnFreePort<T>(start: (port: number) => Promise<T>): P
   }
 }
 
-/** On loopback; no process listens there, and no other test gets it. */
+/** Returns a loopback port at which no process listens, and that no other test gets. */
 export async function findFreePort(): Promise<number> {
   const [port] = (await findFixedPorts(1)) as [number];
   return port;

@@ -90,7 +90,7 @@ export function thingProgram(options: ThingProgramOptions): PulumiProgram {
   };
 }
 
-/** To a resource or, as `reference('a', 'value')`, to one of its outputs. */
+/** Returns a reference to a resource or, as `reference('a', 'value')`, to one of its outputs. */
 export function reference(resource: string, output?: string): string {
   return output === undefined ? `\${${resource}}` : `\${${resource}.${output}}`;
 }

@@ -13,7 +13,9 @@ export interface SuiteNeeds {
   ownServer?: boolean;
 }
 
-/** If its requirements are not met, the group is skipped, with the reason in the output. In CI, a missing tool is a failure. */
+/**
+ * Declares a group of tests. If its requirements are not met, skips it, with the reason in the output. In CI, a missing tool is a failure.
+ */
 export async function suite(name: string, needs: SuiteNeeds, declare: () => void): Promise<void> {
   if (needs.ownServer === true && hasExternalServer()) {
     return skip(name, 'they need their own server, but HOLDFAST_TEST_URL is set', declare);

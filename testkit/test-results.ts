@@ -75,7 +75,7 @@ function countTests(testResults: readonly FileResult[]): TestResults {
 
 const describedChars = 1_500;
 
-/** With the beginning of each failure message, for the end of a long log. */
+/** Each failed test with the beginning of its failure message, for the end of a long log. */
 export function describeFailures(results: TestResults, root: string): string[] {
   return results.testResults.filter(isFailed).flatMap((file) =>
     listFailed(file).map(({ failureMessages = [], fullName }) => {

@@ -8,7 +8,9 @@ interface Limits {
   readonly everyMs?: number;
 }
 
-/** Until the result of `check` is neither null nor false. After the timeout, throws an error that names `what`. */
+/**
+ * Calls `check` until its result is neither null nor false, and returns the result. After the timeout, throws an error that names `what`.
+ */
 export async function until(check: Check<boolean>, what: string, limits?: Limits): Promise<void>;
 export async function until<T extends object | string | number>(
   check: Check<Found<T>>,

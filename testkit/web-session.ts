@@ -215,7 +215,7 @@ export async function findPopupFlaws(page: Page, opened: string[]): Promise<stri
   return found;
 }
 
-/** And whether the page is wider than a phone. */
+/** Like `findBarriers`, and whether the page is wider than a phone. */
 export async function findFlaws(page: Page): Promise<string[]> {
   const found = await findBarriers(page);
   await page.setViewportSize({ width: 390, height: 844 });

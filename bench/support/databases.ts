@@ -4,7 +4,7 @@ import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { tuned } from '../../testkit/tuned.ts';
 
-/** Beside the one of `postgresUrl`, and migrated. Returns the URL. */
+/** Creates and migrates a database beside the one of `postgresUrl`. Returns its URL. */
 export async function createDatabase(postgresUrl: string, name: string): Promise<string> {
   const admin = new pg.Client({ connectionString: postgresUrl });
   await admin.connect();

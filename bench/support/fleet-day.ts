@@ -34,7 +34,7 @@ const cancelledShare = 0.05;
 const killedShare = 0.02;
 const hourMs = 3_600_000;
 
-/** From 0 to 1, the same for the same seed. */
+/** Numbers from 0 to 1, the same for the same seed. */
 export function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

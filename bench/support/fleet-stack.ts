@@ -58,7 +58,7 @@ export class FleetStack {
     await calls.send({ kind: 'import', method: 'POST', path: `${this.path}/import`, body: deployment });
   }
 
-  /** Until the run has completed, was cancelled or its runner is gone. */
+  /** Runs a pipeline, until it has completed, was cancelled or its runner is gone. */
   async run(run: Run): Promise<void> {
     if (run.kind === 'preview') await this.#preview(run);
     else await this.#update(run);
@@ -92,7 +92,7 @@ export class FleetStack {
     }
   }
 
-  /** Beside the steps, as the CLI does. */
+  /** Keeps the lease beside the steps, as the CLI does. */
   async #renew(path: string, lease: string, ends: AbortSignal): Promise<void> {
     const body = { duration: 300, token: lease };
     const call = { kind: 'renew', method: 'POST', path: `${path}/renew_lease`, body };
@@ -128,7 +128,7 @@ export class FleetStack {
     await this.#complete(path, lease);
   }
 
-  /** As soon as no other update holds the stack. */
+  /** Creates and starts an update, as soon as no other holds the stack. */
   async #begin(kind: Run['kind'], request: object): Promise<{ path: string; lease: string }> {
     const create = { kind: 'create', method: 'POST', path: `${this.path}/${kind}`, body: request, expected: [409] };
     for (let attempt = 0; attempt < busyAttempts; attempt++) {

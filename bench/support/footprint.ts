@@ -16,7 +16,7 @@ export class DataFolder {
     this.#dataDir = dataDir;
   }
 
-  /** After a vacuum of the tables. */
+  /** Measures the storage, after a vacuum of the tables. */
   async footprint(): Promise<Footprint> {
     const tables = [
       'journal_entries',

@@ -92,7 +92,7 @@ async function get(server: OwnHoldfastServer, path: string): Promise<number> {
   return response.status;
 }
 
-/** With its samples of the walk and further filters. */
+/** Every procedure that reads, with its samples of the walk and further filters. */
 function procedureCalls(server: OwnHoldfastServer, ids: Ids): ReadCall[] {
   const world = { organization, stacks: [walked, deep], updateId: ids['updateId'], ids } as unknown as World;
   const all = appRouter._def.procedures as unknown as Record<string, { _def: { type: string; meta: ProcedureMeta } }>;

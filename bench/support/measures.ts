@@ -50,7 +50,7 @@ export async function loopDelayOf(url: string): Promise<{ p99: number; max: numb
   return { p99: read('nodejs_eventloop_lag_p99_seconds'), max: read('nodejs_eventloop_lag_max_seconds') };
 }
 
-/** Of the last minute (Linux). */
+/** Returns the load average of the last minute (Linux). */
 export async function loadAverage(): Promise<string> {
   return (await readFile('/proc/loadavg', 'utf8')).split(' ')[0] as string;
 }

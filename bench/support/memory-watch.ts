@@ -3,7 +3,7 @@ import { memoryOf } from './measures.ts';
 
 const everyMs = 250;
 
-/** Of the processes of one role, in MB. */
+/** Samples the resident memory of the processes of one role, in MB. */
 export class MemoryWatch {
   readonly #processes: readonly ClusterProcess[];
   readonly #timer: NodeJS.Timeout;
@@ -29,7 +29,7 @@ export class MemoryWatch {
     return { first: counts[0] ?? Number.NaN, highest: Math.max(...counts), last: counts.at(-1) ?? Number.NaN };
   }
 
-  /** In which any process was above `level`. */
+  /** Returns the seconds during which any process was above `level`. */
   secondsAbove(level: number): number {
     const above = this.#samples.filter(({ highest }) => highest > level).length;
     return (above * everyMs) / 1000;

@@ -93,7 +93,7 @@ export async function loadAll(page: Page, pixels: number, maxMs: number): Promis
   return (await page.evaluate(script)) as number;
 }
 
-/** From the beginning of the navigation, in ms. */
+/** Time from the beginning of the navigation until `selector` shows, in ms. */
 export async function timeUntil(page: Page, url: string, selector: string): Promise<number> {
   await page.goto(url, { waitUntil: 'commit' });
   await page.locator(selector).first().waitFor();

@@ -28,7 +28,7 @@ export async function postgresCpuSecondsOf(postmaster: number): Promise<number> 
   return seconds;
 }
 
-/** Null if there is no such process any more. */
+/** Returns null if there is no such process any more. */
 async function statOf(pid: number): Promise<Stat | null> {
   try {
     const text = await readFile(`/proc/${pid}/stat`, 'utf8');

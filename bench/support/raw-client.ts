@@ -25,7 +25,7 @@ interface CallOptions {
   readonly gzip?: boolean | 'done';
 }
 
-/** As the CLI does. It also retries after network errors. */
+/** Whether the CLI retries after this status. It also retries after network errors. */
 const retryable = (status: number): boolean => status >= 500 || status === 429;
 const pausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000];
 
@@ -44,7 +44,9 @@ export class RawClient {
     this.#timeoutMs = options.timeoutMs ?? null;
   }
 
-  /** Without retries. Returns the body of a 2xx response. Throws ResponseError, or the error of fetch. */
+  /**
+   * Sends one request without retries. Returns the body of a 2xx response. Throws ResponseError, or the error of fetch.
+   */
   async once(method: string, path: string, body?: Buffer | object, options: CallOptions = {}): Promise<string> {
     const bytes = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
     const payload = bytes && options.gzip === true ? gzipSync(bytes, { level: 1 }) : bytes;

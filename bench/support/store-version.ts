@@ -7,7 +7,7 @@ import { createStackRepository } from '../../src/shared/stacks/stack-repository.
 import { recordEdit } from '../../src/shared/state/record-edit.ts';
 import { DataFolder } from './footprint.ts';
 
-/** Of an embedded server, beside it. */
+/** Opens the stores of an embedded server beside it. */
 export async function openStores(dataDir: string): Promise<AppContext> {
   const databaseUrl = await new DataFolder(dataDir).databaseUrl();
   const config = parseConfig({ HOLDFAST_DATABASE_URL: databaseUrl, HOLDFAST_DATA_DIR: dataDir });

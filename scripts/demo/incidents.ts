@@ -86,7 +86,7 @@ async function refuseOthers(incidents: Incidents, name: string): Promise<void> {
   await callsOf('ada').rules.remove.mutate({ organization, ruleId: id });
 }
 
-/** Two runs of a branch wait; the older commit's is superseded. */
+/** Two runs of a branch wait; the run of the older commit is superseded. */
 async function supersede(incidents: Incidents, name: string): Promise<void> {
   const { callsOf, clientOf, organization, played } = incidents;
   const found = played.get(name);

@@ -114,7 +114,7 @@ export function organizations(): DemoOrganization[] {
   });
 }
 
-/** Over all organizations, and at least the stacks of the first one that the rest of the demo uses. */
+/** Plans `count` stacks over all organizations, and at least the stacks of the first one that the rest of the demo uses. */
 export function planStacks(list: readonly DemoOrganization[], count: number): StackPlan[] {
   const plans: StackPlan[] = [];
   const large = [programs.storefront, programs.cluster, programs.analytics, programs.site];
@@ -178,7 +178,7 @@ function messageOf(choices: Choices): string {
     .replace('%b', choices.of(branches.slice(3)));
 }
 
-/** As reported in CI, or from a user's computer. */
+/** The environment that a run in CI, or from a user's computer, reports. */
 export function environmentOf(
   choices: Choices,
   { organization, project }: DemoStack,

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
-/** For the demo's webhooks: accepts all requests, except below `/gone`. Ends with the process. */
+/** The receiver of the demo's webhooks: it accepts all requests, except below `/gone`. Ends with the process. */
 export async function startReceiver(port: number): Promise<string> {
   const server = createServer((request, response) => {
     request.resume();

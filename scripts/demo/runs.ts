@@ -64,7 +64,7 @@ export class StackPlayer {
     await this.#client.once('POST', `/api/stacks/${organization}/${project}`, { stackName: stack, tags });
   }
 
-  /** As fast as the server permits, with the times of a run that began at `beganMs`. Returns the id of the update. */
+  /** Plays a whole run as fast as the server permits, with the times of a run that began at `beganMs`. Returns the id of the update. */
   async play(run: DemoRun, by: RawClient, beganMs: number): Promise<string> {
     const live = await this.begin(run, by);
     await live.send(live.timeline.map(({ atMs, payload }) => ({ atMs: beganMs + atMs, payload })));
@@ -193,7 +193,7 @@ export class LiveRun {
     );
   }
 
-  /** If the run has changed the state. */
+  /** Saves the state, if the run has changed it. */
   async save(): Promise<void> {
     const { lease, path } = this.#update;
     if (!this.#document) return;

@@ -6,7 +6,7 @@ export function listPageActions(): readonly string[] {
   return [...pageActions.offered.keys()];
 }
 
-/** If the page still offers the action. */
+/** Does nothing if the page no longer offers the action. */
 export function runPageAction(name: string): void {
   pageActions.offered.get(name)?.();
 }

@@ -36,7 +36,7 @@ const maxStacks = 8;
 
 type Me = ReturnType<typeof useMe>;
 
-/** These can be started from everywhere. */
+/** These actions can be started from everywhere. */
 const remoteActions: readonly {
   readonly name: string;
   readonly to: string;

@@ -42,7 +42,7 @@ const about = createRoute({
   staticData: { crumb: pageTexts.about },
 });
 
-/** Redirects to the matching pages. */
+/** They redirect to the matching pages. */
 const printedRoutes = [stackSettings, policyPack, ownTokens] as const;
 
 rootRoute.update({ component: Shell });

@@ -131,7 +131,6 @@ function ReadOnlyNotice() {
   );
 }
 
-/** Shows the user's open invitations. */
 function InvitationNotice() {
   const count = useMe()?.invitations ?? 0;
   if (count === 0) return null;

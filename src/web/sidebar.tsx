@@ -155,7 +155,6 @@ export function Sidebar({
   );
 }
 
-/** Links to pages of one organization. */
 function OrganizationLinks({ organization }: { readonly organization: string }) {
   const isHere = useMatches().some(({ routeId }) => routeId === '/$organization/~');
   return (

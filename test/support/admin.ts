@@ -11,7 +11,7 @@ export interface AdminRun {
   readonly stderr: string;
 }
 
-/** As its own process on the app's database and data folder, without master keys. */
+/** Runs `holdfast admin` as its own process on the app's database and data folder, without master keys. */
 export function runAdminCommand(app: TestApp, ...args: string[]): Promise<AdminRun> {
   return runAdminWith({}, app, ...args);
 }
@@ -50,7 +50,7 @@ export async function runInProcess(app: TestApp, ...words: string[]): Promise<Ad
   }
 }
 
-/** As its own process. With --json, the output must be as its schema says. */
+/** Runs `holdfast` as its own process. With --json, what it prints must be as its schema says. */
 export function runHoldfast(env: NodeJS.ProcessEnv, ...args: string[]): Promise<AdminRun> {
   return new Promise((resolve, reject) => {
     execFile(

@@ -9,7 +9,7 @@ import { type TestApp, testApp } from './test-app.ts';
 
 type Run = AdminRun & { readonly text: string };
 
-/** For all tests of a file, with a directory for archives of the first server. */
+/** Two servers for all tests of a file, and a directory for archives of the first. */
 export function archiveEnds() {
   const source = testApp();
   const target = testApp();

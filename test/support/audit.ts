@@ -5,7 +5,7 @@ import { ReadOnlyMode } from '../../src/shared/platform/read-only/read-only-mode
 import { query } from './database.ts';
 import type { TestApp } from './test-app.ts';
 
-/** For services that a test calls without a request. */
+/** A trail for services that a test calls without a request. */
 export function testTrail(action: AuditAction): AuditTrail {
   return new AuditTrail(operatorSource('test'), action, new ReadOnlyMode());
 }
@@ -20,12 +20,12 @@ export interface StoredEvent extends Record<string, unknown> {
   readonly details: Record<string, unknown>;
 }
 
-/** Of the server's log about somebody's account, oldest first. */
+/** The events of the server's log about somebody's account, oldest first. */
 export async function listPersonalEvents(app: TestApp, login: string): Promise<StoredEvent[]> {
   return (await listEvents(app, '')).filter((event) => [event.login, event.object].includes(login));
 }
 
-/** Of an organization, or with '' of the server, oldest first. */
+/** The events of an organization, or with '' of the server, oldest first. */
 export function listEvents(app: TestApp, organization: string): Promise<StoredEvent[]> {
   return query<StoredEvent>(
     app,

@@ -83,7 +83,7 @@ export async function damageEach(
   return outcomes;
 }
 
-/** With all blobs, without marks, which contain nothing of the backup. */
+/** The objects of the backup and all blobs, without marks, which contain nothing of it. */
 async function keysOf(target: BlobStore, id: string): Promise<string[]> {
   const backup = (await findBackups(target)).find((each) => each.id === id);
   const marks = [backupKeys.start(id, backup?.owner ?? ''), backupKeys.verified(id)];

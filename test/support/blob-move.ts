@@ -30,7 +30,7 @@ export function runBlobs(
   return runHoldfast(blobsEnv(app, settings), 'blobs', ...args);
 }
 
-/** Small documents that old checkpoints of a stack refer to. Returns their keys. */
+/** Stores `count` small documents that old checkpoints of a stack refer to. Returns their keys. */
 export async function seedBlobs(app: TestApp, count: number): Promise<string[]> {
   await createStack(app);
   let left = count;

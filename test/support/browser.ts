@@ -7,7 +7,7 @@ import type { TestApp, TestResponse } from './test-app.ts';
 
 export const goodPassword = 'correct horse battery';
 
-/** Without scripts: keeps cookies and sends what browsers send with forms. */
+/** A browser for pages, without scripts: keeps cookies and sends what browsers send with forms. */
 export class PageBrowser {
   readonly #app: TestApp;
   readonly cookies = new Map<string, string>();

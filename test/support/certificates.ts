@@ -18,7 +18,7 @@ export interface TestAuthority extends AsyncDisposable {
   readonly directory: string;
   /** The CA's own certificate. */
   readonly caFile: string;
-  /** For a server with names as in `DNS:localhost,IP:127.0.0.1`, or without names for a client. */
+  /** A certificate for a server with these names, as in `DNS:localhost,IP:127.0.0.1`, or without names for a client. */
   issue(commonName: string, names?: string): Promise<CertificateFiles>;
 }
 

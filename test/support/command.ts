@@ -12,7 +12,7 @@ export interface RunningCommand {
   stop(): Promise<void>;
 }
 
-/** With these settings and no others. The caller must stop it. */
+/** Starts a command with these settings and no others. The caller must stop it. */
 export function startCommand(words: readonly string[], settings: Readonly<Record<string, string>>): RunningCommand {
   const env = { PATH: process.env['PATH'], HOME: tmpdir(), ...settings };
   const child = spawn(process.execPath, [holdfastProgram, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -13,13 +13,13 @@ export interface StoredBytes {
   readonly blobKey: string | null;
   /** Overwrites the stored bytes. */
   overwrite(bytes: Buffer): Promise<void>;
-  /** Also clears the server's record of the damage. */
+  /** Restores the stored bytes and clears the server's record of the damage. */
   restore(): Promise<void>;
   /** Only for documents in the blob store. */
   remove(): Promise<void>;
 }
 
-/** Of a checkpoint, or of an update's snapshot. */
+/** The stored bytes of a checkpoint, or of an update's snapshot. */
 export async function storedBytes(
   app: TestApp,
   id: string,
@@ -69,7 +69,7 @@ export function flipBit(bytes: Buffer, position: number, bit: number): Buffer {
   return flipped;
 }
 
-/** Over all of `length` bytes, including both ends. */
+/** Positions spread over all of `length` bytes, including both ends. */
 export function spread(length: number, count: number): number[] {
   return Array.from({ length: count }, (_, at) => Math.floor((at * (length - 1)) / (count - 1)));
 }

@@ -14,7 +14,7 @@ export interface Fill {
   readonly entries: number;
 }
 
-/** Two imports made through the API, the rest by SQL. */
+/** A stack with history: two imports made through the API, the rest by SQL. */
 export async function createFilledStack(app: TestApp, fill: Fill): Promise<FilledStack> {
   const stack = await createStack(app);
   for (let round = 1; round <= 2; round++)
@@ -75,7 +75,7 @@ interface StatementCount {
   readonly cascaded: boolean;
 }
 
-/** Of statements from now on that delete or update rows, including those of foreign keys. */
+/** Records each statement from now on that deletes or updates rows, including those of foreign keys. */
 export async function countStatements(app: TestApp): Promise<{
   readonly deletions: () => Promise<StatementCount[]>;
   readonly changes: () => Promise<StatementCount[]>;

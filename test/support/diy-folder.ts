@@ -39,7 +39,7 @@ export function diyCheckpoint(
   return { version: 3, checkpoint: { stack: `organization/${project}/${stack}`, latest } };
 }
 
-/** In the layout with projects, or in the one without if stacks have no project. */
+/** Writes a folder in the layout with projects, or in the one without if stacks have no project. */
 export async function writeDiyFolder(directory: string, stacks: readonly DiyStack[], from = 1): Promise<void> {
   const root = path.join(directory, '.pulumi');
   const write = async (name: string, content: object, gzip = false): Promise<void> => {

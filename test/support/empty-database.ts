@@ -8,7 +8,7 @@ export interface EmptyDatabase extends AsyncDisposable {
   readonly url: string;
 }
 
-/** On the server of the tests, or a copy of a database that has no session; dropped when disposed. */
+/** Creates one on the server of the tests, or a copy of one that has no session; dropped when disposed. */
 export async function createEmptyDatabase(original?: EmptyDatabase): Promise<EmptyDatabase> {
   const server = process.env['HOLDFAST_TEST_DATABASE_URL'] as string;
   const admin = new pg.Client({ connectionString: server });

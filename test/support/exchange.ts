@@ -37,7 +37,7 @@ export function setPolicies(
   return ok(app.call('PATCH', `/api/orgs/${organization}/auth/policies/${issuerId}`, { auth, body: { policies } }));
 }
 
-/** As the CLI does: a form, without a version and without a token. */
+/** Calls as the CLI does: a form, without a version and without a token. */
 export function exchange(
   app: TestApp,
   organization: string,

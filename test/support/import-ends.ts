@@ -5,7 +5,7 @@ import { ok, type RunningUpdate, type TestStack } from './state.ts';
 import { type TestApp, testApp } from './test-app.ts';
 import { complete, saveVerbatim } from './update-calls.ts';
 
-/** For all tests of a file: stacks are imported from the first, behind a front, into the second. */
+/** Two servers for all tests of a file: stacks are imported from the first, behind a front, into the second. */
 export function testEnds() {
   const source = testApp();
   const target = testApp();
@@ -23,7 +23,7 @@ export function testEnds() {
 
 const signature = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270' };
 
-/** With a token for each end. */
+/** An organization at both ends, with a token for each. */
 async function organizationOf(source: TestApp, target: TestApp, front: SourceFront, name: string) {
   const token = await source.createUser(name, 'admin');
   const auth = `token ${token}`;

@@ -1,6 +1,6 @@
 import type { TestStack } from './state.ts';
 
-/** As the engine writes them for a new resource. */
+/** The two journal entries that add a resource, as the engine writes them. */
 export function creation(
   sequenceId: number,
   name: string,

@@ -8,9 +8,9 @@ export interface LateBlobs {
   readonly blobs: BlobStore;
   /** Pending requests. */
   readonly onTheWay: () => number;
-  /** From now on, puts fail with a timeout and arrive later. */
+  /** Makes puts from now on fail with a timeout and arrive later. */
   freeze(): void;
-  /** From now on, puts arrive at once; pending ones stay pending. */
+  /** Makes puts from now on arrive at once; pending ones stay pending. */
   thaw(): void;
   /** Delivers all pending requests. */
   arrive(): Promise<void>;

@@ -35,7 +35,7 @@ export class MachineCopy implements AsyncDisposable {
     this.#process = process;
   }
 
-  /** With `shared` at /mnt. Throws where this process may not mount. */
+  /** Makes a copy that has `shared` at /mnt. Throws where this process may not mount. */
   static async create(shared: string): Promise<MachineCopy> {
     const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-machine-'));
     const child = spawn('unshare', ['--mount', 'sh', '-c', mounting, 'sh', directory, shared], {

@@ -81,7 +81,7 @@ analyze stack_places;
 `,
 };
 
-/** With those of this release, to which those of the next one are added. */
+/** A folder with the migrations of this release, to which those of the next one are added. */
 export class MigrationFolder implements AsyncDisposable {
   readonly directory: string;
 

@@ -14,7 +14,7 @@ interface SigningKey {
 
 type Profile = Readonly<Record<string, unknown>>;
 
-/** On this machine (oidc-provider); a test chooses its people. */
+/** A provider of identities on this machine (oidc-provider), whose people a test chooses. */
 export class TestProvider implements AsyncDisposable {
   readonly people = new Map<string, Profile>();
   readonly #server: Server;
@@ -24,7 +24,7 @@ export class TestProvider implements AsyncDisposable {
   tamper: ((claims: JWTPayload) => JWTPayload) | null = null;
   /** Answers 503 to everything. */
   isDown = false;
-  /** If it returns true, the provider does not answer. */
+  /** Answers in place of the provider if it returns true. */
   instead: ((path: string, response: ServerResponse) => boolean) | null = null;
 
   readonly #groupsScope: string;
@@ -48,7 +48,7 @@ export class TestProvider implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** For a server whose people sign in here. */
+  /** The settings of a server whose people sign in here. */
   settings(more: Readonly<Record<string, string>> = {}): Record<string, string> {
     return {
       HOLDFAST_OIDC_ISSUER: this.issuer,

@@ -16,7 +16,7 @@ export class RedisAttacker {
     this.queue.on('error', () => {});
   }
 
-  /** With the options that a trusting server would use. */
+  /** Adds a job with the options that a trusting server would use. */
   async forge(name: string, data: object, jobId: string = randomUUID()): Promise<string> {
     await this.queue.add(name, { replyTo: `holdfast:done:${randomUUID()}`, ...data }, { jobId, attempts: 1 });
     return jobId;

@@ -2,7 +2,7 @@ import type { ManifestSource } from '../../src/shared/state/deployments/write-do
 import type { JournalEntryText } from '../../src/shared/state/journal/journal-batch.ts';
 import { JournalReplay, type ReplayedDocument } from '../../src/shared/state/journal/replay/rules/apply-entries.ts';
 
-/** Over `base` by sequence id; of several with one id the first counts. Throws JournalReplayError. */
+/** Replays entries over `base` by sequence id; of several with one id the first counts. Throws JournalReplayError. */
 export function replayJournal(
   base: Buffer | null,
   entries: Iterable<JournalEntryText>,

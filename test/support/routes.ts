@@ -1,6 +1,6 @@
 import type { App } from '../../src/api/app.ts';
 
-/** As `METHOD /path`, including HEAD of GET routes, read from the router itself. */
+/** All registered routes as `METHOD /path`, including HEAD of GET routes, read from the router itself. */
 export function listRoutes(app: App): string[] {
   const routes: string[] = [];
   const prefixes: string[] = [];

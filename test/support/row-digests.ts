@@ -5,8 +5,8 @@ import type { TestApp } from './test-app.ts';
 const DigestRow = Type.Object({ name: Type.String(), digest: Type.String() });
 
 /**
- * By table, of all rows that calls of the CLI may change, except for a counter that is only a ticket and for times of use. Not of the whole
- * catalog: Postgres would plan for 60 ms, before and after each of a thousand calls.
+ * A digest of all rows that calls of the CLI may change, by table, except for a counter that is only a ticket and for times of use. Not those of
+ * the whole catalog: Postgres would plan for 60 ms, before and after each of a thousand calls.
  */
 export async function digestRows(app: TestApp): Promise<Record<string, string>> {
   // Over the app's own pool: a new login takes longer than most of the calls under test.

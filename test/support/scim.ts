@@ -8,7 +8,7 @@ export const patchSchemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp'];
 export const userSchemas = ['urn:ietf:params:scim:schemas:core:2.0:User'];
 export const groupSchemas = ['urn:ietf:params:scim:schemas:core:2.0:Group'];
 
-/** For the identity provider of an organization. Returns the Authorization header. */
+/** Creates a token for the identity provider of an organization. Returns the Authorization header. */
 export async function provisioningToken(app: TestApp, organization: string): Promise<string> {
   const { db } = app.context;
   const { id } = await createIdentityRepository(db).ensureOrganization(organization);

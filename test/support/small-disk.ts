@@ -5,7 +5,7 @@ import path from 'node:path';
 
 const mebibyte = 1024 * 1024;
 
-/** In memory; can run full without using that memory. Linux, root. */
+/** A file system in memory that can run full without using that memory. Linux, root. */
 export class SmallDisk implements Disposable {
   readonly directory: string;
   readonly #bytes: number;

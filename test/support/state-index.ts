@@ -71,7 +71,7 @@ export async function indexedChanges(app: TestApp, stack: TestStack) {
     .sort((a, b) => a.version - b.version || (a.name < b.name ? -1 : 1));
 }
 
-/** Also what earlier tests have left, which may come before the stacks of this one. */
+/** Indexes what is due, also what earlier tests have left, which may come before the stacks of this one. */
 export async function indexAll(app: TestApp): Promise<void> {
   const due = 'select 1 from state_index_due where claimed_until is null or claimed_until < clock_timestamp() limit 1';
   do await indexDue(app.context, { delaySeconds: 0, backlog: new BytePace(1e9) });

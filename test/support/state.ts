@@ -12,7 +12,7 @@ export interface TestStack {
 
 let stackNumber = 0;
 
-/** In a new organization; `auth` is its admin's. */
+/** Creates a stack in a new organization; `auth` is its admin's. */
 export async function createStack(app: TestApp): Promise<TestStack> {
   const organization = `org${process.pid}-${++stackNumber}`;
   const auth = `token ${await app.createUser(organization, 'admin')}`;

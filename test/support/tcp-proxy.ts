@@ -15,7 +15,7 @@ export interface TcpProxy extends AsyncDisposable {
   reappear(): void;
   /** Breaks all open connections. */
   cut(): void;
-  /** Also breaks the open connections, until `accept`. */
+  /** Rejects new connections until `accept`, and breaks the open ones. */
   refuse(): void;
   accept(): void;
   /** New connections lead to the host and port of this URL; open ones stay where they are. */

@@ -88,7 +88,7 @@ export interface TestApp extends AsyncDisposable {
   readonly dataDir: string;
   /** Creates the organization if it is missing. Returns an API token. */
   createUser(organization: string, role: Role, login?: string): Promise<string>;
-  /** Like the CLI: JSON in, JSON out. `auth` is the whole Authorization header. */
+  /** Calls the API like the CLI: JSON in, JSON out. `auth` is the whole Authorization header. */
   call(method: string, url: string, options?: CallOptions): Promise<TestResponse>;
 }
 

@@ -64,7 +64,7 @@ export class TestIssuer implements AsyncDisposable {
     return this.#authority.caFile;
   }
 
-  /** As a server whose operator allows `localhost` and trusts the authority. */
+  /** Calls as a server makes them whose operator allows `localhost` and trusts the authority. */
   outgoing(): Outgoing {
     const parsed = parseAllowList('localhost');
     if ('wrong' in parsed) throw new Error(parsed.wrong);
@@ -123,7 +123,7 @@ export async function makeKey(algorithm: string, kid: string): Promise<SigningKe
   return { kid, algorithm, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg: algorithm, use: 'sig' } };
 }
 
-/** By HMAC, or not at all if `secret` is null. */
+/** A token signed by HMAC, or not at all if `secret` is null. */
 export function signByHand(header: object, claims: JWTPayload, secret: string | Buffer | null): string {
   const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url');
   const signed = `${encode(header)}.${encode(claims)}`;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from '@jest/globals';
 import { createTestApp, type TestApp } from './test-app.ts';
 import type { TestSettings } from './test-settings.ts';
 
-/** For all tests of a file, one for each of the settings: they share the database and the data directory of the first. */
+/** Replicas for all tests of a file, one for each of the settings: they share the database and the data directory of the first. */
 export function testReplicas<const S extends readonly TestSettings[]>(
   ...settings: S
 ): { readonly [K in keyof S]: TestApp } {

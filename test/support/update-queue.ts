@@ -1,7 +1,7 @@
 import { query } from './database.ts';
 import type { TestApp } from './test-app.ts';
 
-/** On a busy machine, processes with waiting calls may not report often enough to keep their positions. */
+/** Keeps all processes with waiting calls alive: on a busy machine they may not report often enough to keep their positions. */
 export async function keepQueueProcesses(app: TestApp): Promise<void> {
   await query(
     app,

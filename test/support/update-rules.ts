@@ -1,7 +1,7 @@
 import { ok, type TestStack } from './state.ts';
 import type { TestApp } from './test-app.ts';
 
-/** In the organization of the stack. Returns the id. */
+/** Sets a rule in the organization of the stack, and returns its id. */
 export async function setRule(app: TestApp, stack: TestStack, rule: object): Promise<string> {
   const { json } = await ok(app.call('POST', rulesPath(stack), { auth: stack.auth, body: rule }));
   return json.id as string;

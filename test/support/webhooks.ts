@@ -3,7 +3,7 @@ import { query } from './database.ts';
 import { ok, type TestStack } from './state.ts';
 import type { TestApp, TestResponse } from './test-app.ts';
 
-/** Of the stack, or of its organization. Returns the path. */
+/** Creates a webhook of the stack, or of its organization, and returns its path. */
 export async function createHook(
   app: TestApp,
   stack: TestStack,
@@ -17,7 +17,7 @@ export async function createHook(
   return `${hooks}/${json.name}`;
 }
 
-/** As a worker does. Returns how many attempts were due. */
+/** Makes the attempts that are due, as a worker does. Returns how many. */
 export async function deliverDue(app: TestApp): Promise<number> {
   const delivery = new DeliveryLoop(app.context, 'all');
   let made = 0;

@@ -19,7 +19,7 @@ export interface WireAnswer {
 /** The responses are in `answers` once they arrive. */
 export interface WireConnection {
   write(data: string | Buffer): Promise<void>;
-  /** Null when the server closes the connection without one. */
+  /** The next response; null when the server closes the connection without one. */
   answer(limitMs?: number): Promise<WireAnswer | null>;
   /** Such as 100; fails when something else arrives. */
   interim(): Promise<number>;
@@ -83,7 +83,7 @@ function lengthOf(options: { body?: string | Buffer; length?: number | null }, b
   return options.body === undefined ? null : body.length;
 }
 
-/** With a Content-Length unless `length` is null. */
+/** Head of a request, with a Content-Length unless `length` is null. */
 export function head(
   method: string,
   target: string,

@@ -63,7 +63,7 @@ export async function startFakeAws(): Promise<FakeService> {
   });
 }
 
-/** With a metadata server, as on a machine of Google. */
+/** Cloud KMS with a metadata server, as on a machine of Google. */
 async function startFakeGoogle(): Promise<FakeService> {
   const secret = 'ya29.token-of-the-test';
   const refuse = (status: number, name: string, message: string): FakeAnswer => ({

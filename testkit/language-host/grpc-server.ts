@@ -8,7 +8,7 @@ export type Method = (request: Buffer) => AsyncIterable<Buffer> | Iterable<Buffe
 const unimplemented = '12';
 export const headerBytes = 5;
 
-/** By their name, such as `Analyze`. Returns the port. */
+/** Serves gRPC methods by their name, such as `Analyze`. Returns the port. */
 export async function serveGrpc(methods: Readonly<Record<string, Method>>): Promise<number> {
   const server = createServer();
   server.on('stream', (stream, headers) => void answer(stream, headers, methods).catch(() => stream.close()));

@@ -35,7 +35,7 @@ console.log(
   }),
 );
 
-/** Until the CLI ends the call. The first message is the output of the pack: its port. */
+/** Serves a pack until the CLI ends the call. Its first message is the output of the pack: its port. */
 async function* runPack(request: Buffer): AsyncGenerator<Buffer> {
   const [pwd, info] = [fieldOf(request, 1), fieldOf(request, 5)];
   const directory = fieldOf(info, 2).toString() || pwd.toString();

@@ -12,7 +12,7 @@ export function encode(fields: readonly Field[]): Buffer {
   return Buffer.concat(parts);
 }
 
-/** Of a field with a length (text, bytes or a message); empty if there is none. */
+/** Returns the first value of a field with a length (text, bytes or a message); empty if there is none. */
 export function fieldOf(message: Buffer, wanted: number): Buffer {
   for (let at = 0; at < message.length; ) {
     const [key, afterKey] = readVarint(message, at);

@@ -17,7 +17,7 @@ export class BuildPlan {
     this.#actualDone += actualSeconds;
   }
 
-  /** Until all builds are done; 0 if unknown. `label` has been running for `elapsedSeconds`. */
+  /** Returns the seconds until all builds are done; 0 if unknown. `label` has been running for `elapsedSeconds`. */
   secondsLeft(label?: string, elapsedSeconds = 0): number {
     const current = label === undefined ? 0 : (this.#pending.get(label) ?? 0);
     const all = [...this.#pending.values()].reduce((sum, each) => sum + each, 0);

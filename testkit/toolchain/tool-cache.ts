@@ -29,7 +29,7 @@ export interface CachedBuild {
   typicalSeconds: number;
   /** Everything that the result depends on. A change results in a new directory. */
   inputs: readonly (string | Buffer)[];
-  /** Into the caches of the build's tools. The build downloads what is still missing. */
+  /** Downloads what the build needs into the caches of its tools. The build downloads what is still missing. */
   download?: () => Promise<void>;
   /** Builds into `dir`, which is renamed once complete. */
   build(dir: string): Promise<void>;

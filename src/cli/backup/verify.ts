@@ -159,7 +159,7 @@ async function readRestored(
   return { backup: manifest.id, problems, text };
 }
 
-/** Of this user's killed verifications, whose Postgres is still running. */
+/** Stops the leftovers of this user's killed verifications, whose Postgres is still running. */
 async function removeLeftovers(folder: string, logger: Logger): Promise<void> {
   for (const name of await readdir(folder)) {
     const pid = Number(new RegExp(`^${homePrefix}(\\d+)-`).exec(name)?.[1] ?? Number.NaN);

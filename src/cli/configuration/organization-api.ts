@@ -37,7 +37,7 @@ interface Failure {
   readonly retryAfter: string | null;
 }
 
-/** For one organization, or for one of its stacks. Repeats calls that a server or a proxy refuses temporarily. */
+/** Calls the API for one organization, or for one of its stacks. Repeats calls that a server or a proxy refuses temporarily. */
 export class OrganizationApi {
   readonly organization: string;
   /** An earlier call without a response may have made the same changes. */

@@ -28,7 +28,7 @@ export const ok = (seen: string): Outcome => ({ status: 'ok', seen, fix: null })
 export const warn = (seen: string, fix: string): Outcome => ({ status: 'warn', seen, fix });
 export const fail = (seen: string, fix: string): Outcome => ({ status: 'fail', seen, fix });
 
-/** At the same time. A check that does not end, or throws, has failed. */
+/** Runs all checks at the same time. A check that does not end, or throws, has failed. */
 export async function runChecks(checks: readonly Check[], limitMs: number): Promise<Finding[]> {
   const findings = await Promise.all(
     checks.map(async ({ name, run }): Promise<Finding | null> => {

@@ -22,7 +22,7 @@ const answerMs = 4_000;
 /** Events that arrive this close together were held back, in ms. */
 const heldMs = proofPauseMs / 3;
 
-/** From this machine through the public URL to a server. */
+/** Checks of the path from this machine through the public URL to a server. */
 export function publicUrlChecks(visit: Visit): Check[] {
   const { publicUrl } = visit.config;
   let taking: Promise<Proof> | undefined;

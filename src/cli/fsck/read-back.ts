@@ -124,7 +124,7 @@ export async function readBackDocuments(
   return summary;
 }
 
-/** From a random one on, and then from the lowest on: ids are random, too. */
+/** Ids from a random one on, and then from the lowest on: the ids are random, too. */
 export async function* someOf(
   list: (after: string, limit: number) => Promise<readonly string[]>,
   count: number,

@@ -153,7 +153,7 @@ async function planFrom(parts: PlanParts, source: SourceStack): Promise<StackPla
 
 const noFacts = { facts: null, fault: null };
 
-/** Null if the newest state is not read, because the local history is complete and contains it. */
+/** Facts of the newest state. It is not read if the local history is complete and contains it. */
 async function newestFacts(
   { context, organization }: PlanParts,
   { project, stack }: SourceStack,

@@ -39,7 +39,7 @@ export function createImportedPreviewRepository(db: Queryable) {
         from imported_previews i join updates u on u.id = i.update_id
         where i.stack_id = ${stackId} and i.entry > ${after} order by i.entry limit ${limit}`),
 
-    /** Ended, of `stackVersion`, without its events. Returns false if it was imported before. */
+    /** Inserts an ended preview of `stackVersion`, without its events. Returns false if it was imported before. */
     insert: async (preview: ImportedUpdate): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* importedPreviews.insert */

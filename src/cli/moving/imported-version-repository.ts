@@ -128,7 +128,7 @@ export function createImportedVersionRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** In hex; null if the stack has no state. */
+    /** SHA-256 of the newest state, in hex; null if the stack has none. */
     findHeadHash: async (stackId: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(HeadRow)`
         /* importedVersions.findHeadHash */

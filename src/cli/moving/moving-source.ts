@@ -7,7 +7,7 @@ export interface SourceState {
   readonly name: string;
   /** Stored size in the source; null if the source does not say. */
   readonly bytes: number | null;
-  /** From the beginning; empty if the stack has no state. Throws TransferError. */
+  /** Reads the state from the beginning; empty if the stack has no state. Throws TransferError. */
   document(): AsyncIterable<Buffer>;
 }
 

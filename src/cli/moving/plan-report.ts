@@ -62,7 +62,7 @@ export function describePlan(
   ].join('\n');
 }
 
-/** As in `2 versions and 1 preview`. */
+/** Returns a text like `2 versions and 1 preview`. */
 export function countedAll({ previews, versions }: { readonly versions: number; readonly previews: number }): string {
   return counted(versions, 'version') + (previews > 0 ? ` and ${counted(previews, 'preview')}` : '');
 }

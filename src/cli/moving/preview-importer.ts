@@ -30,7 +30,7 @@ export function placePreviews(
   ];
 }
 
-/** After the current version of the stack. Returns false if it was imported before. */
+/** Inserts a preview after the current version of the stack. Returns false if it was imported before. */
 export async function insertPreview(
   tx: Queryable,
   stack: { readonly id: string; readonly stackVersion: number; readonly checkpointId: string | null },

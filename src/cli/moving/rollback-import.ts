@@ -31,7 +31,7 @@ interface RollbackParts {
   readonly from: string;
 }
 
-/** If `apply`, deletes a stack that has only imported versions of this source. It can be restored, as after `pulumi stack rm`. */
+/** If `apply`, deletes a stack that has only imported versions of this source. The stack can be restored, as after `pulumi stack rm`. */
 export async function rollBackStack(
   parts: RollbackParts,
   source: SourceStack,

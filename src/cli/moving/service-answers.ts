@@ -42,7 +42,7 @@ export const answers = {
   plaintexts: Type.Object({ plaintexts: texts(Type.String()) }),
 };
 
-/** Without null members; empty in place of no answer. Throws TransferError. */
+/** The answer without null members; an empty object in place of no answer. Throws TransferError. */
 export function readAnswer<Schema extends TSchema>(schema: Schema, answer: unknown, of: string): Static<Schema> {
   const checked = standard(schema)['~standard'].validate(withoutNulls(answer ?? {}));
   if ('value' in checked) return checked.value;

@@ -194,7 +194,7 @@ export async function retryBroken<T>(read: () => Promise<T>): Promise<T> {
   }
 }
 
-/** In ms, as the service requests, otherwise twice as long each time. Spread, because several stacks wait at once. */
+/** The wait in ms: the time that the service requests, otherwise twice as long each time. Spread, because several stacks wait at once. */
 function backOff(attempt: number, retryAfter: string | null): number {
   const asked = retryAfterMs(retryAfter);
   if (asked !== null) return Math.min(asked, maxRetryAfterMs) + Math.random() * 250;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { reencryptConfig } from '../../shared/diy/history-info.ts';
 import { type DocumentSecrets, reencryptDocument } from '../../shared/diy/reencrypt-document.ts';
 
-/** Null for each ciphertext that is not of the stack. */
+/** Decrypts ciphertexts of a stack; null for each ciphertext that is not its own. */
 export type Decrypt = (ciphertexts: readonly string[]) => Promise<readonly (Buffer | null)[]>;
 
 /** The size of a batch in bytes of the document, approximately. */

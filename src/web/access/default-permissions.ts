@@ -19,7 +19,6 @@ export function withNeeds(names: readonly string[] | null): readonly MemberPermi
   );
 }
 
-/** The permissions that viewers and members lose. */
 export function lostPermissions(before: readonly string[] | null, after: readonly string[] | null): MemberPermission[] {
   const left = withNeeds(after);
   return withNeeds(before).filter((name) => !left.includes(name));

@@ -25,7 +25,6 @@ const route = getRouteApi('/$organization/~/roles');
 
 type Asked = { readonly what: 'create' } | { readonly what: 'edit' | 'delete'; readonly role: RoleItem };
 
-/** Named sets of permissions that grants give. */
 export function RolesPage() {
   const { organization } = route.useParams();
   const mayManage = useMayManage(organization);

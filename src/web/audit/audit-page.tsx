@@ -27,7 +27,6 @@ import { auditTexts } from './texts.ts';
 
 const route = getRouteApi('/$organization/~/audit');
 
-/** Who did what, and when. */
 export function AuditPage() {
   const { organization } = route.useParams();
   const search = route.useSearch();

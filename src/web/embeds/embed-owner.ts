@@ -7,7 +7,6 @@ export type EmbedOwner = StackRef | { readonly organization: string };
 
 const isStack = (owner: EmbedOwner): owner is StackRef => 'stack' in owner;
 
-/** The badges and feeds of an owner. */
 export function useEmbeds(owner: EmbedOwner) {
   const ofStack = useQuery(
     trpc.embeds.ofStack.queryOptions(isStack(owner) ? owner : noStack(owner), { enabled: isStack(owner) }),

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 
 // A part of the first load: texts of parts that are loaded on demand are in app/texts.tsx.
 
-/** For links, titles and breadcrumbs. */
+/** The names serve as links, titles and breadcrumbs. */
 export const pageTexts = {
   about: 'About',
   access: 'Access',
@@ -42,7 +42,6 @@ export const pageTexts = {
   tabTitle: (page: string) => `${page} - Holdfast`,
 } as const;
 
-/** Groups of an organization's pages. */
 export const pageGroupTexts = {
   machines: 'Machines',
   people: 'People',

@@ -19,7 +19,7 @@ import { policyGroupDetailsTexts } from './texts.ts';
 interface DetailsProps {
   readonly organization: string;
   readonly group: PolicyGroup;
-  /** The first ones by name. */
+  /** The first packs by name. */
   readonly packs: readonly PolicyPack[];
   readonly onMorePacks: (() => void) | null;
   readonly mayManage: boolean;

@@ -1,6 +1,6 @@
 import type { SearchField } from '../platform/app/procedure-types.ts';
 
-/** In quotation marks if needed. */
+/** Adds quotation marks if needed. */
 export function quoteValue(value: string): string {
   return /^[^\s"\\]+$/.test(value) ? value : `"${value.replace(/["\\]/g, '\\$&')}"`;
 }
@@ -23,7 +23,6 @@ export interface Within {
   readonly organization?: string;
 }
 
-/** The URL search of the page. */
 export interface ResourceSearch {
   readonly q?: string | undefined;
   readonly view?: 'providers' | undefined;

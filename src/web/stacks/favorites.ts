@@ -14,7 +14,7 @@ const favorites = createStoredList<Favorite>('holdfast.favorites', (stored) =>
   stored.filter(isFavorite).slice(0, maxFavorites),
 );
 
-/** None until the user is known. */
+/** Returns none until the user is known. */
 export function useFavorites(login: string | undefined): readonly StackRef[] {
   const all = favorites.use();
   return useMemo(() => all.filter((each) => each.login === login), [all, login]);

@@ -36,7 +36,7 @@ function LoginCommand({ value }: { readonly value: string }) {
   );
 }
 
-/** Until the user has stored the command. */
+/** Shown until the user has stored the command. */
 export function FirstTokenNotice({ token: { data, reset } }: { readonly token: FirstToken }) {
   if (data === undefined) return null;
   return (
@@ -49,7 +49,7 @@ export function FirstTokenNotice({ token: { data, reset } }: { readonly token: F
   );
 }
 
-/** Until the first stack exists. `organization` is the shown one; default: the user's first. */
+/** The steps in a terminal until the first stack exists. `organization`: the shown organization; default: the user's first. */
 export function FirstSteps({
   organization,
   token: { data, error, isPending, mutate },
@@ -96,7 +96,6 @@ export function FirstSteps({
   );
 }
 
-/** Greets the first stack. */
 export function FirstStackNotice({ stack }: { readonly stack: FirstStack }) {
   return (
     <p role="status" className={styles['greeting']}>

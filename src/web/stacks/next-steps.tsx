@@ -12,7 +12,7 @@ import { nextStepTexts } from './texts.tsx';
 
 const staleMs = 60_000;
 
-/** For admins, after the team's first update. Null: there are no steps to show, or they are unknown yet. */
+/** The steps for a team after its first update, for admins. Null: there are no steps to show, or they are unknown yet. */
 export function useNextSteps(organization: string | undefined) {
   const isDismissed = useIsDismissed(organization ?? '');
   const mayManage = useMayManage(organization ?? '');

@@ -18,7 +18,7 @@ interface Step {
 
 type Choices = Readonly<Record<number, Choice>>;
 
-/** As the server takes them, without undecided ones. */
+/** The repairs in the form that the server takes, without undecided ones. */
 export function chosenRepairs(steps: readonly Step[], choices: Choices) {
   return steps.flatMap(({ urn }, index) => {
     const choice = choices[index];
@@ -29,7 +29,6 @@ export function chosenRepairs(steps: readonly Step[], choices: Choices) {
   });
 }
 
-/** Whether each import has an id. */
 export function isComplete(steps: readonly Step[], choices: Choices): boolean {
   return chosenRepairs(steps, choices).every(({ repair }) => repair.action === 'clear' || repair.id !== '');
 }

@@ -20,12 +20,12 @@ const widths: Readonly<Record<StackColumn, string>> = {
 const usual: readonly StackColumn[] = ['status', 'tags', 'resources', 'changed'];
 const key = 'holdfast.stack-columns';
 
-/** Without any known name, the columns chosen last. */
+/** Reads column names; without any known name, returns the columns chosen last. */
 export function chosenColumns(inUrl: string | undefined): readonly StackColumn[] {
   return readColumns(inUrl) ?? readColumns(readStored(key)) ?? usual;
 }
 
-/** For the URL and this browser's storage. */
+/** The result is for the URL and this browser's storage. */
 export function toggleColumn(columns: readonly StackColumn[], column: StackColumn): string {
   const chosen = stackColumns.filter((each) => columns.includes(each) !== (each === column));
   const text = chosen.length === 0 ? 'none' : chosen.join(',');

@@ -24,7 +24,6 @@ const Readme = lazyPart(async () => (await import('./readme.tsx')).default, <Ske
 /** `pulumi stack output readme` prints this Markdown. */
 const readmeName = 'readme';
 
-/** The overview of a stack. */
 export function StackOverview({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const readme = details.outputs?.find(({ name, value }) => name === readmeName && value?.trim());
   const outputs =
@@ -79,7 +78,7 @@ export function StackOverview({ details, stack }: { readonly stack: StackRef; re
   );
 }
 
-/** Owner and name, from the Git remote. */
+/** Returns owner and name, from the Git remote. */
 function repositoryName(repository: string): string {
   const parts = repository
     .replace(/\.git$/, '')

@@ -89,7 +89,6 @@ export function StackTable({
   );
 }
 
-/** Widths of columns, for the style sheet. */
 function gridOf(columns: readonly StackColumn[]): CSSProperties {
   return {
     '--columns': gridTemplate(columns, false),

@@ -18,14 +18,13 @@ export const ages = [
 ] as const;
 
 export interface TypedTerm {
-  /** The text before the term. */
   readonly before: string;
   /** Null: a word, or the beginning of the name of a field. */
   readonly field: StackField | null;
   readonly text: string;
 }
 
-/** At the end of the text. */
+/** The term is at the end of the text. */
 export function typedTerm(draft: string): TypedTerm {
   const term = /\S*$/.exec(draft)?.[0] ?? '';
   const before = draft.slice(0, draft.length - term.length);
@@ -34,7 +33,7 @@ export function typedTerm(draft: string): TypedTerm {
   return field === undefined ? { before, field: null, text: term } : { before, field: field.name, text: value };
 }
 
-/** Without terms that have no value yet, and without terms that become parameters of the URL. */
+/** The text that filters: without terms that have no value yet, and without terms that become parameters of the URL. */
 export function filteringText(draft: string): string {
   const isFiltering = (term: string): boolean => !/^(?:(?:tag|project):.*|(?:owner|updated):)$/i.test(term);
   return draft.split(/\s+/).filter(isFiltering).join(' ').trim();

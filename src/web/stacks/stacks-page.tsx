@@ -36,13 +36,13 @@ const refreshMs = 15_000;
 /** Interval while a user waits for the first stack. */
 const firstRefreshMs = 2_000;
 
-/** Null: not automatically. */
+/** Null: the list is not reloaded automatically. */
 function pauseOf(isFiltered: boolean, pages: readonly { readonly items: readonly unknown[] }[] = []): number | null {
   if (!isFiltered && pages.length === 1 && pages[0]?.items.length === 0) return firstRefreshMs;
   return pages.length <= maxRefreshedPages ? refreshMs : null;
 }
 
-/** Of all organizations, or of the one in the path. */
+/** The list of stacks: of all organizations, or of the one in the path. */
 export function StacksPage() {
   const { organization } = useParams({ strict: false });
   const search = useSearch({ strict: false });
@@ -137,7 +137,10 @@ function useIsAbove(organization: string | undefined, isListed: boolean, isKnown
   return null;
 }
 
-/** If the user may see all stacks; if there are many, a minimum. `listed` is the number in a complete list, which is newer. */
+/**
+ * The number of stacks, if the user may see all of them; if there are many, a minimum. `listed`: the number in a complete list, which is
+ * newer.
+ */
 function StackCount({
   listed,
   organization,

@@ -7,7 +7,7 @@ export const Colored = memo(function Colored({ text }: { readonly text: string }
   return <ColoredSpans spans={parseColoredText(text)} />;
 });
 
-/** For a text that is already split into its styles. */
+/** Like `Colored`, for a text that is already split into its styles. */
 export function ColoredSpans({ spans }: { readonly spans: readonly TextSpan[] }) {
   return (
     <span className={styles['text']}>

@@ -4,7 +4,7 @@ import { Secret } from '../secrets/secret.tsx';
 import styles from './config-table.module.css';
 import { configTableTexts } from './texts.tsx';
 
-/** By namespace. Secrets are redacted until the user reveals them. */
+/** Configuration by namespace. Secrets are redacted until the user reveals them. */
 export function ConfigTable({
   config,
   empty,

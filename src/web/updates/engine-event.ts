@@ -69,7 +69,7 @@ export interface EngineEvent {
   errorEvent?: { error?: string };
 }
 
-/** Each with the payload that marks it. */
+/** The name of a kind is that of its payload. */
 export const eventKinds = (Object.keys(eventListTexts.kinds) as (keyof typeof eventListTexts.kinds)[]).map((kind) => ({
   kind,
   label: eventListTexts.kinds[kind],
@@ -148,7 +148,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** One line, with the CLI's color tags. */
+/** The text is one line, with the CLI's color tags. */
 export function describeEvent(event: EngineEvent): { kind: string; label: string; urn: string | null; text: string } {
   const found = eventKinds.find(({ kind }) => event[kind] !== undefined);
   const { kind, label } = found ?? { kind: otherKind(event), label: otherKind(event) };

@@ -6,7 +6,7 @@ export interface UpdateError {
   readonly type: string;
 }
 
-/** In the order in which they came. */
+/** The errors are in the order in which they came. */
 export function listErrors(progress: UpdateProgress): UpdateError[] {
   const found = progress.diagnostics.map((diagnostic) => ({ diagnostic, urn: null as string | null, type: '' }));
   for (const { diagnostics, type, urn, worst } of progress.rows.values()) {

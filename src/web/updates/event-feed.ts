@@ -16,7 +16,7 @@ export interface EventSource {
   readonly wait: (signal: AbortSignal) => Promise<void>;
 }
 
-/** Continues while the update runs. */
+/** The feed continues while the update runs. */
 export class EventFeed {
   readonly progress = new UpdateProgress();
   /** All events that existed at the start have been read once. */
@@ -34,12 +34,11 @@ export class EventFeed {
     this.#source = source;
   }
 
-  /** Whether events are missing between others. */
   get hasGaps(): boolean {
     return this.#missing.first !== null;
   }
 
-  /** Until the update has ended and all its events are read. Rejects if a page cannot be read. */
+  /** Reads until the update has ended and all its events are read. Rejects if a page cannot be read. */
   async run(onChange: () => void, signal: AbortSignal): Promise<void> {
     let isFirst = true;
     // The beginnings of the newest two pages. The CLI sends up to three batches of 50 events at a time, which arrive in any order. Late

@@ -12,7 +12,7 @@ import { isActive } from './update-status.ts';
 
 const maxNamed = 5;
 
-/** Until the operations are resolved. */
+/** Shown until the operations are resolved. */
 export function InterruptedNotice({ stack, update }: { readonly stack: StackRef; readonly update: UpdateDetails }) {
   const { organization, project, stack: name } = stack;
   const mayHave = !update.dryRun && !isActive(update) && update.status !== 'succeeded' && update.version !== null;

@@ -16,7 +16,7 @@ import { viewKind } from './update-status.ts';
 const maxListed = 200;
 const maxKeys = 10;
 
-/** Before a failed update. Null while it is loading, and if there is none. */
+/** The last successful update before a failed one. Null while it is loading, and if there is none. */
 export function useLastSuccess(stack: StackRef, update: UpdateDetails): UpdateDetails | null {
   const { organization, project, stack: name } = stack;
   const ref = { organization, project, stack: name };

@@ -1,7 +1,7 @@
 import { parseColoredLines, stripColors, type TextSpan } from './colored-text.ts';
 import type { Diagnostic, UpdateProgress } from './update-progress.ts';
 
-/** Or of the engine and the program. */
+/** The messages are of a resource, or of the engine and the program. */
 export interface MessageGroup {
   readonly urn: string | null;
   readonly type: string;
@@ -23,7 +23,6 @@ export interface MessageLine {
   readonly spans: readonly TextSpan[];
 }
 
-/** The lines of a message. */
 export function linesOf({ message, sequence }: Diagnostic): MessageLine[] {
   return parseColoredLines(message.trimEnd()).map((spans, at) => ({
     id: `${sequence}-${at + 1}`,
@@ -32,7 +31,7 @@ export function linesOf({ message, sequence }: Diagnostic): MessageLine[] {
   }));
 }
 
-/** From top to bottom. */
+/** Ids are returned from top to bottom. */
 export function findLines(groups: readonly MessageGroup[], text: string): string[] {
   const wanted = text.trim().toLowerCase();
   if (wanted === '') return [];
@@ -63,7 +62,7 @@ function countLines({ message }: Diagnostic): number {
   return count;
 }
 
-/** Lines from `from` on, before `until`. */
+/** The lines from `from` on, before `until`, are shown. */
 export interface ShownMessage {
   readonly diagnostic: Diagnostic;
   readonly from: number;

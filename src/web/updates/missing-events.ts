@@ -39,7 +39,7 @@ export class MissingEvents {
     return this.#gaps[0]?.first ?? null;
   }
 
-  /** Null if there is none. */
+  /** Returns null if there is none. */
   firstAfter(sequence: number): number | null {
     const gap = this.#gaps.find(({ last }) => last > sequence);
     return gap ? Math.max(gap.first, sequence + 1) : null;

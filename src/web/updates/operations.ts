@@ -37,7 +37,7 @@ export function viewOperation(op: string): OperationView {
   return { sign: '·', running: name, done: name, planned: name, tone: 'same' };
 }
 
-/** In the order in which they are shown, without zeros. */
+/** Counts of changes in the order in which they are shown, without zeros. */
 export function listChanges(
   changes: Readonly<Partial<Record<string, number>>>,
 ): { op: string; count: number; view: OperationView }[] {

@@ -84,7 +84,6 @@ const Guides = memo(function Guides({
   );
 });
 
-/** The one-line summary of a resource. */
 function Info({
   isOpen,
   onOpen,

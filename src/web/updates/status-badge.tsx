@@ -24,7 +24,6 @@ const icons = {
   warning: CircleDashed,
 } as const;
 
-/** The status of an update. */
 export function StatusBadge({ status }: { readonly status: string }) {
   const { tone, word } = viewStatus(status);
   const Icon = word === 'Cancelled' ? Ban : icons[tone];

@@ -1,6 +1,5 @@
 import type { ResourceRow, UpdateProgress } from './update-progress.ts';
 
-/** A rendered row of the tree. */
 export interface TreeRow {
   row: ResourceRow;
   depth: number;

@@ -110,13 +110,12 @@ function Fact({
   );
 }
 
-/** If the CLI sent the location of the repository. */
+/** The commit's page, if the CLI sent the location of the repository. */
 function commitLink({ commit, environment }: UpdateDetails): string | null {
   const { 'vcs.kind': kind, 'vcs.owner': owner, 'vcs.repo': repo } = environment ?? {};
   return owner && repo ? forgeLink(kind, `${owner}/${repo}`, commit) : null;
 }
 
-/** The start and duration of an update. */
 function Took({ update }: { readonly update: UpdateDetails }) {
   const now = useNowSeconds(isActive(update));
   if (update.startedAt === null) return updateHeaderTexts.waitingToStart;

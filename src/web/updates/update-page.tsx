@@ -23,7 +23,6 @@ import { WaterfallChart } from './waterfall-chart.tsx';
 const updateRoute = getRouteApi('/$organization/$project/$stack/updates/$version');
 const previewRoute = getRouteApi('/$organization/$project/$stack/previews/$updateId');
 
-/** An update of a stack's history. */
 export function UpdatePage() {
   const { version, ...stack } = updateRoute.useParams();
   const search = updateRoute.useSearch();

@@ -11,7 +11,6 @@ export interface Diagnostic {
   severity: 'debug' | 'info' | 'warning' | 'error';
   /** The text with the CLI's color tags. */
   message: string;
-  /** The policy that reports the message. */
   policy: { name: string; pack: string; isMandatory: boolean } | null;
   /** Parts of one output of the program have the same id; 0 means none. */
   streamId: number;
@@ -40,7 +39,6 @@ export interface ResourceRow {
   lastStep: StepMetadata | null;
 }
 
-/** The engine's last event. */
 export interface UpdateSummary {
   durationSeconds: number;
   changes: Record<Operation, number>;
@@ -269,7 +267,7 @@ export class UpdateProgress {
     }
   }
 
-  /** As if the part with `sequence` had arrived in order. */
+  /** Rebuilds a list as if the part with `sequence` had arrived in order. */
   #joinAgain(list: Diagnostic[], parts: readonly Diagnostic[], sequence: number): void {
     const from = Math.max(
       0,

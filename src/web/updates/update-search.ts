@@ -1,12 +1,10 @@
 export const updateViews = ['progress', 'messages', 'timing', 'events', 'details'] as const;
 export type UpdateView = (typeof updateViews)[number];
 
-/** The URL search of an update's page. */
 export interface UpdateSearch {
   readonly view?: UpdateView | undefined;
   /** Filter of the shown list. */
   readonly text?: string | undefined;
-  /** Kind of event. */
   readonly type?: string | undefined;
   /** Also shows unchanged resources. */
   readonly all?: '1' | undefined;

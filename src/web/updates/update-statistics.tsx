@@ -36,7 +36,7 @@ export function usualOf(statistics: UpdateStatistics | undefined): UpdateStatist
   return usual !== null && usual.count >= minUsual ? usual : null;
 }
 
-/** With the updates of the last months. */
+/** Compares with the updates of the last months. */
 export function Duration({
   query,
   update,

@@ -31,7 +31,7 @@ export function isActive(update: Pick<UpdateItem, 'status'>): boolean {
 
 const kinds: Readonly<Record<UpdateItem['kind'] | 'resource-import', string>> = updateStatusTexts.kinds;
 
-/** As named by the CLI. */
+/** The words are the CLI's. */
 export function viewKind({ kind, dryRun }: { kind: string; dryRun?: boolean }): string {
   const word = Object.hasOwn(kinds, kind) ? kinds[kind as UpdateItem['kind']] : kind;
   return dryRun === true && word !== kinds.preview ? updateStatusTexts.previewOf(word) : word;

@@ -22,7 +22,7 @@ export function hasRead({ feed }: LiveProgress, update: Pick<UpdateDetails, 'sta
   return feed.isOver || (feed.isCaughtUp && isActive(update));
 }
 
-/** Continues while the update runs. */
+/** Reading continues while the update runs. */
 export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgress {
   const { organization, project, stack: name } = stack;
   const { updateId } = update;

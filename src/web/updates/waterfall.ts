@@ -11,7 +11,7 @@ export interface Bar {
   isCritical: boolean;
 }
 
-/** In the order of their starts. */
+/** Bars are in the order of their starts. */
 export interface Waterfall {
   bars: Bar[];
   start: number;

@@ -126,7 +126,6 @@ function draftOf(webhook: Webhook | null) {
   };
 }
 
-/** The events of a webhook. */
 function EventFields({
   groups,
   isAll,

@@ -29,7 +29,6 @@ export function managedWebhook({ target }: WebhookOwner, name: string | null): M
   return { organization, kind: 'StackWebhook', object };
 }
 
-/** The current version of a webhook. */
 export function readWebhook({ target }: WebhookOwner, webhook: string): Promise<Webhook> {
   return 'stack' in target
     ? apiClient.webhooks.ofStack.get.query({ ...target, webhook })

@@ -21,7 +21,6 @@ import styles from './webhooks.module.css';
 
 const route = getRouteApi('/$organization/~/webhooks/$webhook');
 
-/** A webhook of the organization. */
 export function WebhookPage() {
   const { organization, webhook } = route.useParams();
   const { delivery } = route.useSearch();

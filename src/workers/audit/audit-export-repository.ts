@@ -19,7 +19,6 @@ export type ExportTarget = 'blobs' | 'receiver';
 
 export const maxPauseSeconds = 3_600;
 
-/** Records which batches were exported. */
 export function createAuditExportRepository(db: Queryable) {
   // Retention has dropped the batches up to the base, and may not have deleted them yet.
   const exported = {

@@ -21,7 +21,7 @@ export function createAuditRetentionRepository(db: Queryable) {
             from generate_series(0, ${ahead}::integer) a) as months,
           to_char(date_trunc('month', now() at time zone 'UTC' - make_interval(days => ${days})), 'YYYY-MM-DD') as "keptFrom"`),
 
-    /** 0 if there is no event. */
+    /** Returns 0 if there is no event. */
     findLastBefore: async (month: string): Promise<number> => {
       const row = await db.one(sql.rows(NumberRow)`
         /* auditRetention.findLastBefore */

@@ -16,7 +16,6 @@ const maxRefused = 3;
 /** Statuses with which the receiver refuses everything, not one batch. */
 const refusesAll = new Set([401, 403, 404, 405, 408, 429]);
 
-/** The receiver of events. */
 export interface AuditReceiver {
   readonly url: string;
   /** A bearer token; null for none. */
@@ -89,8 +88,8 @@ export async function sendAudit(
 }
 
 /**
- * In rounds of all organizations. Those with a refused batch come last, so that they do not delay the others. Skips organizations that are
- * added to `refused` meanwhile.
+ * Lists batches in rounds of all organizations. Organizations with a refused batch come last, so that they do not delay the others. Skips
+ * organizations that are added to `refused` meanwhile.
  */
 async function* listUnsent(
   { listUnexported }: ReturnType<typeof createAuditExportRepository>,

@@ -180,7 +180,7 @@ function firstSince(backups: Backups | null): number | null {
   return hasFailed ? null : (seenAt ?? null);
 }
 
-/** Null also for a time far in the future: the clock was set back, and the backup must not delay the next one. */
+/** Returns null also for a time far in the future: the clock was set back, and the backup must not delay the next one. */
 function takenAt(backup: KnownBackup | undefined, now: number): number | null {
   const at = backup ? Date.parse(backup.takenAt) : Number.NaN;
   return hasPassed(at, now) ? at : null;

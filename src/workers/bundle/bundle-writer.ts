@@ -22,7 +22,7 @@ import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import type { StateDocument } from '../../shared/state/state-reader.ts';
 
-/** Of each stack in the bundle. */
+/** The kept versions of each stack in the bundle. */
 const keptVersions = 10;
 
 /** Files that the CLI adds to a file: the previous one, and the attributes that its store keeps of both. */
@@ -84,7 +84,7 @@ export class BundleWriter {
     return this.#replace(folder, due, stack, there, bundledVersion);
   }
 
-  /** Of a stack that was deleted here, or has another name. Throws BundleChangedError. */
+  /** Removes the files of a stack that was deleted here, or has another name. Throws BundleChangedError. */
   async remove(folder: Folder, row: BundledRow): Promise<void> {
     // The state may be missing if this was interrupted before.
     await this.#assertUntouched(folder, row, false);

@@ -24,7 +24,7 @@ const pageRows = 100;
 /** After this many consecutive failures, the bundle itself is checked. */
 const maxFailures = 3;
 
-/** With `isPaced` false, it writes without pauses. */
+/** The task writes without pauses if `isPaced` is false. */
 export function keepBundle(
   context: Parts,
   settings: BundleSettings,

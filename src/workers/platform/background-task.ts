@@ -4,7 +4,7 @@ import { repeat } from '../../shared/platform/lifecycle/repeat.ts';
 import { inLoneSpan } from '../../shared/platform/tracing/tracing.ts';
 import { mayDeleteByAge } from './clock-watch.ts';
 
-/** Runs in one process at a time. */
+/** The task runs in one process at a time. */
 export interface BackgroundTask {
   readonly name: string;
   /** Between the starts of two runs. The sweep interval by default. */

@@ -7,7 +7,7 @@ const maxGapMs = 24 * 3_600_000;
 /** Long enough for NTP to correct a clock. */
 const holdMs = 8 * 60_000;
 
-/** In ms since 1970, by Postgres's clock. */
+/** The times are in ms since 1970, by Postgres's clock. */
 export interface ClockLook {
   readonly seenAt: number;
   /** No task deletes by age before this time. */

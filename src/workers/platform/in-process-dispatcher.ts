@@ -43,7 +43,7 @@ export interface InProcessDispatcherOptions {
   readonly waitMs: number;
   /** Background jobs are deferred for this long while calls wait. Afterwards, one runs at a time. */
   readonly patienceMs?: number;
-  /** Committed, rejected or failed permanently. */
+  /** The job was committed, rejected or failed permanently. */
   readonly onEnded: (job: Job) => Promise<void>;
 }
 

@@ -90,7 +90,7 @@ export function replyChannelOf({ data }: QueuedRecord): string | null {
   return Value.Check(JobData, data) ? data.replyTo : null;
 }
 
-/** For untrusted text in a log line. */
+/** The text is not trusted and goes into a log line. */
 export function shown(text: unknown): string {
   return String(text).slice(0, shownCharacters);
 }

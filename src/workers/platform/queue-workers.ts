@@ -47,7 +47,7 @@ export interface QueueWorkersOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly concurrency: Readonly<Record<QueueName, number>>;
-  /** Committed, rejected or failed permanently. */
+  /** The job was committed, rejected or failed permanently. */
   readonly onEnded: (job: Job) => Promise<void>;
   readonly lockMs?: number;
 }
@@ -137,7 +137,6 @@ class QueueWorker {
     });
   }
 
-  /** Number of running jobs. */
   get runningJobs(): number {
     return this.#runningJobs;
   }
@@ -293,7 +292,7 @@ class QueueWorker {
   }
 }
 
-/** Does not count an attempt. Always throws. */
+/** No attempt is counted. Always throws. */
 async function giveBack(queued: QueuedJob<JobData>, token: string | undefined, delayMs: number): Promise<never> {
   await queued.moveToDelayed(Date.now() + Math.round(delayMs), token);
   throw new DelayedError();

@@ -7,7 +7,7 @@ const DeletedStackRow = Type.Object({
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  /** Since the call that deleted the stack. */
+  /** The time since the call that deleted the stack. */
   secondsAgo: Type.Number(),
 });
 export type DeletedStackRow = Row<typeof DeletedStackRow>;
@@ -114,7 +114,9 @@ export function createDeletedStackRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Newest first: updates refer to checkpoints of older ones, so nothing refers to an update's checkpoints at its turn. */
+    /**
+     * Lists updates, newest first: updates refer to checkpoints of older ones, so nothing refers to an update's checkpoints at its turn.
+     */
     listUpdates: async (stackId: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* deletedStacks.listUpdates */
@@ -171,7 +173,7 @@ export function createDeletedStackRepository(db: Queryable) {
           (select count(*)::integer from points) as journal_snapshots,
           (select count(*)::integer from segments) as event_segments`),
 
-    /** Without an update, i.e. the state with which the stack was created. */
+    /** Deletes checkpoints without an update, i.e. the state with which the stack was created. */
     deleteCheckpoints: async (stackId: string, limit: number): Promise<number> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* deletedStacks.deleteCheckpoints */
@@ -199,7 +201,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return rows.length;
     },
 
-    /** Changes of versions first, then resources. */
+    /** Changes of versions go first, then resources. */
     deleteIndexRows: async (stackId: string, limit: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* deletedStacks.deleteIndexRows */
@@ -225,7 +227,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return rows.length;
     },
 
-    /** With its data key. Returns false if dependent rows are left. */
+    /** Deletes the stack's row and its data key. Returns false if dependent rows are left. */
     deleteRow: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* deletedStacks.deleteRow */

@@ -4,7 +4,7 @@ import { JournalClaimedError } from '../../shared/state/journal/journal-compacto
 const batchSize = 100;
 /** Later batches skip these. */
 const maxFailed = 1_000;
-/** Concurrent, because a large one takes long. */
+/** The lanes are concurrent, because a large journal takes long. */
 const journalsAtOnce = 2;
 
 /** Failed journals are retried with growing delays. */

@@ -36,7 +36,7 @@ export function encodeInSlices(context: AppContext): BackgroundTask {
   };
 }
 
-/** Also deletes some unneeded chunks after each batch. Returns the number of encoded versions. */
+/** Encodes due states, and deletes some unneeded chunks after each batch. Returns the number of encoded versions. */
 export async function encodeVersions(
   context: AppContext,
   options: { signal?: AbortSignal; versions?: VersionRepository; encoder?: VersionEncoder } = {},

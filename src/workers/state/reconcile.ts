@@ -9,7 +9,6 @@ import {
 } from '../../shared/state/blobs/reconcile-blobs.ts';
 import type { BackgroundTask } from '../platform/background-task.ts';
 
-/** The name of the task. */
 const reconcileName = 'reconcile';
 
 /**

@@ -4,7 +4,7 @@ import { Scrubber } from './scrub.ts';
 
 const tickMs = 5_000;
 
-/** At the configured rate until the context closes. Also updates the metrics of damaged documents. */
+/** Scrubs at the configured rate until the context closes, and updates the metrics of damaged documents. */
 export function startScrub(context: AppContext): void {
   const { config, documentChecks, eventSegments, lifecycle, logger, metrics, policyArchives, readOnly } = context;
   const { bytesPerSecond, periodSeconds } = config.scrub;

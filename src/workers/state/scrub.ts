@@ -120,7 +120,7 @@ export class Scrubber {
     }));
   }
 
-  /** False if this run should stop. */
+  /** Returns false if this run should stop. */
   async #check({ facts, bytes, run }: Claimed, signal: AbortSignal | undefined): Promise<boolean> {
     this.#allowance -= Math.max(bytes, minChargeBytes);
     try {
@@ -139,7 +139,6 @@ export class Scrubber {
   }
 }
 
-/** A document claimed for checking. */
 interface Claimed {
   readonly facts: Readonly<Record<string, string>>;
   /** Bytes charged for reading it. */

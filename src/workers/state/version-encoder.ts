@@ -48,12 +48,10 @@ const damagedSeconds = 3600;
 /** For a deleted stack that may be restored. */
 const deletedSeconds = 24 * 3600;
 
-/** The result for a state. */
 export interface EncodingResult {
   /** `shared` versions share the bytes of an earlier one. */
   readonly encoded: number;
   readonly shared: number;
-  /** Bytes of text that were read. */
   readonly textBytes: number;
   readonly savedBytes: number;
 }
@@ -246,7 +244,6 @@ export class VersionEncoder {
 
 type Unsaved = NonNullable<NewChunk['added']>;
 
-/** A version to which another one refers. */
 interface Base {
   readonly id: string;
   readonly chunks: readonly ChunkRow[];
@@ -254,7 +251,7 @@ interface Base {
   readonly firstChunkId: number;
 }
 
-/** Null if the version is compressed alone. */
+/** Returns null if the version is compressed alone. */
 export function baseNumber(
   number: number,
   { groupSize, keyEvery }: Pick<EncodingShape, 'groupSize' | 'keyEvery'>,

@@ -87,7 +87,7 @@ async function readTables(client: Queries, lineOf: (table: string, row: Row) => 
 
 type Row = Record<string, unknown>;
 
-/** By their stack and their place among its new updates; checkpoints by their update. */
+/** New updates by their stack and their place among its new ones, and checkpoints by their update. */
 async function nameUpdates(client: Queries, before: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
   const { rows: updates } = await client.query<{ id: string; stack: string }>(

@@ -95,13 +95,13 @@ function touched(named: NamedTables | undefined): string[] {
   return named ? [...named.read, ...named.written].sort() : [];
 }
 
-/** At the same place on both sides. */
+/** Whether the column is at the same place on both sides. */
 function isKeyed({ columns, referencedColumns }: CatalogForeignKey): boolean {
   const at = columns.indexOf(tenant);
   return at >= 0 && referencedColumns[at] === tenant;
 }
 
-/** By the way the value is made, it is unique, or leads to one organization. */
+/** Whether the value is unique, or leads to one organization, by the way it is made. */
 function isSurrogate({ columns }: CatalogTable, name: string): boolean {
   const column = columns.find((each) => each.name === name);
   if (column === undefined) return false;

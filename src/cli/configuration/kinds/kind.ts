@@ -87,7 +87,7 @@ export interface Kind {
   read(api: OrganizationApi, object: string): Promise<SeenObject | null>;
   /** Returns the object's name in paths of the API. */
   create(api: OrganizationApi, name: string, spec: Spec): Promise<string>;
-  /** In paths of the API, after the change. */
+  /** Returns the object's name in paths of the API after the change. */
   change(api: OrganizationApi, edit: Edit): Promise<string>;
   remove(api: OrganizationApi, object: string, tags: Tags): Promise<void>;
   /** All or none; only for a kind whose objects never change. Returns the same results as separate calls. */

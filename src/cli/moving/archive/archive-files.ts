@@ -36,7 +36,7 @@ export function writeJson(folder: Folder, name: string, value: object): Promise<
   return writeArchived(folder, name, bytesOf(Buffer.from(JSON.stringify(value)))());
 }
 
-/** As stored. Throws ArchiveDamagedError, at the latest after the last bytes. */
+/** The stored bytes of a file. Throws ArchiveDamagedError, at the latest after the last bytes. */
 export async function* readStored(folder: Folder, { bytes, name, sha256 }: ArchivedFile): AsyncGenerator<Buffer> {
   const file = await folder.open(name);
   if (file === null) throw new ArchiveDamagedError(`${name} is missing`);
@@ -73,7 +73,7 @@ export async function readJson<Schema extends TSchema>(
   return parse(file.name, await textOf(file.name, readArchived(folder, file)), schema);
 }
 
-/** Without a known hash; null if the document does not exist. Throws ArchiveDamagedError. */
+/** A document without a known hash; null if it does not exist. Throws ArchiveDamagedError. */
 export async function readUnchecked<Schema extends TSchema>(
   folder: Folder,
   name: string,

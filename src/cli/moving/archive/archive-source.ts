@@ -113,7 +113,7 @@ interface WithFiles {
 }
 type ArchivedEntry = SourceEntry & WithFiles & { readonly number: number; readonly warning: string | undefined };
 
-/** Oldest first, and why others have no state. Throws ArchiveDamagedError. */
+/** Versions with their states, oldest first, and why others have no state. Throws ArchiveDamagedError. */
 async function readHistory(
   folder: Folder,
   index: StackIndex,

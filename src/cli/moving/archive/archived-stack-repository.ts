@@ -30,7 +30,7 @@ export function createArchivedStackRepository(db: Queryable) {
     ${movedVersionColumns}, u.id, u.number, u.base_stack_version as "baseVersion", u.end_reason as "endReason", a.login as "requestedBy",
     u.state_deleted_at is not null as "isStateDeleted", u.events_deleted_at is not null as "areEventsDeleted"`;
   return {
-    /** Ended, with a version above this one, oldest first. */
+    /** A page of ended updates with a version above this one, oldest first. */
     listVersions: (stackId: string, aboveVersion: number, limit: number) =>
       db.any(sql.rows(UpdateRow)`
         /* archivedStacks.listVersions */

@@ -38,7 +38,6 @@ interface NewMemberProps {
   readonly onClose: () => void;
 }
 
-/** Asks for a login and a role. */
 function NewMemberDialog({ action, description, hint, onClose, onSubmit, sending, title }: NewMemberProps) {
   const [login, setLogin] = useState('');
   const [role, setRole] = useState<Role>('member');

@@ -13,7 +13,6 @@ import { teamDialogTexts } from '../texts.tsx';
 interface DialogProps {
   readonly organization: string;
   readonly team: string;
-  /** Whether a configuration declares the team. */
   readonly isManaged: boolean;
   readonly onClose: () => void;
 }

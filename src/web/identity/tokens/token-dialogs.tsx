@@ -192,7 +192,6 @@ function nameOf({ description, name }: TokenItem): string {
   return name ?? (description || tokenDialogTexts.thisToken);
 }
 
-/** Gives a token another value. */
 export function RotateTokenDialog({ onClose, owner, token }: DialogProps & { readonly token: TokenItem }) {
   const [overlap, setOverlap] = useState('86400');
   const [made, setMade] = useState<{ readonly value: string; readonly previousUntil: string | null } | null>(null);

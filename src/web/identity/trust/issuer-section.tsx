@@ -25,7 +25,6 @@ type Asked =
   | { readonly what: 'edit' | 'delete' | 'add' }
   | { readonly what: 'policy' | 'drop'; readonly policy: Policy };
 
-/** An issuer with its policies. */
 export function IssuerSection({
   issuer,
   organization,

@@ -60,7 +60,6 @@ export function isReady({ life, rules }: PolicyDraft): boolean {
   );
 }
 
-/** The request body for a policy. */
 export function toSent(policy: Policy) {
   const { decision, isAdmin, maxSeconds, owner, rules, scopes, tokenType } = policy;
   return {
@@ -76,7 +75,6 @@ export function toSent(policy: Policy) {
   };
 }
 
-/** The request body for a draft. */
 export function draftToSent({ decision, isAdmin, life, owner, rules, scopes, tokenType }: PolicyDraft) {
   const isAllowed = decision === 'allow';
   const hasOwner = (tokenType === 'team' || tokenType === 'personal') && owner.trim() !== '';

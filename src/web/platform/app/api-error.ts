@@ -27,12 +27,11 @@ export function errorCode(error: unknown): string | null {
   return data?.kind === 'other-release' ? 'SERVICE_UNAVAILABLE' : (data?.code ?? null);
 }
 
-/** Whether no server has answered. */
 export function isUnreached(error: unknown): boolean {
   return error instanceof TRPCClientError && errorCode(error) === null;
 }
 
-/** For example, with an HTML page. */
+/** The answer may be an HTML page, for example. */
 export class ProxyAnswerError extends Error {
   override readonly name = 'ProxyAnswerError';
   constructor(status: number) {
@@ -59,7 +58,7 @@ export function isGone(error: unknown): boolean {
   return code === 'NOT_FOUND' || code === 'FORBIDDEN';
 }
 
-/** In characters of the query, from 0. */
+/** Positions are in characters of the query, from 0. */
 export function errorSpan(error: unknown): { readonly start: number; readonly end: number } | null {
   return dataOf(error)?.span ?? null;
 }
@@ -72,13 +71,13 @@ export function mayRetry(failures: number, error: unknown): boolean {
   return code === null || code === 'INTERNAL_SERVER_ERROR' || code === 'SERVICE_UNAVAILABLE';
 }
 
-/** In ms: the time that the server requests, but at least 1, 2 and 4 s. */
+/** Milliseconds before the next attempt: the time that the server requests, but at least 1, 2 and 4 s. */
 export function retryDelay(failures: number, error: unknown): number {
   const seconds = Math.min(dataOf(error)?.retryAfterSeconds ?? 0, maxWaitSeconds);
   return Math.max(1_000 * 2 ** failures, 1_000 * seconds);
 }
 
-/** In ms, for a failed read while its page is shown. False: a retry would not help. */
+/** Milliseconds after which a failed read is retried while its page is shown. False: a retry would not help. */
 export function repeatAfter(error: unknown): number | false {
   const code = errorCode(error);
   if (!isUnreached(error) && code !== 'TOO_MANY_REQUESTS' && code !== 'SERVICE_UNAVAILABLE') return false;

@@ -38,7 +38,6 @@ export function parseTokenSearch(search: Search): TokenSearch {
   return { of: search['of'] === 'me' ? 'me' : undefined, runs: search['runs'] === '1' ? '1' : undefined };
 }
 
-/** Filters of the audit log. */
 export interface AuditSearch {
   readonly action?: string | undefined;
   readonly actor?: string | undefined;
@@ -67,7 +66,7 @@ export function parseAuditSearch(search: Search): AuditSearch {
   };
 }
 
-/** As the server takes them. Days are in the `zone` in which times are shown: `until` includes its day. */
+/** The filters in the form that the server takes. Days are in the `zone` in which times are shown: `until` includes its day. */
 export function toAuditQuery({ from, until, ...rest }: AuditSearch, zone: 'UTC' | undefined) {
   const mark = zone === undefined ? '' : 'Z';
   const query = {

@@ -71,7 +71,7 @@ export class LiveFollowers {
     this.#restart(isNeeded || this.#stream === null ? 0 : hiddenMs);
   }
 
-  /** After the stream that is about to begin has made pages reload their data; immediately if there is none. */
+  /** Calls `act` once the stream that is about to begin has made pages reload their data; immediately if there is none. */
   afterStart(act: () => void): void {
     if (this.#stream?.hasBegun === true || this.#followers.size === 0) {
       act();

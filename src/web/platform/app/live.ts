@@ -40,7 +40,7 @@ focusManager.setEventListener((onFocus) => {
   return () => removeEventListener('visibilitychange', onChange);
 });
 
-/** In one tab of the browser, which notifies for all, even while it is hidden. Returns a function that ends this. */
+/** Keeps the stream while the tab is hidden, in one tab of the browser, which notifies for all. Returns a function that ends this. */
 export function keepNotified(): () => void {
   const left = new AbortController();
   const hold = async (): Promise<void> => {

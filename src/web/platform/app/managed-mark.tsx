@@ -5,7 +5,6 @@ import { trpc } from './trpc.ts';
 
 const staleMs = 60_000;
 
-/** Kinds of declared objects that pages show. */
 type MarkedKind =
   | 'Organization'
   | 'Member'

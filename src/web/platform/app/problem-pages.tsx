@@ -6,7 +6,7 @@ import { Button, buttonClass } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { errorCode, isDeletedByRule, isGone, isUnreached, proxyAnswer, repeatAfter } from './api-error.ts';
 
-/** Or nothing that the user may see. */
+/** Nothing is here, or nothing that the user may see. */
 export function NotFoundPage() {
   useEffect(() => {
     const before = document.title;
@@ -37,7 +37,10 @@ export interface ProblemProps {
   readonly onRetry: () => unknown;
 }
 
-/** In place of content, which may be a part of a page: the page keeps its title. A hidden item looks like an item that does not exist. */
+/**
+ * An error in place of content, which may be a part of a page: the page keeps its title. A hidden item looks like an item that does not
+ * exist.
+ */
 export function Problem({ error, onRetry }: ProblemProps) {
   const [isTrying, retry] = useRetry(onRetry);
   const code = errorCode(error);
@@ -66,7 +69,7 @@ export function Problem({ error, onRetry }: ProblemProps) {
   );
 }
 
-/** In one line, for a part of a page. */
+/** The same problem in one line, for a part of a page. */
 export function PartProblem({ error, onRetry }: ProblemProps) {
   const [isTrying, retry] = useRetry(onRetry);
   if (isDeletedByRule(error)) return <p>{messageOf(error)}.</p>;

@@ -46,7 +46,6 @@ export function PropertyDiff({
   );
 }
 
-/** The shown parts of both sides. */
 function partsOf(before: unknown, after: unknown): readonly [string, string] {
   const isChange = before !== null && after !== null && !isRedacted(before) && !isRedacted(after);
   return isChange ? changedTexts(textOf(before), textOf(after)) : [textOf(before), textOf(after)];

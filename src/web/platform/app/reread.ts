@@ -6,7 +6,7 @@ const running = new Map<string, boolean>();
 
 /** Long lists that will be reloaded later. */
 const due = new Set<string>();
-/** Per page of a list. */
+/** The interval per page of a list. */
 const msPerPage = 500;
 
 /**

@@ -8,7 +8,7 @@ export interface ResourceName {
   name: string;
 }
 
-/** Null for a text that is no URN. */
+/** Reads a URN. Returns null for a text that is no URN. */
 export function parseUrn(urn: string): ResourceName | null {
   const match = /^urn:pulumi:([^:]*(?::(?!:)[^:]*)*)::(.*?)::(.*?)::([\s\S]*)$/.exec(urn);
   if (match === null) return null;
@@ -22,7 +22,7 @@ export function nameInUrn(urn: string): string {
   return parseUrn(urn)?.name ?? urn;
 }
 
-/** As in the CLI: `aws:s3/bucket:Bucket` becomes `aws:s3:Bucket`. */
+/** As the CLI shows it: `aws:s3/bucket:Bucket` becomes `aws:s3:Bucket`. */
 export function shortType(type: string): string {
   const [pack, module, member, ...more] = type.split(':');
   if (module === undefined || member === undefined || more.length > 0) return type;

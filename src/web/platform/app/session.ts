@@ -5,7 +5,6 @@ const ended = createFlag(false);
 /** If the session ends while a draft is open, the draft stays until the user has signed in again. */
 export const useSessionEnded = ended.use;
 
-/** The user of this page. */
 let user: string | undefined;
 
 /**
@@ -26,7 +25,6 @@ export function hasDraft(): boolean {
   return document.querySelector(`${forms}, ${losses}`) !== null;
 }
 
-/** Whether content would be lost. */
 export function hasLoss(): boolean {
   return document.querySelector(losses) !== null;
 }
@@ -46,7 +44,7 @@ export function signIn(): void {
   location.assign(`/sign-in?next=${encodeURIComponent(next)}`);
 }
 
-/** By a form, because the server accepts it only from its own pages, and answers with the sign-in page. */
+/** Ends the session. Uses a form, because the server accepts it only from its own pages, and answers with the sign-in page. */
 export function signOut(): void {
   const form = document.createElement('form');
   form.method = 'post';

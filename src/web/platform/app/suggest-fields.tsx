@@ -41,7 +41,6 @@ export function LoginField({ organization, ...field }: Props) {
   return <SuggestField {...field} suggestions={found.map(({ login }) => login)} />;
 }
 
-/** A team of the organization. */
 export function TeamField({ organization, ...field }: Props) {
   const text = useDeferredValue(field.value.trim());
   const found = useQuery(trpc.teams.list.queryOptions({ organization, text, limit }, options)).data?.items ?? [];

@@ -4,7 +4,6 @@ import { isEditConflict } from './api-error.ts';
 import { mergedDraft } from './merged-draft.ts';
 import { editTexts } from './texts.tsx';
 
-/** A change that is being sent. */
 interface Sent {
   readonly error: { readonly message: string } | null;
   readonly isPending: boolean;
@@ -52,7 +51,7 @@ export function useEdit<Item, Draft extends object>({
   };
 }
 
-/** Like `useEdit`, for a dialog that confirms a removal. The shown version is removed if nobody has edited it since. */
+/** Like `useEdit`, for a dialog that confirms a removal. `item`: the shown version, which is removed if nobody has edited it since. */
 export function useRemoval<Item>({ item, read }: { readonly item: Item; readonly read: () => Promise<Item> }) {
   const loaded = editTexts.loadedBeforeRemoval;
   const { base, dialog } = useEdit({ item, draftOf: () => ({}), loaded, read });

@@ -1,7 +1,6 @@
 import { type ReactNode, useState } from 'react';
 import styles from './accordion-list.module.css';
 
-/** A list of expandable resources. */
 export function AccordionList<Item>({
   items,
   keyOf,

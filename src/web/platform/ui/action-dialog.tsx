@@ -9,14 +9,11 @@ import { actionDialogTexts } from './texts.tsx';
 export interface ActionDialogProps {
   readonly title: string;
   readonly description?: ReactNode;
-  /** The text of the button that confirms. */
   readonly action: string;
-  /** The text of the button that cancels. */
   readonly stay?: string;
   readonly isDanger?: boolean;
   /** The call has been sent: the dialog cannot be closed until the result is known, because it may be a value that is shown only once. */
   readonly isPending?: boolean;
-  /** Whether the fields can be submitted. */
   readonly isReady?: boolean;
   readonly typed?: string;
   readonly error: { readonly message: string } | null;

@@ -13,7 +13,7 @@ export function Button({ className, kind = 'plain', size = 'normal', type = 'but
   return <button type={type} className={buttonClass({ kind, size, className })} {...rest} />;
 }
 
-/** For links that look like a button. */
+/** Classes of a button, for links that look like one. */
 export function buttonClass({
   className = '',
   kind = 'plain',

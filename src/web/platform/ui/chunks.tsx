@@ -36,7 +36,6 @@ function watchMissing(watch: () => void): () => void {
   return () => watchers.delete(watch);
 }
 
-/** The parts that could not be loaded. */
 export function useMissingChunks(): readonly MissingChunk[] {
   return useSyncExternalStore(watchMissing, () => missing);
 }

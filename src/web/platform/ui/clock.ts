@@ -2,7 +2,7 @@ const listeners = new Set<() => void>();
 let now = new Date();
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** For the whole page, so that all times change together. Returns a function that ends it. */
+/** One clock for the whole page, so that all times change together. Returns a function that ends it. */
 export function followClock(listener: () => void): () => void {
   // The clock stood still without listeners.
   if (listeners.size === 0) now = new Date();

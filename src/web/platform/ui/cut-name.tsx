@@ -9,8 +9,8 @@ const minChars = 20;
 const mayBeCut = /^[\x20-\x7e]+$/;
 
 /**
- * On one line, in a row. A long name keeps its beginning and its end visible; while its link has the focus, the whole name is visible.
- * `className` is for the whole element.
+ * A name on one line, in a row. If it does not fit, its beginning and its end stay visible; while its link has the focus, the whole name is
+ * visible. `className` is for the whole element.
  */
 export function CutName({ className = '', text }: { readonly text: string; readonly className?: string | undefined }) {
   const length = { '--chars': text.length } as CSSProperties;

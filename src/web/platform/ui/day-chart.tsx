@@ -14,7 +14,7 @@ export interface DaySeries {
 
 const dayText = new Intl.DateTimeFormat(dateLocale, { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
-/** As stacked bars, with an equivalent table. `days` are in the form 2026-01-31. */
+/** Daily statistics as stacked bars, with an equivalent table. `days`: in the form 2026-01-31. */
 export function DayChart({
   days,
   format,

@@ -8,7 +8,10 @@ import { dialogTexts } from './texts.tsx';
 /** From before each dialog opened, the newest first. */
 const openers = new WeakMap<Element, readonly Element[]>();
 
-/** Also the elements that had the focus before the dialogs or menus around the focused one, which may be gone before the new dialog. */
+/**
+ * The focused element, and the elements that had the focus before the dialogs or menus around it: the inner ones may be gone before the new
+ * dialog.
+ */
 function findOpeners(): readonly Element[] {
   const { activeElement, body } = document;
   const focused = activeElement === null || activeElement === body ? [] : [activeElement];

@@ -5,7 +5,6 @@ interface About {
   readonly label: ReactNode;
   /** About the value of the field, or its effect. */
   readonly hint?: ReactNode;
-  /** Says what is wrong with the value. */
   readonly error?: string | undefined;
   /** The label is for screen readers only. */
   readonly isLabelUnseen?: boolean;

@@ -1,6 +1,5 @@
 import { childrenOf, isRedacted, joinPath, kindOf } from './json-tree.ts';
 
-/** One difference between two values. */
 export interface JsonChange {
   /** The path in Pulumi's notation. */
   path: string;
@@ -95,7 +94,7 @@ function pairItems(path: string, before: unknown[], after: unknown[]): Pair[] {
   }));
 }
 
-/** Regardless of the order of properties. */
+/** The order of properties does not count. */
 export function isEqual(one: unknown, other: unknown): boolean {
   const stack: [unknown, unknown][] = [[one, other]];
   for (let pair = stack.pop(); pair !== undefined; pair = stack.pop()) {

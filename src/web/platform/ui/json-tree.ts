@@ -45,7 +45,7 @@ export function joinPath(path: string, key: string | number): string {
   return path === '' ? key : `${path}.${key}`;
 }
 
-/** With their paths. Redacted values have none. */
+/** Redacted values have no children. */
 export function childrenOf(value: unknown, path: string): { key: string; path: string; value: unknown }[] {
   const kind = kindOf(value);
   if (kind === 'array') {

@@ -31,5 +31,5 @@ const languages: readonly string[] = 'document' in globalThis ? navigator.langua
 export const numberLocale: string = numberLocaleOf(languages);
 export const dateLocale: string = dateLocaleOf(languages);
 
-/** For sizes, shares and the like. */
+/** The format is for sizes, shares and the like. */
 export const oneDecimal = new Intl.NumberFormat(numberLocale, { minimumFractionDigits: 1, maximumFractionDigits: 1 });

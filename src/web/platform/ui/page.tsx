@@ -58,7 +58,6 @@ export function Section({
   );
 }
 
-/** Filters of a list, in a row. */
 export function FilterBar({ children }: { readonly children: ReactNode }) {
   return <search className={styles['filters']}>{children}</search>;
 }

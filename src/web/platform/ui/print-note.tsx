@@ -3,7 +3,7 @@ import styles from './print-note.module.css';
 import { printNoteTexts } from './texts.tsx';
 import { maxPrintedRows } from './virtual-rows.ts';
 
-/** On paper, below the loaded rows. `children` is the location of the whole list. */
+/** On paper, says below the loaded rows that the list continues. `children`: the location of the whole list. */
 export function PrintNote({
   children,
   count,

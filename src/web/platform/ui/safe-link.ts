@@ -12,7 +12,7 @@ export function safeLink(text: string | null | undefined): string | null {
   return isWeb && url.username === '' && url.password === '' ? url.href : null;
 }
 
-/** On a forge, from the Git remote. */
+/** The address is on a forge, from the Git remote. */
 export function repositoryLink(repository: string | null, commit: string | null = null): string | null {
   if (repository === null) return null;
   const ssh = /^(?:ssh:\/\/)?git@([\w.-]+)[:/]([\w./-]+?)(?:\.git)?$/.exec(repository);
@@ -21,7 +21,7 @@ export function repositoryLink(repository: string | null, commit: string | null 
   return /^[0-9a-f]{7,64}$/.test(commit) ? `${base.replace(/\/$/, '')}/commit/${commit}` : null;
 }
 
-/** From the parts that the CLI sends: the host and the name, such as `acme/web`. */
+/** Like `repositoryLink`, from the parts that the CLI sends: the host and the name, such as `acme/web`. */
 export function forgeLink(
   host: string | null | undefined,
   name: string | null | undefined,

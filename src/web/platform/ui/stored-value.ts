@@ -53,7 +53,7 @@ export function createStored<T>(
   };
 }
 
-/** As JSON. `parse` leaves out invalid items. */
+/** The list is stored as JSON. `parse` leaves out invalid items. */
 export function createStoredList<T>(key: string, parse: (items: readonly unknown[]) => readonly T[]) {
   const parseText = (text: string | null): readonly T[] => {
     try {

@@ -30,7 +30,6 @@ export function chooseTimeDisplay(display: TimeDisplay): void {
   for (const listener of listeners) listener();
 }
 
-/** How the user wants to see times. */
 export function useTimeDisplay(): TimeDisplay {
   return useSyncExternalStore(
     (listener) => {
@@ -93,7 +92,7 @@ export function clockTime(time: Date, display: TimeDisplay): string {
   return formats[zoneOf(display) === undefined ? 'local' : 'utc'].clock.format(time);
 }
 
-/** To the second, in the reader's zone and in UTC. */
+/** A time to the second, in the reader's zone and in UTC. */
 export function exactTime(time: Date): string {
   const [local, utc] = [formats.local.exact.format(time), formats.utc.exact.format(time)];
   return local === utc ? utc : `${local} (${utc})`;

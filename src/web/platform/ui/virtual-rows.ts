@@ -6,10 +6,9 @@ const printing = createFlag(false);
 addEventListener('beforeprint', () => printing.set(true));
 addEventListener('afterprint', () => printing.set(false));
 
-/** Whether the page is being printed. */
 const useIsPrinting = printing.use;
 
-/** Beyond the edges of the window. */
+/** The rows beyond the edges of the window. */
 const overscan = 12;
 /** Paper does not scroll: this many rows are printed, in view or not. */
 export const maxPrintedRows = 1_000;

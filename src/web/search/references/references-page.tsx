@@ -33,7 +33,7 @@ interface Row {
   readonly readBy: readonly ReferenceNode[];
 }
 
-/** They read each other's outputs. */
+/** The stacks read each other's outputs. */
 export function ReferencesPage() {
   const { organization } = useParams({ from: '/$organization/~/references' });
   const query = useQuery(trpc.references.graph.queryOptions({ organization }));

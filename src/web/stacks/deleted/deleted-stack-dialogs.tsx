@@ -14,7 +14,7 @@ interface Props {
   readonly onClose: () => void;
 }
 
-/** Under another name if its own is taken. */
+/** Restores a deleted stack, under another name if its own is taken. */
 export function RestoreStackDialog({
   onClose,
   onRestored,

@@ -25,7 +25,7 @@ const titles: Readonly<Record<string, (source: string) => string>> = {
   rollback: importTexts.rollbackFrom,
 };
 
-/** `Import from a Pulumi-compatible service`. */
+/** For example `Import from a Pulumi-compatible service`. */
 export function titleOf({ kind, sourceKind }: Pick<ImportRun, 'kind' | 'sourceKind'>): string {
   const source = sourceKinds[sourceKind] ?? sourceKind;
   return titles[kind]?.(source) ?? `${kind}: ${source}`;

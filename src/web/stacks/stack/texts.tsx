@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { numberLocale } from '../../platform/ui/locale.ts';
 
-// Loaded on demand.
+// These texts are loaded on demand.
 
 export const failureTexts = {
   andMore: (resources: number) => `and ${resources} more`,

@@ -174,7 +174,7 @@ interface TreeLevelProps extends PartProps {
   readonly chosen: string | undefined;
 }
 
-/** Loaded when the resource is opened. */
+/** The children are loaded when the resource is opened. */
 function TreeLevel({ chosen, depth, onOpen, parent, stack }: TreeLevelProps) {
   const { organization, project, stack: name } = stack;
   const query = useInfiniteQuery(

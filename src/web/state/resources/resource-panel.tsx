@@ -37,7 +37,7 @@ interface ResourcePanelProps {
   readonly takesFocus: boolean;
 }
 
-/** With its dependencies and dependents, and the versions that changed it. */
+/** One resource: its type, properties, dependencies and dependents, and the versions that changed it. */
 export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, takesFocus, urn }: ResourcePanelProps) {
   const query = useQuery(trpc.resources.get.queryOptions({ ...stack, urn }, stopsUnread));
   const panel = useRef<HTMLElement>(null);

@@ -19,7 +19,7 @@ const maxListed = 3;
 /** Older requests appear only on the page of approvals. In ms. */
 const maxAgeMs = 7 * 24 * 3_600_000;
 
-/** Of a stack, or of a commit. A page that requests them immediately gets them in the same request as the stack. */
+/** Pending approvals of a stack, or of a commit. A page that requests them immediately gets them in the same request as the stack. */
 export function useAskedApprovals({ organization, project, stack }: StackRef, commit?: string) {
   const of = commit === undefined ? {} : { commit };
   const input = { organization, project, stack, ...of, given: false, limit: maxListed };

@@ -49,7 +49,6 @@ export function askAbout(run: Pick<QueueItem, 'by' | 'kind' | 'position' | 'proj
   };
 }
 
-/** Asks before a run is stopped. */
 export function StopDialog({
   onClose,
   run,

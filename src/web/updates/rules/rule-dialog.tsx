@@ -28,7 +28,6 @@ export function RuleDialog({
   stack,
 }: {
   readonly organization: string;
-  /** The initial draft of a new rule. */
   readonly first: RuleDraft;
   readonly rule?: EditedRule | null;
   readonly kinds: readonly RuleKind[];
@@ -194,7 +193,7 @@ function Preview({ isAsked, query }: ReturnType<typeof useRulePreview>) {
   );
 }
 
-/** From the server: what a rule about retention would delete now. */
+/** The data that a rule about retention would delete now, from the server. */
 function Estimate({
   organization,
   rule,
@@ -202,7 +201,6 @@ function Estimate({
 }: {
   readonly organization: string;
   readonly rule: WrittenRule | null;
-  /** The edited rule. */
   readonly ruleId: string | undefined;
 }) {
   const settled = useSettled(rule === null ? null : JSON.stringify(rule));

@@ -48,7 +48,7 @@ export interface SettingsProps {
   readonly onChange: (part: Partial<RuleDraft>) => void;
 }
 
-/** Null while the draft is incomplete. */
+/** The request body for a rule. */
 export interface WrittenRule {
   readonly kind: string;
   readonly project: string | null;
@@ -76,7 +76,6 @@ export function keptByDefault(kind: RuleKind): Pick<RuleDraft, 'daily' | 'days' 
     : { newest: '', days: '90', daily: '', monthly: '' };
 }
 
-/** The draft of an existing rule. */
 export function draftOf({ kind, note, project, settings, stack, tag }: Omit<Rule, 'freeze' | 'isManaged'>): RuleDraft {
   const empty = emptyDraft(kind as RuleKind);
   const savedUntil = typeof settings['until'] === 'string' ? settings['until'] : '';
@@ -111,7 +110,7 @@ function keptOf(settings: Readonly<Record<string, unknown>>): Partial<RuleDraft>
   );
 }
 
-/** As `datetime-local`, to the second. */
+/** Formats the time as `datetime-local`, to the second. */
 function localTime(iso: string): string {
   if (iso === '') return '';
   const time = new Date(iso);

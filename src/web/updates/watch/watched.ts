@@ -20,7 +20,6 @@ const watched = createStoredList('holdfast.watched', parseWatched);
 export const listWatched = watched.read;
 export const useWatched = watched.use;
 
-/** The valid part of the stored list. */
 export function parseWatched(stored: unknown): readonly Watched[] {
   return Array.isArray(stored) ? stored.filter(isWatched).slice(-maxWatched) : [];
 }
@@ -46,7 +45,7 @@ export function watch(one: Watched): void {
   watched.set([...watched.read().filter((each) => !isSameWatch(each, one)), one].slice(-maxWatched));
 }
 
-/** If the stack is still watched: another tab may have stopped that. */
+/** Records an end if the stack is still watched: another tab may have stopped that. */
 export function noteEnd(one: Watched, endedAt: string): void {
   watched.set(watched.read().map((each) => (isSameWatch(each, one) ? { ...each, endedAt } : each)));
 }

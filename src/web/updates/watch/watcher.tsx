@@ -12,7 +12,7 @@ import { followRename, listWatched, noteEnd, unwatch, useWatched, type Watched }
 const pollMs = 60_000;
 /** In a busy organization, updates end all the time: all watched items are read once in this time. */
 const settleMs = 3_000;
-/** Of a stack, between two checks. */
+/** The maximum of a stack between two checks. */
 const maxEnds = 5;
 
 /** Shows notifications for the items that this browser watches. */

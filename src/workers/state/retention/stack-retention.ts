@@ -15,7 +15,6 @@ import type { RetentionKind } from '../../../shared/updates/rules/rule-kinds.ts'
 import { createUpdateRuleRepository } from '../../../shared/updates/rules/update-rule-repository.ts';
 import type { ApplicableRule } from '../../../shared/updates/rules/update-rules.ts';
 
-/** Number of updates per transaction. */
 const updatesAtOnce = 20;
 /** Chunks of states, or segments of events, per transaction. A state, and the events of an update, are never deleted in parts. */
 const partsAtOnce = 400;
@@ -23,7 +22,6 @@ const partsAtOnce = 400;
 const rowsAtOnce = 200;
 const segmentsAtOnce = 50;
 
-/** Counts of deleted data. */
 export interface Deleted {
   versions: number;
   events: number;
@@ -132,7 +130,6 @@ export class StackRetention {
   }
 }
 
-/** Returns the number of updates. */
 async function deleteEvents(
   stack: LockedStack,
   rule: ApplicableRule<RetentionKind>,
@@ -158,7 +155,6 @@ async function deletePreviews(
   });
 }
 
-/** Locks the stack for each change. */
 class LockedStack {
   readonly id: string;
   readonly #organizationId: string;

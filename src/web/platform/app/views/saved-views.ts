@@ -42,7 +42,6 @@ const paths = {
   ci: '/$organization/~/ci',
 } as const satisfies Record<SavedView['page'], string>;
 
-/** Where a view leads to. */
 export function viewLink({ organization, page, search }: OwnedView): LinkProps {
   return { to: paths[page], params: { organization }, search } as LinkProps;
 }

@@ -78,7 +78,6 @@ export function zoomToFit(layout: GraphLayout, { height, width }: { width: numbe
   return Math.min((width - 2 * margin) / layout.width, (height - 2 * margin) / layout.height);
 }
 
-/** Whether the whole box is in view. */
 function isInView(
   { x, y }: Position,
   viewport: Viewport,

@@ -7,7 +7,7 @@ interface Shown {
   readonly drawing: { readonly view: GraphView };
 }
 
-/** After a box was expanded or collapsed. Choices since the last picture count, too. */
+/** The choice after a box was expanded or collapsed. Choices since the last picture count, too. */
 export function toggleBox(choice: GraphChoice, shown: Shown | null, box: GraphBox): GraphChoice {
   const isBehind = shown !== null && shown.choice !== choice;
   const isRevealed = isBehind && choice.isRevealed;
@@ -18,7 +18,7 @@ export function toggleBox(choice: GraphChoice, shown: Shown | null, box: GraphBo
   return { ...choice, expanded: box.isExpanded ? others : [...others, box.id], added: [], isRevealed };
 }
 
-/** After the user selected the rest of a list. */
+/** The choice after the user selected the rest of a list. */
 export function showMore(choice: GraphChoice, shown: Shown | null, box: GraphBox): GraphChoice {
   const list = listOfMore(box.id);
   const more = { ...choice.more, [list]: (choice.more[list] ?? 0) + membersShown };

@@ -25,7 +25,6 @@ export interface GraphChoice {
   readonly added: readonly string[];
   /** By box: members shown beyond the first ones. */
   readonly more: Readonly<Record<string, number>>;
-  /** The chosen thing. */
   readonly focus: number | null;
   /** The boxes that contain the chosen thing are expanded. */
   readonly isRevealed: boolean;
@@ -41,7 +40,6 @@ export interface GraphBox {
   readonly thing: number | null;
   readonly name: string;
   readonly detail: string;
-  /** The parent box. */
   readonly parent: string | null;
   /** Null: the box cannot be expanded. */
   readonly isExpanded: boolean | null;
@@ -55,7 +53,6 @@ export interface GraphEdge {
   readonly isParent: boolean;
 }
 
-/** The content of a drawing. */
 export interface GraphView {
   readonly boxes: readonly GraphBox[];
   readonly edges: readonly GraphEdge[];

@@ -73,7 +73,7 @@ function layOutTied(ids: readonly string[], edges: readonly GraphEdge[], size: S
   };
 }
 
-/** By the position in a first layout: a layer that is too high becomes several columns. */
+/** Columns of boxes by their position in a first layout: a layer that is too high becomes several columns. */
 function splitLayers(graph: Graph, ids: readonly string[]): Map<string, number> {
   const layers = [...Map.groupBy(ids, (id) => graph.node(id).x)].sort(([one], [other]) => one - other);
   const columns = new Map<string, number>();

@@ -6,7 +6,7 @@ import { graphSearchTexts } from './texts.ts';
 
 const maxFound = 20;
 
-/** By name or kind. The first ones are listed as links. */
+/** Finds things by name or kind. The first ones are listed as links. */
 export function GraphSearch({
   data,
   label,

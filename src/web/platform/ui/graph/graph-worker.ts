@@ -10,7 +10,6 @@ export interface GraphQuestion {
   readonly choice: GraphChoice;
 }
 
-/** The answer to a request. */
 export interface GraphDrawing {
   readonly number: number;
   readonly view: GraphView;
