@@ -44,7 +44,7 @@ async function cpuSecondsOfAll(processes: readonly ClusterProcess[]): Promise<nu
   return seconds.reduce((sum, each) => sum + each, 0);
 }
 
-/** In ms since the last call. The resolution of the timer is 10 ms of it. */
+/** Returns the highest event loop delay since the last call, in ms. 10 ms of it are the resolution of the timer. */
 async function loopDelayOfAll(urls: readonly string[]): Promise<{ p99: number; max: number }> {
   const delays = await Promise.all(urls.map(loopDelayOf));
   return { p99: Math.max(...delays.map(({ p99 }) => p99)), max: Math.max(...delays.map(({ max }) => max)) };

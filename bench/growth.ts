@@ -127,7 +127,7 @@ async function readMetrics(url: string): Promise<number> {
   return response.status;
 }
 
-/** In a database in which there is little to do. */
+/** Runs each background task once, in a database in which there is little to do. */
 async function measureTasks(
   url: string,
   common: Record<string, string>,

@@ -151,7 +151,7 @@ async function wholeUpdate(server: OwnHoldfastServer, client: RawClient, count: 
   ];
 }
 
-/** At the end of updates of each size, measured in turn. */
+/** Returns the times of the batches at the end of updates of each size, measured in turn. */
 async function slices(client: RawClient, rounds: number): Promise<Map<number, number[]>> {
   const latencies = new Map<number, number[]>(sizes.filter((size) => size >= sliceEntries).map((size) => [size, []]));
   for (let round = 0; round < rounds; round++) {

@@ -24,7 +24,7 @@ const { values } = parseArgs({
 const rounds = Number(values.rounds);
 const callsAtOnce = Number(values.calls);
 
-/** With its sessions, in ms. */
+/** CPU time of a Postgres server and its sessions, in ms. */
 const cpuMsOf = async (postmaster: number): Promise<number> => (await postgresCpuSecondsOf(postmaster)) * 1000;
 
 await using pair = await startPostgresPair({ isSynchronous: false });

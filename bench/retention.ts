@@ -72,7 +72,7 @@ async function seed(url: string): Promise<void> {
 
 const methods = new Set<PropertyKey>(['any', 'exists', 'maybeOne', 'one', 'query']);
 
-/** By the name in the statement's comment. */
+/** Notes how long each statement takes, by the name in its comment. */
 function timed<T extends object>(db: T, note: (name: string, ms: number) => void): T {
   return new Proxy(db, {
     get(target, property) {

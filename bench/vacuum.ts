@@ -47,7 +47,7 @@ async function sizesOf(client: pg.Client, table: string): Promise<Sizes> {
   return { bytes: Number(row?.bytes), dead: Number(row?.dead), vacuums: Number(row?.vacuums) };
 }
 
-/** As the statements of the server write it. */
+/** One update with its whole journal, as the statements of the server write it. */
 async function writeJournal(client: pg.Client, stackId: string, entry: string): Promise<string> {
   const { rows } = await client.query<{ id: string }>(
     `insert into updates (stack_id, kind, exclusive, status, expires_at) values ($1, 'update', true, 'running', now()) returning id`,

@@ -106,7 +106,7 @@ async function storedOf(folder: DataFolder): Promise<Stored> {
   return row as unknown as Stored;
 }
 
-/** As an import does, without HTTP. Returns the SHA-256 of each. */
+/** Adds versions to a stack as an import does, without HTTP, and returns the SHA-256 of each. */
 async function addVersions(
   server: OwnHoldfastServer,
   stack: string,

@@ -8,12 +8,12 @@ export type AdminTarget = { readonly dataDir: string } | { readonly databaseUrl:
 /** The password that `setPassword` gives. */
 export const webPassword = 'correct horse battery';
 
-/** On the data of the server. Throws if the command fails. */
+/** Runs `holdfast admin` on the data of a server, and returns its output. Throws if it fails. */
 export async function runAdmin(target: AdminTarget, ...args: string[]): Promise<string> {
   return holdfastOutput(target, {}, 'admin', ...args);
 }
 
-/** On the data of a server, with these variables. Throws if the command fails. */
+/** Runs a command of `holdfast` on the data of a server, with these variables. Returns its output. Throws if it fails. */
 export async function holdfastOutput(
   target: AdminTarget,
   env: Readonly<Record<string, string>>,

@@ -67,7 +67,7 @@ export function documentedValues(): Values {
   return parse(readFileSync(path.join(manifestsFolder, 'values.yaml'), 'utf8')) as Values;
 }
 
-/** In their checked-in form. */
+/** The manifests of the documented values, in their checked-in form. */
 export async function renderManifests(): Promise<string> {
   const { passed, output, errors } = await renderChart(documentedValues());
   if (!passed) throw new Error(errors);

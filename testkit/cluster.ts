@@ -34,7 +34,7 @@ export interface ClusterOptions {
   databaseUrl?: string;
   /** Its own Postgres is a copy of one that already has all migrations, which saves time. */
   prepared?: boolean;
-  /** For the Holdfast processes, e.g. the URL of a proxy. */
+  /** Returns the URL that the Holdfast processes use for the database, e.g. of a proxy. */
   databaseThrough?: (databaseUrl: string) => Promise<string>;
   /** Settings of all Holdfast processes. */
   settings?: Settings;
@@ -49,7 +49,7 @@ export interface ClusterOptions {
   program?: (name: string) => string;
   /** Called when a process exits unexpectedly. */
   onCrash?: (part: ClusterProcess) => void;
-  /** With the name of the started part. */
+  /** Called before each step of the startup, with the name of the started part. */
   onProgress?: (what: string) => void;
 }
 

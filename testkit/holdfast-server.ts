@@ -38,7 +38,7 @@ export interface OwnHoldfastServer extends HoldfastServer {
   readonly pid: () => number;
   /** Stops it gracefully and keeps its data. */
   stop(): Promise<void>;
-  /** With SIGKILL; keeps the data. Its Postgres keeps running, as in reality. */
+  /** Kills only the server with SIGKILL and keeps its data. Its Postgres keeps running, as in reality. */
   kill(): Promise<void>;
   /** Starts it again with the same data directory and address. */
   restart(): Promise<void>;

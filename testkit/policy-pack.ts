@@ -10,7 +10,7 @@ export interface PackRules {
   readonly forbiddenType: string;
 }
 
-/** For our own language host, which it installs in the workspace. Returns the pack's directory. */
+/** Writes a policy pack for our own language host, and installs the host in the workspace. Returns the pack's directory. */
 export async function writePolicyPack(workspace: PulumiWorkspace, rules: PackRules): Promise<string> {
   await installLanguageHost(workspace);
   const directory = join(workspace.dir, `${rules.name}-${rules.version}`);

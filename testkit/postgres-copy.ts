@@ -29,7 +29,7 @@ export async function copyRunningPostgres(source: CopySource, target: string): P
   for (const file of ['postmaster.pid', 'postmaster.opts']) await rm(join(target, file), { force: true });
 }
 
-/** Of a stopped server, which then starts in the state of the copy. The old data is deleted. */
+/** Replaces the data of a stopped server by the copy; the server then starts in the state of the copy. The old data is deleted. */
 export async function putBack(copy: string, dataDir: string): Promise<void> {
   await rm(dataDir, { recursive: true });
   await rename(copy, dataDir);

@@ -86,7 +86,7 @@ async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T
   }
 }
 
-/** In this order. Both servers have the same users. */
+/** Returns one URL with both servers, in this order. They have the same users. */
 export function joinUrls(first: string, second: string, query = ''): string {
   const url = new URL(first);
   return first.replace(`@${url.host}/`, `@${url.host},${new URL(second).host}/`) + query;

@@ -23,7 +23,7 @@ async function listSession(leaders: readonly number[]): Promise<number[]> {
   });
 }
 
-/** With SIGKILL, like a crash of the machine. */
+/** Kills all processes started by any of `leaders` with SIGKILL, like a crash of the machine. */
 export async function killSession(leaders: readonly number[]): Promise<void> {
   // Session 0 belongs to the kernel, so skip leaders that never started.
   const started = leaders.filter((pid) => pid > 1);

@@ -26,7 +26,7 @@ export function proxySpec(
   };
 }
 
-/** Within 10 s. Throws if there is no response. */
+/** Whether `GET url` gets a 2xx response within 10 s. Throws if there is no response. */
 export async function isOk(url: string): Promise<boolean> {
   return (await fetch(url, { signal: AbortSignal.timeout(10_000) })).ok;
 }

@@ -100,7 +100,7 @@ export class PulumiWorkspace implements AsyncDisposable {
     return started;
   }
 
-  /** Whatever the exit code. */
+  /** Runs the CLI and returns its result, whatever the exit code. */
   async run(args: readonly string[], options: RunOptions = {}): Promise<CliResult> {
     const { timeoutMs = defaultTimeoutMs, ...start } = options;
     const started = await this.spawn(args, start);

@@ -165,7 +165,7 @@ export async function command(port: number, words: readonly string[], password =
   }
 }
 
-/** From now on, written, deleted or let expire, in the order of `servers`. */
+/** The names of all keys that each server writes, deletes or lets expire from now on, in the order of `servers`. */
 export async function watchWrittenKeys(
   servers: readonly RedisMember[],
 ): Promise<AsyncDisposable & { readonly keys: readonly Set<string>[] }> {

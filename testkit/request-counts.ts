@@ -6,7 +6,7 @@ interface RequestCount {
   count: number;
 }
 
-/** By method, route and status. */
+/** Number of requests that the server has handled, by method, route and status. */
 export class RequestCounts {
   readonly #rows: readonly RequestCount[];
 

@@ -52,7 +52,7 @@ export class Scenario implements AsyncDisposable {
     return `urn:pulumi:${stack}::${this.project}::holdfast:index:Thing::${name}`;
   }
 
-  /** For later comparisons. */
+  /** Records the state of the selected stack for later comparisons. */
   async keep(label: string, options: { keepOrder?: boolean } = {}): Promise<void> {
     const state = await this.workspace.exportState({ showSecrets: true });
     // A refresh with a journal drops empty lists, but the file backend keeps them; both mean the same.
@@ -113,7 +113,7 @@ export async function expectNothingToDo(workspace: PulumiWorkspace, stack?: stri
   await workspace.runOk(['refresh', '--preview-only', '--expect-no-changes', '--non-interactive', ...selected]);
 }
 
-/** With `text` in its output. Returns the whole output. */
+/** Runs the CLI and expects it to fail with `text` in its output. Returns the whole output. */
 export async function expectFailure(
   workspace: PulumiWorkspace,
   args: readonly string[],

@@ -38,7 +38,7 @@ export interface ThingInputs {
 export interface StashProgramOptions {
   project?: string;
   count: number;
-  /** By index. Default: a short text with the index. */
+  /** Returns the input of the resource at an index. Default: a short text with the index. */
   inputOf?: (index: number) => Json;
   /** Makes each resource depend on the previous one. */
   chained?: boolean;

@@ -32,7 +32,10 @@ export async function suite(name: string, needs: SuiteNeeds, declare: () => void
   describe(name, declare);
 }
 
-/** For a test file. The server is started on first use and stopped after the last test. */
+/**
+ * Returns a function that provides the server of a test file. It is started on first use and stopped after the last
+ * test.
+ */
 export function fileServer<Server extends HoldfastServer = HoldfastServer>(
   start: () => Promise<Server> = startHoldfast as () => Promise<Server>,
 ): () => Promise<Server> {

@@ -37,7 +37,7 @@ export function fileWebServer({
   };
 }
 
-/** In both themes and on a phone. */
+/** Expects that the loaded page is accessible, in both themes and on a phone. */
 export async function expectSound(page: Page): Promise<void> {
   await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
   expect(await findFlaws(page)).toEqual([]);

@@ -5,7 +5,7 @@ import { webPassword } from './admin-command.ts';
 import type { TestBrowser } from './chromium.ts';
 import { until } from './until.ts';
 
-/** With a list of the errors and policy violations in the page. */
+/** A page of a signed-in user, and a list of the errors and policy violations in it. */
 export async function signIn(
   browser: TestBrowser,
   url: string,
@@ -40,7 +40,10 @@ export async function submitPassword(page: Page, login: string): Promise<void> {
  */
 const colorRules = ['color-contrast', 'link-in-text-block'];
 
-/** By axe, in both themes. Waits for the title of the page. `rules` are additional ones that axe does not apply by default. */
+/**
+ * The violations that axe finds on a page in both themes. Waits for the title of the page. `rules`: additional rules that axe does not
+ * apply by default.
+ */
 export async function findBarriers(page: Page, rules: readonly string[] = []): Promise<string[]> {
   // Dialogs hide the title from screen readers.
   await page.locator('h1').first().waitFor();
@@ -230,7 +233,10 @@ export async function untilAsWide(page: Page, width: number): Promise<void> {
   await until(isAsWide, `${page.url()} is ${width} pixels wide`);
 }
 
-/** By the keyboard. Enter runs the selected command, which may be another one before the search has answered. */
+/**
+ * Chooses a command of the palette by the keyboard. Enter runs the selected command, which may be another one before the search has
+ * answered.
+ */
 export async function runCommand(page: Page, text: string, option: string | RegExp): Promise<void> {
   // The palette does not open over a dialog, and a dialog stays for a moment after its call has succeeded.
   await until(async () => (await page.locator(popups).count()) === 0, 'no dialog is open');

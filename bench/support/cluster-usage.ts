@@ -10,7 +10,7 @@ export const processKinds = ['API', 'workers', 'Postgres', 'Redis', 'S3', 'proxy
 export type ProcessKind = (typeof processKinds)[number];
 export type CpuSeconds = Readonly<Record<ProcessKind, number>>;
 
-/** Of each kind of process so far (Linux). */
+/** Returns the CPU time of each kind of process so far, in seconds (Linux). */
 export async function cpuOf(cluster: Cluster): Promise<CpuSeconds> {
   const sum = async (pids: readonly number[]): Promise<number> =>
     (await Promise.all(pids.map(cpuSecondsOf))).reduce((total, seconds) => total + seconds, 0);

@@ -9,7 +9,7 @@ const periodUs = 20_000;
 export class CoreLimits implements Disposable {
   readonly #groups: string[] = [];
 
-  /** For each of the processes. Throws where control groups cannot be made. */
+  /** Lets each of the processes use at most so many cores. Throws where control groups cannot be made. */
   limit(processes: readonly ClusterProcess[], cores: number): void {
     for (const { name, pid } of processes) {
       const { folder, isFirst } = makeGroup(`holdfast-bench-${process.pid}-${name}`);

@@ -43,7 +43,7 @@ export function randomFrom(seed: number): () => number {
   };
 }
 
-/** By time. A shorter replay has the hours around noon. */
+/** The runs of a day, or of the hours around noon if the replay is shorter, by time. */
 export function runsOf({ minutes, seed, speed, stacks, updatesPerStack }: DayOptions): Run[] {
   const random = randomFrom(seed);
   const lengthMs = minutes * 60_000 * speed;

@@ -42,7 +42,7 @@ export async function cpuSecondsOf(pid: number): Promise<number> {
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
-/** In ms, since the last request for the server's metrics. */
+/** Returns the event loop delay of a server since the last request for its metrics, in ms. */
 export async function loopDelayOf(url: string): Promise<{ p99: number; max: number }> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const read = (name: string): number =>

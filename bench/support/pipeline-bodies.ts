@@ -20,7 +20,10 @@ export interface Script {
   readonly resources: readonly string[];
 }
 
-/** Over a state of about `bytes` bytes. Each step updates `changes` resources of 1.6 kB, a tenth of which does not compress. */
+/**
+ * Builds a script of `steps` steps over a state of about `bytes` bytes. Each step updates `changes` resources of 1.6 kB, a tenth of
+ * which does not compress.
+ */
 export function scriptOf(form: Form, bytes: number, steps: number, changes: number): Script {
   const base = resourcesOf(bytes);
   const list = [...stepsFrom(form, base, { steps, changes })];
@@ -33,7 +36,10 @@ export function resourcesOf(bytes: number): string[] {
   return Array.from({ length: count }, (_, index) => resourceText(index, 0));
 }
 
-/** From a state with these resources in this order. `revision` distinguishes what one update writes from what another does. */
+/**
+ * Builds one step after another, from a state with these resources in this order. `revision` distinguishes what one update writes from
+ * what another does.
+ */
 export function* stepsFrom(
   form: Form,
   base: readonly string[],

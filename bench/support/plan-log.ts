@@ -48,7 +48,7 @@ export class PlanLog {
     return new PlanLog(await startEmbeddedPostgres(directory, logger, { flags: args }), output);
   }
 
-  /** With the triggers of statements and those of other sessions. */
+  /** Returns what the statements that ran during `work` cost, with their triggers and those of other sessions. */
   async during(work: () => Promise<unknown>): Promise<RunStatement[]> {
     await this.#setThreshold('0');
     this.#output.text = '';

@@ -11,7 +11,7 @@ interface Stat {
   readonly ended: number;
 }
 
-/** With all connections of an embedded server since its start (Linux). */
+/** Returns the CPU time of an embedded server's Postgres and all its connections since its start, in seconds (Linux). */
 export async function postgresCpuSeconds(dataDir: string): Promise<number> {
   const pidFile = path.join(dataDir, 'postgres', 'cluster', 'postmaster.pid');
   return postgresCpuSecondsOf(Number((await readFile(pidFile, 'utf8')).split('\n')[0]));

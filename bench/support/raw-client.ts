@@ -29,7 +29,7 @@ interface CallOptions {
 const retryable = (status: number): boolean => status >= 500 || status === 429;
 const pausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000];
 
-/** With retries, without the CLI's own cost. */
+/** Sends requests as the CLI does, including retries, without the CLI's own cost. */
 export class RawClient {
   readonly #url: string;
   readonly #token: string;

@@ -10,7 +10,7 @@ export interface ScaleCall {
   run(): Promise<unknown>;
 }
 
-/** In the order of a round. Later calls use what earlier ones created. */
+/** The calls against one server, in the order in which a round makes them. Later ones use what earlier ones created. */
 export function protocolCalls(url: string, token: string): readonly ScaleCall[] {
   const client = new RawClient(url, token);
   const get = (path: string) => () => client.once('GET', path);

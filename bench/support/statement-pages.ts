@@ -14,7 +14,7 @@ export const countingFlags = [
   ...['-c', 'pg_stat_statements.max=5000', '-c', 'pg_stat_statements.track=top'],
 ];
 
-/** By the beginning of each statement: Postgres drops the comment with its name. */
+/** Counts what each statement of a database reads, by its beginning: Postgres drops the comment with its name. */
 export class StatementPages {
   readonly #client: pg.Client;
   readonly #database: string;

@@ -14,7 +14,7 @@ export async function openStores(dataDir: string): Promise<AppContext> {
   return createContext(config, { databaseUrl, masterKeys: null }, { logger: createLogger({ level: 'silent' }) });
 }
 
-/** As an import does, without HTTP. Returns the SHA-256 of the text. */
+/** Adds a version to a stack as an import does, without HTTP. Returns the SHA-256 of its text. */
 export async function storeVersion(context: AppContext, stackId: string, text: Buffer): Promise<string> {
   const document = await context.documents.save(bytesOf(text));
   await context.db.inTransaction(async (tx) => {

@@ -15,7 +15,7 @@ export interface TimedEvent {
   readonly payload: EventPayload;
 }
 
-/** In order, with the times that the steps would take. */
+/** The events of a run in order, with the times that the steps would take. */
 export function timelineOf(
   steps: readonly Step[],
   {

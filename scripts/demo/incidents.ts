@@ -35,7 +35,7 @@ export async function seedIncidents(incidents: Incidents): Promise<void> {
   await deleteStack(incidents, 'analytics/dev', 'scratch');
 }
 
-/** Within the last half hour, after all other updates. */
+/** Dates the updates of all incidents to the last half hour, after all others. */
 function note({ moments }: Incidents, updateId: string): void {
   const endedMs = Date.now() - (30 - moments.length) * 60_000;
   moments.push({ updateId, beganMs: endedMs - 60_000 - choices.between(0, 90) * 1000, endedMs });

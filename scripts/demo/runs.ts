@@ -166,7 +166,7 @@ export class LiveRun {
     this.#result = result;
   }
 
-  /** In ms since 1970. */
+  /** Sends events with their times, in ms since 1970. */
   async send(timed: readonly TimedEvent[]): Promise<void> {
     const events = timed.map(({ atMs, payload }) => ({
       sequence: this.#sequence++,
@@ -207,7 +207,7 @@ export class LiveRun {
     await this.#client.call('POST', `${path}/complete`, { status: this.#result }, { auth: lease });
   }
 
-  /** As `pulumi cancel` does. */
+  /** Takes the lock from the run, as \`pulumi cancel\` does. */
   async cancel(): Promise<void> {
     await this.#client.call('POST', `${this.#update.path}/cancel`, {});
   }
@@ -228,7 +228,9 @@ function driftedFrom(state: readonly StateResource[]): StateResource[] {
   );
 }
 
-/** As the engine records it before an operation; a resource that is being created has no id and no outputs yet. */
+/**
+ * A resource in the form in which the engine records it before an operation; a resource that is being created has no id and no outputs yet.
+ */
 function pendingResource(resource: StateResource, operation: PendingOperation | undefined): object {
   if (operation !== 'creating') return resource;
   const { id: _, outputs: __, ...rest } = resource;

@@ -5,8 +5,8 @@ type Options = Readonly<Record<string, unknown>>;
 const always = (): boolean => true;
 
 /**
- * With the condition on their options: at a site that another one has replaced, they only read, concern the site itself, or need no running
- * installation. All other commands are refused.
+ * Commands that may run at a site that another one has replaced, with the condition on their options: they only read there, concern the
+ * site itself, or need no running installation. All other commands are refused.
  */
 export const commandsOfFencedSite: Readonly<Record<string, (options: Options) => boolean>> = {
   server: always,

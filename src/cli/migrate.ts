@@ -2,7 +2,10 @@ import { type Config, ConfigError } from '../shared/platform/config/config.ts';
 import { migrate } from '../shared/platform/db/migrate.ts';
 import { createProcessLogger } from './process-logger.ts';
 
-/** To this release, and optionally grants another database user the privileges that the other commands and servers need. */
+/**
+ * Migrates the database of HOLDFAST_DATABASE_URL to this release, and optionally grants another database user the privileges that the other
+ * commands and servers need.
+ */
 export async function migrateDatabase(config: Config, { appRole = null }: { appRole?: string | null }): Promise<void> {
   if (config.database.url === null)
     throw new ConfigError('Invalid settings:\n  HOLDFAST_DATABASE_URL: needed to migrate');

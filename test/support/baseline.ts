@@ -70,7 +70,7 @@ ${text}]$rows$);`);
   });
 }
 
-/** Without triggers. `url` is of the owner, who is a superuser. */
+/** Adds the rows of the fixture, without triggers. `url`: of the owner, who is a superuser. */
 export async function loadRows(url: string): Promise<void> {
   const text = await readFile(path.join(fixtureFolder, 'data.sql'), 'utf8');
   await withClient(url, (client) => client.query(`set session_replication_role = replica;\n${text}`));

@@ -11,7 +11,7 @@ import { complete } from './update-calls.ts';
 /** So that small states go to the blob store. */
 export const smallBlobs = { HOLDFAST_INLINE_BYTES: '512' };
 
-/** On the app's database and data folder. */
+/** The environment of `holdfast blobs` on the app's database and data folder. */
 export function blobsEnv(app: TestApp, settings: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   return {
     PATH: process.env['PATH'],

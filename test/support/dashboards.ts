@@ -10,7 +10,7 @@ export interface Dashboard {
   }[];
 }
 
-/** With a value in place of each variable. */
+/** The queries of a dashboard's panels, with a value in place of each of its variables. */
 export function queriesOf({ panels }: Dashboard): string[] {
   return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr.replaceAll(/\$\w+/g, 'acme')));
 }

@@ -3,7 +3,7 @@ import { runInKeptSession } from './kept-sessions.ts';
 import type { TestApp } from './test-app.ts';
 import { until } from './until.ts';
 
-/** In a session of the test's own, as the owner of the tables. */
+/** Runs SQL beside the app, in a session of the test's own, as the owner of the tables. */
 export async function query<R extends pg.QueryResultRow = Record<string, unknown>>(
   app: TestApp,
   text: string,
@@ -12,7 +12,7 @@ export async function query<R extends pg.QueryResultRow = Record<string, unknown
   return (await runInKeptSession<R>(app.database.ownerUrl, text, values)).rows;
 }
 
-/** With its transaction open, until the gate is released or disposed of. */
+/** Makes each insert into the table wait with its transaction open until the gate is released or disposed of. */
 export async function holdInserts(
   app: TestApp,
   table: string,
@@ -36,7 +36,7 @@ export async function holdInserts(
     await client.query('select pg_advisory_unlock(1)');
   };
   return {
-    /** At the gate, or behind a session that waits there. */
+    /** Waits until this many sessions wait for a lock, at the gate or behind one that does. */
     reached: (sessions) =>
       until(async () => {
         const { rows } = await client.query(

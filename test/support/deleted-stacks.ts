@@ -56,7 +56,7 @@ const ownedTables = [
 ];
 const historyTables = ['engine_events', 'event_segments', 'journal_entries', 'journal_snapshots'];
 
-/** For a database with one stack. */
+/** Row counts of the tables, for a database with one stack. */
 export async function countRows(app: TestApp): Promise<Record<string, number>> {
   const counts = [...ownedTables, ...historyTables, 'stacks'].map(
     (table) => `(select count(*)::integer from ${table}) as ${table}`,

@@ -16,7 +16,7 @@ const smallShape: EncodingShape = {
   minStoredBytes: 1,
 };
 
-/** For small states. `db` replaces the app's own for versions and chunks. */
+/** An encoder for small states; `db` instead of the app's own, for what it does with versions and chunks. */
 export function createEncoder(app: TestApp, db: Queryable = app.context.db): VersionEncoder {
   const parts = { ...app.context, versions: createVersionRepository(db), chunks: createChunkRepository(db) };
   return new VersionEncoder(parts, { ...encodingShape, ...smallShape });

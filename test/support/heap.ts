@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** In bytes, as long as the result of the work is kept. */
+/** By how many bytes the heap is larger after the work, as long as its result is kept. */
 export async function heapGrowth(work: () => unknown): Promise<number> {
   const before = heapBytes();
   const kept = await work();

@@ -48,7 +48,7 @@ export async function encrypt(app: TestApp, stack: TestStack, plaintext: string)
   return (await ok(app.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body }))).json.ciphertext as string;
 }
 
-/** Of the service's secrets provider or another. */
+/** A state with a secret, of the service's secrets provider or another. */
 export function stateWith(
   stack: Pick<TestStack, 'organization' | 'project' | 'stack'>,
   ciphertext: string,

@@ -60,7 +60,7 @@ export class InstalledService implements AsyncDisposable {
   }
 }
 
-/** As systemd does: as the unit's user, in its directory, and with its environment. */
+/** Starts the command of the installed unit as its user, in its directory, and with its environment, as systemd does. */
 export async function startUnit(machine: MachineCopy, url: string): Promise<InstalledService> {
   const unit = await machine.runOk('cat', '/usr/lib/systemd/system/holdfast.service');
   const value = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? '';

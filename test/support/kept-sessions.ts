@@ -37,7 +37,7 @@ export async function runInKeptSession<R extends pg.QueryResultRow>(
   }
 }
 
-/** Before the database is copied, for example. */
+/** Ends the sessions of a database that are kept, such as before it is copied. */
 export async function endKeptSessions(url: string): Promise<void> {
   const pool = pools.get(url);
   pools.delete(url);

@@ -49,7 +49,7 @@ export class MachineCopy implements AsyncDisposable {
     throw new Error(`this machine cannot be copied: ${complaint.trim()}`);
   }
 
-  /** As root, whatever the exit code. */
+  /** Runs a command as root and returns its output, whatever its exit code. */
   async run(program: string, ...args: readonly string[]): Promise<CopyResult> {
     return new Promise((resolve) => {
       const [enter, words] = this.#command(program, args);
@@ -60,7 +60,7 @@ export class MachineCopy implements AsyncDisposable {
     });
   }
 
-  /** As root. Throws if the command fails. */
+  /** Runs a command as root and returns its output. Throws if it fails. */
   async runOk(program: string, ...args: readonly string[]): Promise<string> {
     const { code, output } = await this.run(program, ...args);
     if (code !== 0) throw new Error(`${program} ${args.join(' ')} exited with ${code}:\n${output}`);

@@ -15,7 +15,7 @@ export type Fault = (response: ServerResponse, operation: Operation, stored: Buf
 export interface MemoryS3 extends Pick<FakeS3, 'store' | 'close'> {
   readonly objects: Map<string, Buffer>;
   readonly url: string;
-  /** By operation, key and headers; the key of a list of uploads is `?uploads`. */
+  /** Decides about each request, by its operation, key and headers; the key of a list of uploads is `?uploads`. */
   fault: (operation: Operation, key: string, headers: IncomingHttpHeaders) => Fault | undefined;
 }
 

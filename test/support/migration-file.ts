@@ -5,7 +5,7 @@ interface Loaded {
   readonly hasTransaction: boolean;
 }
 
-/** As the runner would send it to Postgres. */
+/** What the runner would send to Postgres for the migration in this file. */
 export async function readMigration(file: string): Promise<Loaded> {
   const statements: string[] = [];
   let hasTransaction = true;

@@ -60,7 +60,7 @@ export class TestProvider implements AsyncDisposable {
     };
   }
 
-  /** As a provider does after some months; the former keys are gone. */
+  /** Replaces the keys that sign, as a provider does after some months; the ones before are gone. */
   async rotateKeys(redirectUri = 'http://localhost:9090/sign-in/provider/callback'): Promise<void> {
     const { privateKey } = await generateKeyPair('RS256', { extractable: true });
     const id = Math.random().toString(36).slice(2);
@@ -91,7 +91,7 @@ export class TestProvider implements AsyncDisposable {
     this.#handler = provider.callback();
   }
 
-  /** As a person, beginning at this address. Returns the address that leads back. */
+  /** What a person does at the provider: signs in there, beginning at this address. Returns the address that leads back. */
   async signIn(address: string, sub: string): Promise<string> {
     const jar = new Map<string, string>();
     const go = async (url: string, form?: Record<string, string>): Promise<string> => {

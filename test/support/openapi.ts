@@ -1,7 +1,7 @@
 import { ok } from './state.ts';
 import type { TestApp } from './test-app.ts';
 
-/** With the schemas of components in place of references. */
+/** The OpenAPI document, with the schemas of components in place of references to them. */
 export async function resolvedDocument(app: Pick<TestApp, 'call'>) {
   const { json } = await ok(app.call('GET', '/api/openapi.json', { accept: null }));
   return { ...json, paths: resolveSchemas(json.paths, json.components.schemas) };

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';
 
-/** Of the only statement of `work`, without changing anything. */
+/** Runs `work` on a repository, without changing anything, and returns the plan of its only statement. */
 export async function planOf(
   client: pg.Client,
   work: (db: Queryable) => Promise<unknown>,

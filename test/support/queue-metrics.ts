@@ -11,7 +11,7 @@ function waitingAt({ context }: TestApp): number {
   return metric.hashMap['']?.value ?? 0;
 }
 
-/** At these replicas together. */
+/** Waits until so many calls wait at these replicas together. */
 export function untilWaiting(apps: readonly TestApp[], count: number): Promise<void> {
   return until(() => apps.reduce((sum, app) => sum + waitingAt(app), 0) === count, `${count} calls wait`);
 }

@@ -97,7 +97,7 @@ export async function teamOf(app: TestApp, organization: string, team: string): 
   return rows.length === 0 ? null : rows.flatMap(({ login }) => (login === null ? [] : [login]));
 }
 
-/** As the Authorization header. */
+/** A personal token of a user, as the Authorization header. */
 export async function tokenFor(app: TestApp, login: string): Promise<string> {
   const { identity } = app.context;
   const user = await identity.findUser(login);

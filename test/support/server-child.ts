@@ -23,7 +23,7 @@ export interface ServerChild extends AsyncDisposable {
   readonly hasEnded: () => boolean;
 }
 
-/** On free ports; waits until it listens. `nodeFlags` are added to the options of Node. */
+/** Starts a server on a database with free ports and waits until it listens. `nodeFlags` are added to the options of Node. */
 export async function startServerChild(
   database: TestDatabase,
   settings: Readonly<Record<string, string>> = {},

@@ -2,7 +2,7 @@ import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { ok, type TestStack } from './state.ts';
 import type { TestApp, TestResponse } from './test-app.ts';
 
-/** In the newest state, or in that of a version. */
+/** Names of the resources in the stack's newest state, or in that of a version. */
 export async function exportedNames(app: TestApp, stack: TestStack, version?: number): Promise<string[]> {
   const exported = await exportState(app, stack, version);
   return resourceNames(exported.json);
@@ -21,7 +21,7 @@ export async function getStack(app: TestApp, stack: TestStack): Promise<TestResp
   return (await ok(app.call('GET', stack.path, { auth: stack.auth }))).json;
 }
 
-/** As services get it. */
+/** The holder of the stack's token, as services get it. */
 export async function callerOf(app: TestApp, { auth, organization, project, stack }: TestStack) {
   const hash = hashToken(auth.replace('token ', ''));
   const caller = await app.context.identity.findCaller(hash, { organization, project, stack });

@@ -59,7 +59,7 @@ export async function indexedRows(app: TestApp, stack: TestStack) {
   );
 }
 
-/** Without the root of the stack. */
+/** What the versions of a stack have changed, without its root. */
 export async function indexedChanges(app: TestApp, stack: TestStack) {
   const rows = await query<{ version: number; urn: string; change: string; paths: string[] | null }>(
     app,

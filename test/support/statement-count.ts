@@ -8,7 +8,7 @@ export interface NotedStatements {
   readonly answered: string[];
 }
 
-/** From now on; a transaction counts as one. */
+/** Records all statements that the app's pool gets from now on; a transaction counts as one. */
 export function noteStatements({ context }: TestApp): NotedStatements {
   const noted: NotedStatements = { begun: [], answered: [] };
   const db = context.db as unknown as Record<string, (...args: unknown[]) => unknown>;

@@ -120,14 +120,14 @@ export interface RoleParts {
 
 let fileSettings: TestSettings = {};
 
-/** From now on; an app's own settings override them. */
+/** Settings of all apps of this test file from now on; an app's own settings override them. */
 export function setSettings(settings: TestSettings): void {
   fileSettings = settings;
 }
 
 let startRoles: (parts: RoleParts) => Promise<Roles> = startEmbedded;
 
-/** In this test file from now on. */
+/** Makes `createTestApp` start its roles in another way, in this test file from now on. */
 export function startRolesBy(start: (parts: RoleParts) => Promise<Roles>): void {
   startRoles = start;
 }
@@ -143,7 +143,7 @@ async function startEmbedded({ settings, database, masterKeys, logger, overrides
   return { context: await createApiContext(shared, startInProcessJobs(shared)), close: async () => {} };
 }
 
-/** On a fresh database, or on the given one. `await using` closes everything. */
+/** Starts an app on a fresh database, or on the given one. Everything is closed by `await using`, or by disposing. */
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const database = options.database ?? (await createTestDatabase());
   const dataDir = options.dataDir ?? mkdtempSync(path.join(tmpdir(), 'holdfast-test-'));
@@ -188,7 +188,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   return testApp;
 }
 
-/** On the same data, for all tests of a file. */
+/** Another process of the service on the same data, for all tests of a file. */
 export function testReplica(of: TestApp): TestApp {
   return testApp(() => ({ database: of.database, dataDir: of.dataDir }));
 }
@@ -224,7 +224,7 @@ export function testApp(options: TestAppOptions | (() => TestAppOptions) = {}): 
   };
 }
 
-/** For the leak guard. */
+/** Apps that the test has not disposed of, for the leak guard. */
 export function listOpenApps(): readonly TestApp[] {
   return [...openApps];
 }

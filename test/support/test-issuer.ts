@@ -79,7 +79,7 @@ export class TestIssuer implements AsyncDisposable {
     return key;
   }
 
-  /** By default, of a GitHub workflow, issued just now for the organization. */
+  /** Signs claims, by default those of a GitHub workflow that were issued just now for the organization. */
   async sign(
     organization: string,
     claims: JWTPayload = {},

@@ -13,7 +13,7 @@ interface Schema {
 }
 type Members = Readonly<Record<string, unknown>>;
 
-/** In each, one text or one free name that the schema allows has `odd` at its end. */
+/** Inputs like `value`, in each of which one text or one free name that the schema allows has `odd` at its end. */
 export function* textVariants(schema: Schema, value: unknown, odd: string): Generator<unknown> {
   if (schema.const !== undefined || schema.enum !== undefined) return;
   if (schema.anyOf) for (const each of schema.anyOf) yield* textVariants(each, value, odd);

@@ -33,7 +33,7 @@ export async function endPauses(app: TestApp): Promise<void> {
   await query(app, 'update webhook_deliveries set next_at = now(), claimed_until = null');
 }
 
-/** As the CLI reads it. */
+/** The log of a webhook, as the CLI reads it. */
 export async function readLog(app: TestApp, stack: TestStack, hook: string): Promise<TestResponse['json']> {
   return (await ok(app.call('GET', `${hook}/deliveries`, { auth: stack.auth }))).json;
 }

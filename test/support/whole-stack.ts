@@ -7,7 +7,7 @@ const passing = ['updated_at', 'checked_at', 'changed_at'];
 /** Tables that keep what happened, whatever becomes of the stack, or what is still to be done. */
 const others = '^(audit_|webhook_events|state_index_due|stack_days|refused_runs)';
 
-/** By table, of all tables that name stacks, updates or checkpoints. */
+/** Every row that belongs to a stack, by its table: of all tables that name stacks, updates or checkpoints. */
 export async function rowsOf(app: TestApp, stackId: string): Promise<Record<string, string[]>> {
   const columns = await query<{ table: string; names: string[] }>(
     app,

@@ -6,7 +6,10 @@ import { join } from 'node:path';
 export const root = join(import.meta.dirname, '../..');
 const keptMs = 24 * 3_600_000;
 
-/** In node_modules. `build` fills it, unless it was built from the same inputs before. Removes bundles of earlier days. */
+/**
+ * Returns the directory of a bundle in node_modules. `build` fills it, unless it was built from the same inputs before. Removes bundles of
+ * earlier days.
+ */
 export async function bundleDir(
   name: string,
   inputs: readonly (string | Buffer)[],

@@ -6,7 +6,7 @@ import type { ProgramResource } from './program.ts';
 const node = join(import.meta.dirname, '..', '..', 'bin', 'node');
 const host = join(import.meta.dirname, 'main.ts');
 
-/** For the runtime `holdfast`. */
+/** Installs our own language host in the workspace, for the runtime `holdfast`. */
 export async function installLanguageHost(workspace: PulumiWorkspace): Promise<void> {
   const plugin = join(workspace.dir, 'pulumi-home', 'plugins', 'language-holdfast-v1.0.0');
   await mkdir(plugin, { recursive: true });

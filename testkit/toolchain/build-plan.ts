@@ -1,4 +1,6 @@
-/** From typical times on two idle cores and this machine's speed so far. */
+/**
+ * Estimates the remaining time of builds from their typical times on two idle cores and this machine's speed so far.
+ */
 export class BuildPlan {
   readonly #pending = new Map<string, number>();
   #typicalDone = 0;

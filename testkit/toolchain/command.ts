@@ -21,7 +21,7 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** To stderr, because stdout is for the caller's output. */
+/** Writes one line about the toolchain to stderr, because stdout is for the caller's output. */
 export function report(line: string): void {
   process.stderr.write(`toolchain: ${line}\n`);
 }
@@ -58,7 +58,7 @@ export interface CommandOptions {
   env?: Record<string, string>;
 }
 
-/** With low priority if `nice` exists. Returns stdout. Throws CommandFailedError. */
+/** Runs a command, with low priority if `nice` exists, and returns its stdout. Throws CommandFailedError. */
 export async function runCommand(
   program: string,
   args: readonly string[],

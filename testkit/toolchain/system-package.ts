@@ -6,7 +6,9 @@ import { acquireLock, cacheDir } from './tool-cache.ts';
 
 const binDirs = ['/usr/local/bin', '/usr/bin', '/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
 
-/** Or installs its package with apt-get if running as root. Throws ToolUnavailableError. */
+/**
+ * Finds a program on the machine, or installs its package with apt-get if running as root. Throws ToolUnavailableError.
+ */
 export async function ensureSystemProgram(programs: readonly string[], packageName: string): Promise<string> {
   const present = await findAny(programs);
   if (present !== null) return present;

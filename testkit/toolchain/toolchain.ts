@@ -83,7 +83,7 @@ export async function makeTools(names: readonly ToolName[]): Promise<Map<ToolNam
   return outcomes;
 }
 
-/** While the first one compiles. */
+/** Downloads the dependencies of later builds while the first one compiles. */
 async function downloadAhead(builds: readonly CachedBuild[]): Promise<void> {
   for (const { download } of builds.slice(1)) {
     // The build itself reports the error.

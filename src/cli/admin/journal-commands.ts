@@ -161,7 +161,7 @@ async function findFaults(context: AppContext, stack: StackRow) {
   return compactions.findFaults(stack.id);
 }
 
-/** In the transaction of the change, or before work in several transactions. */
+/** Adds an event to the audit log: in the transaction of the change, or before work in several transactions. */
 async function record(tx: Queryable, stack: StackRow, action: AuditAction, details: Readonly<Record<string, unknown>>) {
   const event = { action, organization: stack.organization, object: formatStackRef(stack) };
   await createAuditRepository(tx).insert(operatorSource(operator()), {

@@ -22,8 +22,8 @@ export async function rotateStackKeys(
 }
 
 /**
- * Of the stack, or of documents (null), unless a newer key already exists. Returns whether there is one now, even if another process
- * created it.
+ * Creates a new key for the stack, or for documents (null), unless a newer key already exists. Returns whether there is a newer key now,
+ * even if another process created it.
  */
 export async function rotateKey(
   keys: EncryptionKeyRepository,

@@ -209,7 +209,7 @@ function parse(text: string, { origin }: CliLogin): unknown {
   }
 }
 
-/** In ms, at least the requested time. Spread, because several calls may wait at once. */
+/** The wait in ms: it doubles each time, and is at least the requested time. Spread, because several calls may wait at once. */
 function backOff(attempt: number, retryAfter: string | null, firstWaitMs: number): number {
   const asked = retryAfterMs(retryAfter) ?? 0;
   return Math.min(Math.max(asked, firstWaitMs * 2 ** (attempt - 1)), maxWaitMs) * (1 + Math.random() / 4);

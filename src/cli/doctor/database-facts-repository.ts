@@ -81,7 +81,7 @@ export function createDatabaseFactsRepository(db: Queryable) {
         where datname = current_database() and state <> 'idle' and pid <> pg_backend_pid()
         order by coalesce(xact_start, query_start) limit ${limit}`),
 
-    /** From pg_stat_statements, which replaces constants; null if the extension is missing. */
+    /** The statements that took the most time, from pg_stat_statements, which replaces constants; null if the extension is missing. */
     listSlowStatements: async (limit: number) => {
       const { isThere } = await db.one(sql.rows(ThereRow)`
         /* databaseFacts.findStatements */ select to_regclass('pg_stat_statements') is not null as "isThere"`);

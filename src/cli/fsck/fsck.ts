@@ -23,7 +23,10 @@ const tableChecks = [
   ...counterChecks,
 ];
 
-/** While servers run. Changes nothing unless it `fixes`. A check that fails does not stop the others. */
+/**
+ * Checks the invariants of database and blob store, while servers run. Changes nothing unless it `fixes`. A check that fails does not stop
+ * the others.
+ */
 export async function fsck(context: AppContext, options: FsckOptions): Promise<FsckReport> {
   const run = new FsckRun(context, options);
   for (const table of ['stacks', 'listings', 'changes', 'updates', 'journals', 'approvals'])

@@ -135,7 +135,7 @@ export async function* someOf(
   if (upper.length < count) yield* (await list(lowestId, count - upper.length)).filter((id) => id <= start);
 }
 
-/** By number. Documents are looked up by update, so the cost of a page is proportional to its content. */
+/** Pages of a stack's updates, by number: documents are looked up by update, so the cost of a page is proportional to its content. */
 async function* updatesOf(stackId: string, documentChecks: DocumentCheckRepository): AsyncGenerator<string[]> {
   let page: Awaited<ReturnType<DocumentCheckRepository['listUpdates']>>;
   for (let after = 0; ; after = page.at(-1)?.number ?? 0) {

@@ -8,7 +8,7 @@ export function refusalIn(text: string): string | null {
   }
 }
 
-/** In ms. The header has seconds or a date. Null without a valid one. */
+/** The wait in ms that a Retry-After header requests, in seconds or as a date. Null without a valid one. */
 export function retryAfterMs(header: string | null): number | null {
   if (header === null) return null;
   const seconds = Number(header);

@@ -56,12 +56,12 @@ export class TargetGuard {
     this.#noteFile = `holdfast-export/${this.#name}.json`;
   }
 
-  /** Before the first of the stack's files is written. Throws TransferError. */
+  /** Notes to which stack the files belong, before the first of them is written. Throws TransferError. */
   async claim(): Promise<void> {
     await this.#note(await this.#assertUntouched());
   }
 
-  /** By the CLI. Throws TransferError. Returns the SHA-256 of the state files. */
+  /** Asserts that the CLI has not changed the stack. Throws TransferError. Returns the SHA-256 of the state files. */
   async #assertUntouched(): Promise<readonly string[]> {
     if (await isLocked(this.#folder, this.#stack)) throw new TransferError('it is locked in the folder');
     const newest = await this.#newestEntry();

@@ -236,7 +236,7 @@ function nameFault(project: string | null, stack: string): string | null {
   return isSegmentName(stack) ? null : `the stack name ${JSON.stringify(stack)} is not valid`;
 }
 
-/** With the tag of the project that stacks of a service have. Throws InvalidRequestError. */
+/** The tags of a stack, including the tag of its project that stacks of a service have. Throws InvalidRequestError. */
 export async function readSourceTags(content: SourceContent | null, project: string | null): Promise<Tags> {
   const read = (await content?.tags()) ?? {};
   return parseTags(project === null ? read : { 'pulumi:project': project, ...read });

@@ -9,7 +9,7 @@ interface Selection {
   readonly planFile: string | null;
 }
 
-/** With the gaps in the selection. Throws TransferError. */
+/** The selected stacks of the source, and the gaps in the selection. Throws TransferError. */
 export async function selectStacks(
   source: MovingSource,
   listing: SourceListing,

@@ -10,7 +10,7 @@ const batchBytes = 1024 * 1024;
 /** Maximum size of remembered ciphertexts, in characters. */
 const maxKnown = 32 * 1024 * 1024;
 
-/** From the keys of the source to the keys of the local stack. No plaintext leaves memory. */
+/** Moves the secrets of one stack from the keys of the source to the keys of the local stack. No plaintext leaves memory. */
 export class StackSecrets {
   readonly #decrypt: Decrypt;
   readonly #encrypt: (plaintexts: readonly Buffer[]) => Promise<readonly Buffer[]>;
@@ -78,7 +78,7 @@ export class StackSecrets {
   }
 }
 
-/** With decrypted secrets, independent of the service: equal at both ends of a move. */
+/** The hash of a document with decrypted secrets, independent of the service: equal at both ends of a move. */
 export async function hashDecrypted(document: AsyncIterable<Buffer>, decrypt: Decrypt): Promise<string> {
   const hash = createHash('sha256');
   const change = { provider: ofService({ type: 'service' }), reencrypt: toPlaintexts(decrypt) };

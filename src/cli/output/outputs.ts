@@ -61,7 +61,7 @@ export function jsonText<Name extends OutputName>(name: Name, result: Printed<(t
   return JSON.stringify({ schema: schemaId(name), ...(result as object) });
 }
 
-/** As `holdfast schema` prints it. */
+/** The schema of a command's output, in the form that `holdfast schema` prints. */
 export function outputSchema(name: OutputName): object {
   const given: TSchema = outputs[name];
   const named = Type.Object({ schema: Type.Literal(schemaId(name)) });

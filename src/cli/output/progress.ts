@@ -7,7 +7,7 @@ interface StepProgress {
   readonly total: number | null;
 }
 
-/** On stderr: once a second on a terminal, otherwise one line a minute. */
+/** Reports the progress of long work on stderr: once a second on a terminal, otherwise one line a minute. */
 export class Progress {
   #step = '';
   #began = performance.now();

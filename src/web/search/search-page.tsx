@@ -40,7 +40,7 @@ const fieldHelp = [
   ['word', searchTexts.wordHelp],
 ] as const;
 
-/** Of all stacks, or of the organization in the path. */
+/** Searches the resources of all stacks, or of the stacks of the organization in the path. */
 export function SearchPage() {
   const { organization } = useParams({ strict: false });
   const { q = '', view } = useSearch({ strict: false });

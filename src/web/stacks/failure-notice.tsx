@@ -53,7 +53,7 @@ export function FailureNotice({ details, stack }: { readonly stack: StackRef; re
   );
 }
 
-/** And the number of other errors. It takes up the same space before it is loaded. */
+/** The first error that names a resource, and the number of other errors. It takes up the same space before it is loaded. */
 function FirstError({ stack, updateId }: { readonly stack: StackRef; readonly updateId: string }) {
   const { organization, project, stack: name } = stack;
   const query = useQuery(

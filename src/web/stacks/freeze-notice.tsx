@@ -14,7 +14,7 @@ import { emptyDraft } from '../updates/rules/rule-draft.ts';
 import { RemoveDialog } from '../updates/rules/rules-page.tsx';
 import { freezeTexts } from './stack/texts.tsx';
 
-/** For admins, also the rule and the button that removes it. */
+/** Why the stack is frozen, and until when; for admins, also the rule and the button that removes it. */
 export function FreezeNotice({
   details: { frozen },
   stack,

@@ -24,7 +24,7 @@ export function useNextSteps(organization: string | undefined) {
   return data.items.some(({ isDone }) => !isDone) ? data.items : null;
 }
 
-/** Until all steps are done or the list is dismissed. */
+/** The steps for a team after its first update, until all are done or the list is dismissed. */
 export function NextSteps({
   items,
   organization,

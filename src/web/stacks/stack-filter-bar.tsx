@@ -16,7 +16,7 @@ const statuses = [
   { status: 'frozen', name: stackFilterTexts.frozen, icon: <Snowflake aria-hidden="true" /> },
 ] as const satisfies readonly { status: StackStatus | undefined; name: string; icon: unknown }[];
 
-/** In the URL, so that it can be shared. */
+/** The filter above the list. It is in the URL, so that it can be shared. */
 export function StackFilterBar({ items }: { readonly items: readonly Suggesting[] }) {
   const search = useSearch({ strict: false });
   return (

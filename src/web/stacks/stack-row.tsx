@@ -16,7 +16,7 @@ import { stackRowTexts } from './texts.tsx';
 /** Tags that the server or the CLI sets; users' tags are more informative. */
 const ownTag = /^(pulumi|git|vcs|gitHub):/;
 
-/** While the list scrolls, visible rows are not rendered again: `columns` must be a stable reference. */
+/** A stack as a row. While the list scrolls, visible rows are not rendered again: `columns` must be a stable reference. */
 export const StackRow = memo(function StackRow({
   columns,
   index,

@@ -9,7 +9,7 @@ const running: Readonly<Record<string, string>> = stackStatusTexts.running;
 const done: Readonly<Record<string, string>> = stackStatusTexts.done;
 const names: Readonly<Record<string, string>> = stackStatusTexts.names;
 
-/** Without a running update, the result of the last one. */
+/** The running update of a stack, its owner and start; otherwise the result of the last update. */
 export function StackStatus({ active, lastUpdate, waiting }: Pick<StackItem, 'active' | 'lastUpdate' | 'waiting'>) {
   if (active)
     return (

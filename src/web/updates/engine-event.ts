@@ -113,8 +113,8 @@ const payloads: { readonly [payload: string]: Shape } = {
 };
 
 /**
- * Without fields of other types than the CLI sends: any client may store such an event. Null if nothing is left, because one bad event must
- * not hide the others.
+ * An event from the server, without fields of other types than the CLI sends: any client may store such an event. Returns null if nothing
+ * is left, because one bad event must not hide the others.
  */
 export function readEvent(value: unknown): EngineEvent | null {
   if (!isObject(value) || typeof value['sequence'] !== 'number' || typeof value['timestamp'] !== 'number') return null;

@@ -72,7 +72,7 @@ function Providers({
   );
 }
 
-/** Of secrets, only additions and removals are known. Null: unknown. */
+/** Keys of the configuration whose values differ; of secrets, only additions and removals are known. Null: unknown. */
 function changedKeys(before: UpdateDetails['config'], after: UpdateDetails['config']): string[] | null {
   if (before === null || after === null) return null;
   const values = (config: NonNullable<UpdateDetails['config']>) =>

@@ -69,7 +69,7 @@ export interface ShownMessage {
   readonly until: number;
 }
 
-/** With their groups, and the number of all lines: a log may have millions. */
+/** `count` of all lines, from `from` on, with their groups, and the number of all lines: a log may have millions. */
 export function cutLines(
   groups: readonly MessageGroup[],
   { count, from }: { readonly from: number; readonly count: number },
@@ -89,7 +89,7 @@ export function cutLines(
   return { groups: shown.filter(({ messages }) => messages.length > 0), total: place };
 }
 
-/** Without colors, in the order in which they came. */
+/** All messages as a text without colors, in the order in which they came. */
 export function messagesAsText(groups: readonly MessageGroup[]): string {
   return groups
     .flatMap(({ diagnostics, urn }) => diagnostics.map((diagnostic) => ({ ...diagnostic, urn })))

@@ -45,7 +45,7 @@ export class MissingEvents {
     return gap ? Math.max(gap.first, sequence + 1) : null;
   }
 
-  /** While the update runs; null if there is none. */
+  /** The first missing event that may still arrive while the update runs; null if there is none. */
   firstAwaited(now = performance.now()): number | null {
     return this.#gaps.find(({ since }) => now - since < patienceMs)?.first ?? null;
   }

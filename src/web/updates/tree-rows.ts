@@ -18,7 +18,7 @@ export interface TreeFilter {
   collapsed: ReadonlySet<string>;
 }
 
-/** From top to bottom. A resource is visible if it or one of its descendants matches. */
+/** The visible rows of the tree, from top to bottom. A resource is visible if it or one of its descendants matches. */
 export function listTreeRows(progress: UpdateProgress, filter: TreeFilter): TreeRow[] {
   const visible = findVisible(progress, filter);
   const rows: TreeRow[] = [];

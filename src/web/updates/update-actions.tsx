@@ -66,7 +66,7 @@ export function UpdateActions({ stack, update }: ActionProps) {
   );
 }
 
-/** After a preview that has ended, without uncommitted changes. */
+/** Whether an approval for its commit makes sense: after a preview that has ended, without uncommitted changes. */
 function isAskable({ dryRun, environment, kind, status }: UpdateDetails): boolean {
   const isClean = environment?.['git.dirty'] !== 'true';
   return dryRun && isClean && status === 'succeeded' && ['preview', 'update', 'destroy', 'refresh'].includes(kind);

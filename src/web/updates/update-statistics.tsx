@@ -30,7 +30,7 @@ export function useStatistics(stack: StackRef, update: UpdateDetails, isWanted =
   return query;
 }
 
-/** Of the last months' updates, if there are enough of them. */
+/** The usual durations and changes of the last months' updates, if there are enough of them. */
 export function usualOf(statistics: UpdateStatistics | undefined): UpdateStatistics['usual'] {
   const usual = statistics?.usual ?? null;
   return usual !== null && usual.count >= minUsual ? usual : null;

@@ -17,7 +17,7 @@ export interface LiveProgress {
   readonly retry: () => void;
 }
 
-/** For a running update, all events that existed at the start. */
+/** Whether all events are read; for a running update, all events that existed at the start. */
 export function hasRead({ feed }: LiveProgress, update: Pick<UpdateDetails, 'status'>): boolean {
   return feed.isOver || (feed.isCaughtUp && isActive(update));
 }

@@ -59,7 +59,7 @@ export class HistoryRound {
   #readyAt = 0;
   #turnAt = performance.now();
 
-  /** After a round that has indexed this many due stacks. */
+  /** Whether the search's turn has come, after a round that has indexed this many due stacks. */
   takesTurn(indexed: number): boolean {
     const now = performance.now();
     const isTurn = indexed === 0 || now >= this.#turnAt + maxHistoryWaitMs;

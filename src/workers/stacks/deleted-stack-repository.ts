@@ -102,8 +102,9 @@ export function createDeletedStackRepository(db: Queryable) {
     },
 
     /**
-     * Until the end of the transaction. Returns false if the row is gone or locked. Also restricts the transaction to index scans: while
-     * the statistics lack many new rows, Postgres would read and sort all remaining rows for each batch.
+     * Locks the stack's row until the end of the transaction. Returns false if it is gone or locked by another transaction. Also
+     * restricts the transaction to index scans: while the statistics lack many new rows, Postgres would read and sort all remaining rows
+     * for each batch.
      */
     lock: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`

@@ -13,8 +13,8 @@ const failedSeconds = 3600;
 const countedStates = 10_000;
 
 /**
- * At `config.encoding.bytesPerSecond` of the states' text. A run ends when nothing is due, or after the current state when the signal is
- * aborted.
+ * Creates the task that encodes older versions, at `config.encoding.bytesPerSecond` of their text. A run ends when nothing is due,
+ * or after the current state when the signal is aborted.
  */
 export function encodeInSlices(context: AppContext): BackgroundTask {
   const versions = createVersionRepository(context.db);

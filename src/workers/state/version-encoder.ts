@@ -151,7 +151,7 @@ export class VersionEncoder {
     return number - (number % this.#shape.keyEvery);
   }
 
-  /** Of an intact version with the same text, from number `first` on. */
+  /** Returns the chunks of an intact version with the same text, from number `first` on; null if there is none. */
   async #sameText(version: VersionRow, first: number): Promise<NewChunk[] | null> {
     const same = await this.#versions.findSame(version, first);
     const found = same && (await this.#checkpoints.find(same.id));

@@ -27,8 +27,8 @@ const timeInText = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
 const time = /^\d{4}-\d\d-\d\dT[\d:.]+\+00:00$/;
 
 /**
- * As lines of text. New ids and times have names that are the same in a copy of the database to which the same has happened. `before` has
- * the ids and times of the database that was copied.
+ * All rows of all tables as lines of text, in which new ids and times have names that are the same in a copy of the database to which
+ * the same has happened. `before` has the ids and times of the database that was copied.
  */
 export async function readRows(client: Queries, before: ReadonlySet<string>): Promise<string[]> {
   const names = await nameUpdates(client, before);
@@ -51,7 +51,7 @@ export async function readConstants(client: Queries): Promise<ReadonlySet<string
   return constants;
 }
 
-/** By the name of its fixture. */
+/** What only one of two databases has, by the name of its fixture. */
 export function differingRows(left: readonly string[], right: readonly string[]): string[] {
   const counts = new Map<string, number>();
   for (const line of left) counts.set(line, (counts.get(line) ?? 0) + 1);

@@ -3,7 +3,10 @@ import { type HistoryInfo, storable, withRequester } from '../../../shared/diy/h
 import { changeCounts } from '../../../shared/updates/change-counts.ts';
 import type { ArchivedUpdate } from './archive-layout.ts';
 
-/** In the form of other sources. The requester becomes part of the environment. Throws TransferError and SyntaxError. */
+/**
+ * An update of an archive in the form of other sources. Its requester becomes part of the environment. Throws TransferError and
+ * SyntaxError.
+ */
 export function infoOf(update: ArchivedUpdate): HistoryInfo {
   const { config, endedAt, environment, kind, message, requestedBy, resourceChanges, startedAt, status, version } =
     update;

@@ -20,7 +20,7 @@ interface WrittenParts {
   readonly keyIds: ReadonlySet<string>;
 }
 
-/** From an earlier export, if it is complete, with notes about missing parts. */
+/** The content that an earlier export has written for a stack, if it is complete, and notes about missing parts. */
 export async function readWritten(parts: WrittenParts, stackId: string, notes: string[]): Promise<Written> {
   try {
     const found = await readPages(parts, stackId);

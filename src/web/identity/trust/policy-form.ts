@@ -39,7 +39,7 @@ export function draftOf(policy: Policy | null): PolicyDraft {
   };
 }
 
-/** By default, a denial covers any token. A policy that allows must name a kind. */
+/** Fields that change with the decision: by default, a denial covers any token. A policy that allows must name a kind. */
 export function decided({ tokenType }: PolicyDraft, decision: PolicyDraft['decision']): Partial<PolicyDraft> {
   if (decision === 'deny') return { decision, tokenType: 'any' };
   return { decision, tokenType: tokenType === 'any' ? 'organization' : tokenType };

@@ -59,7 +59,7 @@ function documentIn(value: unknown): object | null {
   }
 }
 
-/** From `urn::id`, which contains the package and version. */
+/** The name of a provider from `urn::id`: it contains the package and version. */
 function providerName(value: unknown): unknown {
   if (typeof value !== 'string' || !value.startsWith('urn:')) return value;
   const parts = value.split('::');

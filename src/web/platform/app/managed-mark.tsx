@@ -18,7 +18,10 @@ type MarkedKind =
 /** Lists of rules say which rules are managed. */
 export type ManagedKind = MarkedKind | 'UpdateRule' | 'RetentionRule';
 
-/** For admins, who could change the object. `kind` and `object` are as in the record of the configuration. */
+/**
+ * Marks an object that a configuration declares, for admins, who could change the object. `kind`, `object`: as in the record of the
+ * configuration.
+ */
 export function ManagedMark({
   kind,
   object,

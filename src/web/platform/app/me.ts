@@ -4,7 +4,7 @@ import { every, trpc } from './trpc.ts';
 
 const pollMs = 60_000;
 
-/** For callers that show why the query has failed. */
+/** The query for the current user, for callers that show why it has failed. */
 export function useMeQuery(ms = pollMs) {
   return useQuery(trpc.me.get.queryOptions(undefined, { staleTime: pollMs, refetchInterval: every(ms) }));
 }

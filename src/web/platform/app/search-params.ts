@@ -1,4 +1,4 @@
-/** As plain strings: `?text=12` is the text "12", not a number. Of repeated names, the last one counts. */
+/** The search of a URL as plain strings: `?text=12` is the text "12", not a number. Of repeated names, the last one counts. */
 export function parseSearch(search: string): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(search));
 }

@@ -37,7 +37,10 @@ export const queryClient = new QueryClient({
 
 rereadBy(() => queryClient.refetchQueries({ type: 'active' }));
 
-/** After `ms` for each page of a list, or after a temporary failure if a retry is allowed. Null: only after a failure. */
+/**
+ * When a query is reloaded: after `ms` for each page of a list, or after a temporary failure if a retry is allowed. Null: only after a
+ * failure.
+ */
 export function every(ms: number | null) {
   return ({ state }: { readonly state: { readonly data?: unknown; readonly error: unknown } }): number | false =>
     repeatAfter(state.error) || (ms === null ? false : ms * loadedPages(state.data));

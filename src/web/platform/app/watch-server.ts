@@ -26,7 +26,7 @@ export function noteAway(): void {
   probe = setTimeout(() => void checkReached(), probeMs);
 }
 
-/** As long as a user looks at the page. Returns a function that ends this. */
+/** Watches whether the server answers, as long as a user looks at the page. Returns a function that ends this. */
 export function watchServer(): () => void {
   let isAsking = false;
   const beat = async (): Promise<void> => {

@@ -17,7 +17,7 @@ export function writeStored(key: string, text: string): void {
   }
 }
 
-/** In this browser; changes in all its tabs at once. `apply` is called after each change. */
+/** A value that is stored in this browser, and that changes in all its tabs at once. `apply` is called after each change. */
 export function createStored<T>(
   key: string,
   parse: (text: string | null) => T,

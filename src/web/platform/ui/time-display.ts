@@ -81,7 +81,7 @@ const formats = { local: format(undefined), utc: format('UTC') };
 const dayMs = 86_400_000;
 const maxDays = 180;
 
-/** Without the year within the last and next months, otherwise only the day. */
+/** A time that fits into a row: within the last and next months without the year, otherwise only the day. */
 export function shortTime(time: Date, display: Exclude<TimeDisplay, 'relative'>, now: Date): string {
   const isNear = Math.abs(time.getTime() - now.getTime()) < maxDays * dayMs;
   return formats[display][isNear ? 'short' : 'day'].format(time);

@@ -3,7 +3,7 @@ import { Badge } from '../../platform/ui/badge.tsx';
 import styles from './imports.module.css';
 import { importBadgeTexts } from './texts.ts';
 
-/** And whether the imported stacks were compared with their source since. */
+/** The result of a run, and whether the imported stacks were compared with their source since. */
 export function RunBadges({ run }: { readonly run: ImportRun }) {
   const { endedAt, kind, noted, quarantined, verified } = run;
   const { kept, withDifferences, withGaps } = importBadgeTexts;

@@ -5,7 +5,7 @@ export interface BlamedPath {
   readonly isExact: boolean;
 }
 
-/** For an object or array, the newest of its contents. Null if unknown. */
+/** The blame of the property at `path`: for an object or array, the newest of its contents. Null if unknown. */
 export function blameOf(properties: readonly BlamedPath[], path: string): BlamedPath | null {
   let newest: BlamedPath | null = null;
   for (const each of properties) {

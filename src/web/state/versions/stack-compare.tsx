@@ -17,7 +17,7 @@ import styles from './stack-compare.module.css';
 const pageSize = 50;
 const maxFound = 8;
 
-/** By resources of the same type and name. */
+/** This stack compared with another one: resources of the same type and name, and their differences. */
 export function StackCompare({ search, stack }: { readonly stack: StackRef; readonly search: StackPageSearch }) {
   const navigate = useNavigate();
   const change = (changes: Partial<StackPageSearch>): void =>

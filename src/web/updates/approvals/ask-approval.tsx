@@ -19,8 +19,8 @@ const kinds = [
 const whole = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
 /**
- * Before a run is stopped, for users who may update a stack whose rules can stop it. Renders nothing if the full commit of the run is
- * unknown.
+ * Requests an approval before a run is stopped, for users who may update a stack whose rules can stop it. `run`: the run, if known;
+ * renders nothing if the full commit of the run is unknown.
  */
 export function AskButton({
   details,

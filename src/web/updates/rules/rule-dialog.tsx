@@ -146,7 +146,7 @@ function ScopeFields({
   );
 }
 
-/** From the server. `isLookedUp`: `replaces` is known for the rule's kind and stacks. */
+/** The stacks and the replaced rule of the rule, from the server. `isLookedUp`: `replaces` is known for its kind and stacks. */
 function useRulePreview(organization: string, rule: WrittenRule | null) {
   const written = rule === null ? null : JSON.stringify(rule);
   const settled = useSettled(written);

@@ -6,7 +6,7 @@ import { Button } from '../../platform/ui/button.tsx';
 import { watchButtonTexts } from '../texts.tsx';
 import { isSameWatch, unwatch, useWatched, watch } from './watched.ts';
 
-/** In this browser: when updates of the stack end, or when this update ends. */
+/** Turns notifications in this browser on or off: when updates of the stack end, or when this update ends. */
 export function WatchButton({
   stack,
   updateId = null,

@@ -40,7 +40,7 @@ export function isSameWatch(one: Omit<Watched, 'endedAt'>, other: Omit<Watched, 
   );
 }
 
-/** Or records the last ended update. If there are too many, the oldest one is dropped. */
+/** Watches a stack or an update, or records the last ended update. If there are too many, the oldest one is dropped. */
 export function watch(one: Watched): void {
   watched.set([...watched.read().filter((each) => !isSameWatch(each, one)), one].slice(-maxWatched));
 }

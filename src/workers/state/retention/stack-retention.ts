@@ -87,7 +87,7 @@ export class StackRetention {
     return true;
   }
 
-  /** Or the first versions of a state that has many. Returns the number of versions. */
+  /** Deletes the states of versions, or the first versions of a state that has many. Returns the number of versions. */
   async #deleteStates(
     stack: LockedStack,
     rule: ApplicableRule<RetentionKind>,

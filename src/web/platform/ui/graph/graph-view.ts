@@ -186,7 +186,7 @@ function boxOf(
   };
 }
 
-/** To show a thing. `isWithItself` includes its own box. */
+/** The boxes that must be expanded to show a thing. `isWithItself`: including its own box. */
 function pathTo(tree: GraphTree, focus: number, isWithItself = false): string[] {
   const ids = isWithItself ? [`t${focus}`] : [];
   for (let thing = focus; ; ) {
