@@ -172,7 +172,7 @@ class SocketConnection implements WireConnection {
   }
 }
 
-/** Null when the response is not complete yet. */
+/** Returns null when the response is not complete yet. */
 function takeAnswer(received: Buffer, closed: boolean): { answer: WireAnswer; bytes: number } | null {
   const headEnd = received.indexOf('\r\n\r\n');
   if (headEnd < 0) return null;

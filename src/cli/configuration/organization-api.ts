@@ -87,7 +87,7 @@ export class OrganizationApi {
     this.#call('PATCH', path, { body, etag });
   delete = (path: string, etag?: string | null): Promise<ApiResponse> => this.#call('DELETE', path, { etag });
 
-  /** Null if nothing exists at the path. */
+  /** Returns null if nothing exists at the path. */
   async find(path: string): Promise<ApiResponse | null> {
     try {
       return await this.get(path);

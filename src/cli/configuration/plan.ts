@@ -223,7 +223,7 @@ async function matchDocuments(
   return { changes, noted, taken };
 }
 
-/** Null if the object is as declared. Throws ConfigurationError. */
+/** Returns null if the object is as declared. Throws ConfigurationError. */
 async function compare(
   { organization }: OrganizationApi,
   document: Document,

@@ -71,7 +71,7 @@ function tagsIn(name: string, text: string): object {
   return tags;
 }
 
-/** Null if the file has no mark, or is damaged. */
+/** Returns null if the file has no mark, or is damaged. */
 async function readMark(folder: Folder, name: string): Promise<string | null> {
   let head: Buffer = Buffer.alloc(0);
   try {

@@ -48,7 +48,7 @@ export class PageTokens {
     this.#onRepeated = onRepeated;
   }
 
-  /** Null after the last page. */
+  /** Returns null after the last page. */
   next(token: unknown, { hasItems }: { readonly hasItems: boolean }): string | null {
     if (typeof token !== 'string' || token === '') return null;
     if (this.#known.has(token)) {

@@ -104,7 +104,7 @@ function draftOf(role: RoleItem | null) {
   };
 }
 
-/** Null if the role no longer exists. */
+/** Returns null if the role no longer exists. */
 async function readRole(organization: string, id: string | undefined): Promise<RoleItem | null> {
   const { items } = await apiClient.roles.list.query({ organization });
   return items.find((role) => role.id === id) ?? null;

@@ -73,7 +73,7 @@ function Output({
   );
 }
 
-/** Null for values other than objects and lists, and for values that JavaScript would change, such as large numbers. */
+/** Returns null for values other than objects and lists, and for values that JavaScript would change, such as large numbers. */
 function readTree(text: string): object | null {
   if (!/^[[{]/.test(text)) return null;
   try {

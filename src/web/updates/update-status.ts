@@ -45,7 +45,7 @@ export function shortCommit(commit: string): string {
 export const endReasons: Readonly<Record<Exclude<UpdateItem['endReason'], 'cancelled' | null>, string>> =
   updateStatusTexts.endReasons;
 
-/** Null if the status already says why. A newer server may have other reasons. */
+/** Returns null if the status already says why. A newer server may have other reasons. */
 export function viewEndReason(reason: string | null): string | null {
   if (reason === null || reason === 'cancelled') return null;
   return Object.hasOwn(endReasons, reason)

@@ -157,7 +157,7 @@ export class BundleWriter {
     throw new ClaimLostError();
   }
 
-  /** Null if there is none, or it was deleted. A running update replaces only the stack's checkpoint. */
+  /** Returns null if there is none, or it was deleted. A running update replaces only the stack's checkpoint. */
   async #findCheckpoint(stack: StackRow, version: number): Promise<string | null> {
     if (version === 0) return stack.checkpointId;
     return (await this.#parts.context.updates.findByVersion(stack.id, version))?.checkpointId ?? null;

@@ -64,7 +64,7 @@ async function evaluate(parts: Parts, run: WaitingDriftRun): Promise<void> {
   });
 }
 
-/** Null if the update with --refresh compared nothing. */
+/** Returns null if the update with --refresh compared nothing. */
 async function driftInEvents({ eventReader }: Parts, updateId: string): Promise<DriftCounts | null> {
   const found = { update: 0, delete: 0 };
   let hasCompared = false;

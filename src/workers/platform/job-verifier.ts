@@ -85,7 +85,7 @@ export class JobVerifier {
   }
 }
 
-/** Null if the channel is not one of ours. */
+/** Returns null if the channel is not one of ours. */
 export function replyChannelOf({ data }: QueuedRecord): string | null {
   return Value.Check(JobData, data) ? data.replyTo : null;
 }

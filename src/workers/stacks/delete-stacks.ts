@@ -120,7 +120,7 @@ export function createStackDeletion(
   };
 }
 
-/** Null if the stack is gone or another process holds it. */
+/** Returns null if the stack is gone or another process holds it. */
 async function takeStep(
   tx: Queryable,
   stackId: string,

@@ -226,7 +226,7 @@ export class VersionEncoder {
     return (groupSize - 1) * Math.ceil(Math.log(keyEvery) / Math.log(groupSize));
   }
 
-  /** Null if the chunk is damaged. The version to which it belongs is then checked. */
+  /** Returns null if the chunk is damaged. The version to which it belongs is then checked. */
   async #readChunk(chunk: ChunkRow, checkpointId: string | null): Promise<Buffer | null> {
     try {
       return await this.#documents.readChunk(chunk);

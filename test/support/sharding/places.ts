@@ -75,7 +75,7 @@ export const places: Readonly<Record<string, Place>> = {
   ...by('organization', 'organizations', 'bundled_stacks'),
 };
 
-/** Null if the table has none, or its own column. */
+/** Returns null if the table has none, or its own column. */
 export function stepOf(table: string): Step | null {
   const place = places[table];
   return typeof place === 'object' && place.organization !== 'its own column' ? place.organization : null;

@@ -96,7 +96,7 @@ export async function describeStored(folder: Folder, name: string): Promise<Arch
   return { name, sha256: hash.digest('hex'), bytes };
 }
 
-/** Null if the folder is no archive. Throws ArchiveDamagedError. */
+/** Returns null if the folder is no archive. Throws ArchiveDamagedError. */
 export async function readManifest(folder: Folder): Promise<Manifest | null> {
   const manifest = await readUnchecked(folder, manifestFile, Manifest);
   if (manifest === null) return null;

@@ -33,7 +33,7 @@ export class ArchiveKey {
     return encryptWith(this.#bytes, plaintext, Buffer.from(stackId)).toString('base64');
   }
 
-  /** Null if the secret was encrypted with another key, or for another stack. */
+  /** Returns null if the secret was encrypted with another key, or for another stack. */
   decrypt(stackId: string, ciphertext: string): Buffer | null {
     return decryptWith(this.#bytes, Buffer.from(ciphertext, 'base64'), Buffer.from(stackId));
   }

@@ -47,7 +47,7 @@ export function createArchivedStackRepository(db: Queryable) {
           and u.status in ('succeeded', 'failed', 'cancelled')
         order by u.number limit ${limit}`),
 
-    /** Null if the version does not exist. */
+    /** Returns null if the version does not exist. */
     findVersion: async (stackId: string, stackVersion: number): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* archivedStacks.findVersion */ select id from updates where stack_id = ${stackId} and stack_version = ${stackVersion}`);

@@ -39,7 +39,7 @@ export class ProxyAnswerError extends Error {
   }
 }
 
-/** Null if the server answered. */
+/** Returns null if the server answered. */
 export function proxyAnswer(error: unknown): string | null {
   return error instanceof TRPCClientError && error.cause instanceof ProxyAnswerError ? error.cause.message : null;
 }
