@@ -93,7 +93,7 @@ async function measured(cluster: Cluster, work: () => Promise<void>): Promise<St
 const restMs = 4_000;
 const maxRestCpuSeconds = 0.5;
 
-/** For what was saved before. */
+/** Waits until API and worker have nothing left to do for what was saved before. */
 async function untilAtRest({ apis, workers }: Cluster): Promise<void> {
   const cpuSeconds = async (): Promise<number> =>
     (await Promise.all([...apis, ...workers].map(({ pid }) => cpuSecondsOf(pid)))).reduce((sum, each) => sum + each);

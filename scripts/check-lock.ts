@@ -54,7 +54,7 @@ function findFaults(manifest: Manifest, lock: LockFile, settings: string): strin
   return faults;
 }
 
-/** As npm formats it. */
+/** Returns the lock file without the engines of its packages, formatted as npm does. */
 function withoutEngines(text: string): string {
   const lock = JSON.parse(text) as { packages: Record<string, { engines?: unknown }> };
   for (const [folder, entry] of Object.entries(lock.packages)) if (folder !== '') delete entry.engines;

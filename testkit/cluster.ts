@@ -45,7 +45,7 @@ export interface ClusterOptions {
   postgresEnv?: Settings;
   /** An empty directory. Default: a directory of the cluster. */
   s3DataDir?: string;
-  /** By name, at each start. Default: `entry`. */
+  /** Returns the program of an API replica or worker by its name; called at each start. Default: `entry`. */
   program?: (name: string) => string;
   /** Called when a process exits unexpectedly. */
   onCrash?: (part: ClusterProcess) => void;

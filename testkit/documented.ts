@@ -24,7 +24,10 @@ export function shellBlocks(document: string): ShellBlock[] {
   );
 }
 
-/** For the test that runs it. Both arguments must be literals: documented-commands.test.ts looks for the calls. */
+/**
+ * Returns the block of a document that begins with this line, for the test that runs it. Both arguments must be literals:
+ * documented-commands.test.ts looks for the calls.
+ */
 export function documentedBlock(document: string, firstLine: string): string {
   const found = shellBlocks(document).filter((block) => block.firstLine === firstLine);
   if (found.length !== 1) throw new Error(`${document} has ${found.length} blocks that begin with: ${firstLine}`);

@@ -76,9 +76,10 @@ export async function startHoldfast(): Promise<HoldfastServer> {
 }
 
 /**
- * As in the README, with an empty data directory; waits until it is healthy. `prepared`: its database already exists, which saves most of a
- * first start. `nodeFlags` replaces the options that `npm start` passes to Node. `port` is by default a free one. `viewers` are the logins
- * of members with the role viewer. `reviewer` adds a second admin, rita.
+ * Starts a server as in the README, with an empty data directory, and waits until it is healthy. `prepared`: its database already exists,
+ * which saves most of a first start. `nodeFlags` replaces the options that `npm start` passes to Node. `port`: the port of the service, by
+ * default a free one. `program`: the program that Node runs. `viewers`: the logins of members with the role viewer. `reviewer` adds a
+ * second admin, rita.
  */
 export async function startOwnHoldfast(
   settings: Record<string, string> = {},

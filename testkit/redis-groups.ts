@@ -152,7 +152,7 @@ export async function untilClusterWorks(servers: readonly RedisMember[]): Promis
   }, 'the cluster works');
 }
 
-/** On one server, which must not use TLS. */
+/** Runs a command on one server, which must not use TLS, and returns its answer as text. */
 export async function command(port: number, words: readonly string[], password = groupPassword): Promise<string> {
   const redis = new Redis({ host: '127.0.0.1', port, password, retryStrategy: () => null, lazyConnect: true });
   redis.on('error', () => {});

@@ -42,7 +42,7 @@ export class Scenario implements AsyncDisposable {
     return scenario;
   }
 
-  /** As the backend expects it. */
+  /** Returns the name of a stack of this project as the backend expects it. */
   stackName(name: string): string {
     return `${this.#prefix}${name}`;
   }

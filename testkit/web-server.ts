@@ -12,7 +12,10 @@ export interface WebServer {
   readonly browser: TestBrowser;
 }
 
-/** For a test file. Both are started on first use and stopped after the last test. `ada`, an admin, and the `viewers` can sign in. */
+/**
+ * Returns a function that provides the server and the browser of a test file. They are started on first use and stopped after the
+ * last test. `ada`, an admin, and the `viewers` can sign in.
+ */
 export function fileWebServer({
   reviewer = false,
   settings = {},

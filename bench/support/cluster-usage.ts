@@ -26,7 +26,7 @@ export async function cpuOf(cluster: Cluster): Promise<CpuSeconds> {
   };
 }
 
-/** On average between two measurements. */
+/** Returns how many cores each kind of process used on average between two measurements. */
 export function coresBetween(before: CpuSeconds, after: CpuSeconds, seconds: number): CpuSeconds {
   const cores = processKinds.map((kind) => [kind, (after[kind] - before[kind]) / seconds] as const);
   return Object.fromEntries(cores) as CpuSeconds;

@@ -20,7 +20,7 @@ export function printTable(head: readonly string[], rows: readonly (readonly (st
   for (const row of rows) console.log(`| ${row.map(show).join(' | ')} |`);
 }
 
-/** In MB (Linux). */
+/** Returns the current and the peak resident memory of a process, in MB (Linux). */
 export async function memoryOf(pid: number): Promise<{ now: number; peak: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   const read = (name: string): number =>
@@ -35,7 +35,7 @@ export async function resetPeak(pid: number): Promise<void> {
 
 const ticksPerSecond = 100;
 
-/** With its threads (Linux). */
+/** Returns the CPU time of a process and its threads, in seconds (Linux). */
 export async function cpuSecondsOf(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

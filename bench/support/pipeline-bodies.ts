@@ -30,7 +30,7 @@ export function scriptOf(form: Form, bytes: number, steps: number, changes: numb
   return { base: documentOf(base), steps: list, resources: list.at(-1)?.resources ?? base };
 }
 
-/** As JSON texts. */
+/** The resources of a new state of about `bytes` bytes, as JSON texts. */
 export function resourcesOf(bytes: number): string[] {
   const count = Math.max(1, Math.round(bytes / resourceText(0, 0).length));
   return Array.from({ length: count }, (_, index) => resourceText(index, 0));

@@ -121,7 +121,7 @@ export async function measureDeletion({ url, serve }: ServedDatabase, updates: n
   }
 }
 
-/** Without pages, of the stack with the many updates. */
+/** Reads the history of the stack with the many updates without pages, and measures the memory that this takes. */
 export async function measureWholeHistory({ server }: ServedDatabase, updates: number): Promise<void> {
   const pid = server.pid();
   const { now } = await memoryOf(pid);

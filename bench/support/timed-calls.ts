@@ -27,7 +27,7 @@ export interface Answer {
   readonly text: string;
 }
 
-/** Over kept connections. Failed calls are sent again. */
+/** Sends calls over kept connections, sends those again that failed, and records how long each took and which failed. */
 export class TimedCalls {
   readonly #url: URL;
   readonly #token: string;

@@ -37,7 +37,7 @@ export async function runCommandLine(given: readonly string[], load = loadConfig
   }
 }
 
-/** From the beginning of the command line. Throws SettingsFileError. */
+/** Takes `--settings FILE` or `--settings=FILE` from the beginning of the command line, and reads the file. Throws SettingsFileError. */
 function takeSettingsFile(given: readonly string[]): readonly string[] {
   const [first = '', second] = given;
   const joined = /^--settings=(.+)$/s.exec(first)?.[1];

@@ -1,7 +1,7 @@
 import { query } from './database.ts';
 import type { TestApp } from './test-app.ts';
 
-/** For the waits of the blob sweep. */
+/** Simulates that a day, or some hours, have passed for the waits of the blob sweep. */
 export async function letBlobsAge(app: TestApp, hours = 24): Promise<void> {
   await query(
     app,

@@ -59,7 +59,7 @@ export async function readBundled(directory: string, { organization, project, st
 
 let updatesInBundles = 0;
 
-/** As an update of the CLI does. */
+/** Adds a resource to the state in a folder, as an update of the CLI does. */
 export async function updateInBundle(directory: string, at: TestStack, message: string): Promise<void> {
   const { organization, project, stack } = at;
   const root = path.join(directory, organization, '.pulumi');

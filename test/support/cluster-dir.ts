@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** For throw-away clusters. */
+/** Returns a new path in the system's temporary directory, for throw-away clusters. */
 export function temporaryClusterDir(): string {
   return path.join(tmpdir(), `holdfast-postgres-${process.pid}-${randomBytes(4).toString('hex')}`);
 }

@@ -5,7 +5,7 @@ import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { createTestApp, type TestApp } from './test-app.ts';
 
-/** Without a limit of speed. `wrap` stands before the app's files. */
+/** An app that encodes versions without a limit of speed, and whose files are behind what `wrap` makes of them. */
 export async function createEncodingApp(
   wrap: (files: BlobStore) => BlobStore,
 ): Promise<{ app: TestApp; stop: () => Promise<void> }> {

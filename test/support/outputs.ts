@@ -8,7 +8,7 @@ function outputNameOf(words: readonly string[]): OutputName | undefined {
   return names.find((name) => words.slice(0, name.split(' ').length).join(' ') === name);
 }
 
-/** As its schema says, or throws. */
+/** Throws if the output of a command with --json is not as its schema says. */
 export function assertOutput(words: readonly string[], stdout: string): void {
   const name = outputNameOf(words);
   if (name === undefined) throw new Error(`No schema for holdfast ${words.join(' ')}`);

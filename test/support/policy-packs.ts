@@ -55,7 +55,7 @@ export class PolicyCalls {
     });
   }
 
-  /** As the CLI does: without a token and an Accept header. */
+  /** Uploads to the address in the response of `begin`, as the CLI does: without a token and an Accept header. */
   upload(begun: TestResponse, archive: Buffer = smallArchive): Promise<TestResponse> {
     const { uploadURI, requiredHeaders } = begun.json;
     const headers = Object.fromEntries(

@@ -2,8 +2,8 @@
 const longestTickMs = 50;
 
 /**
- * In ms, without the time in which the process itself did not run: on a busy machine that is not the time of what is measured. Call the
- * result once, at the end.
+ * Measures in ms how long something takes in this process, apart from the time in which the process itself did not run:
+ * on a busy machine that is not the time of what is measured. Call the result once, at the end.
  */
 export function startStopwatch(): () => number {
   let total = 0;

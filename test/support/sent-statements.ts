@@ -2,7 +2,7 @@ import pg from 'pg';
 
 const ofUpdates = /^(updates|stacks|journals|journalEntries|journalSnapshotRows|checkpoints|audit)\.|^(START|COMMIT)/;
 
-/** While `work` runs, by default those of updates and the ends of transactions. */
+/** Names of the statements that are sent to Postgres while `work` runs, by default those of updates and the ends of transactions. */
 export async function sentStatements(work: () => Promise<unknown>, pattern = ofUpdates): Promise<string[]> {
   const names: string[] = [];
   const { prototype } = pg.Client;
@@ -21,7 +21,7 @@ export async function sentStatements(work: () => Promise<unknown>, pattern = ofU
   return names;
 }
 
-/** While `work` runs, those together that do not wait for each other. */
+/** Names of the statements that are sent to Postgres while `work` runs, those together that do not wait for each other. */
 export async function roundTrips(work: () => Promise<unknown>, pattern: RegExp): Promise<string[][]> {
   const trips: string[][] = [];
   let underWay = 0;

@@ -29,7 +29,7 @@ export interface WireConnection {
   end(): void;
 }
 
-/** For tests that need real sockets. */
+/** A test app that listens on its own port, for tests that need real sockets. */
 export class WireServer {
   readonly app: TestApp;
   readonly port: number;

@@ -114,7 +114,7 @@ async function ensureTool(name: ToolName): Promise<string> {
 
 let pulumiOnPath: Promise<string | null> | undefined;
 
-/** On this machine, in place of a build; null if there is none. */
+/** Returns the path of a program on this machine that can be used instead of a build; null if there is none. */
 async function findSubstitute(name: ToolName): Promise<string | null> {
   if (name !== 'pulumi-3.276') return null;
   pulumiOnPath ??= findFittingPulumi();

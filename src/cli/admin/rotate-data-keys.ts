@@ -3,8 +3,8 @@ import type { EncryptionKeyRepository, KeyScope } from '../../shared/secrets/enc
 import type { KeyRing } from '../../shared/secrets/key-ring.ts';
 
 /**
- * For each stack of the scope that already has a key. All later calls, in every process, encrypt with the new key. Existing ciphertexts
- * stay readable.
+ * Creates a new data key for each stack of the scope that already has one. All later calls, in every process, encrypt with
+ * the new key. Existing ciphertexts stay readable. Returns the number of stacks.
  */
 export async function rotateStackKeys(
   keys: EncryptionKeyRepository,

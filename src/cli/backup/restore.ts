@@ -270,7 +270,7 @@ async function withPostgres<T>(session: AdminSession, work: (url: string) => Pro
   }
 }
 
-/** By name. */
+/** The stacks that were written in the old database after the backup of the restored one, by name. */
 async function findWrittenAfter(restored: StackHeadRepository, old: StackHeadRepository): Promise<WrittenStack[]> {
   const before = new Map<string, StackHeadRow>();
   for await (const row of restored.list()) before.set(row.id, row);

@@ -20,7 +20,7 @@ import { type Choice, chosenRepairs, isComplete, settlingCommands, undecided } f
 import styles from './pending-repair.module.css';
 import { pendingTexts } from './stack/texts.tsx';
 
-/** With the CLI, or here as a new version. */
+/** Operations that an interrupted update left unfinished, and how to resolve them: with the CLI, or here as a new version. */
 export function PendingRepair({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const query = useQuery(trpc.stacks.pending.queryOptions(stack));
   const problem = useProblem(query);

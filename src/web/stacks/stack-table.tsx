@@ -142,7 +142,7 @@ function useRowKeys(body: React.RefObject<HTMLElement | null>, count: number, sc
   }, [body, count, scrollTo]);
 }
 
-/** Below the bar, if scrolling has removed the focused row from the document. */
+/** The first row below the bar at the top of the page, if scrolling has removed the focused row from the document. */
 function firstInView(body: HTMLElement | null): number {
   const rows = [...(body?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
   return Number(rows.find((row) => row.getBoundingClientRect().top >= barPx)?.dataset['row'] ?? 0);

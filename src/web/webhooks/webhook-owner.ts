@@ -13,7 +13,10 @@ export function ofStack(stack: StackRef): WebhookOwner {
   return { calls: trpc.webhooks.ofStack, target: stack };
 }
 
-/** As for a stack, without its names: the server creates both procedures from the same functions. */
+/**
+ * The procedures of an organization are the same as for a stack, without the names of a stack: the server creates both from the same
+ * functions.
+ */
 export function ofOrganization(organization: string): WebhookOwner {
   return {
     calls: trpc.webhooks as unknown as WebhookOwner['calls'],

@@ -4,7 +4,7 @@ import { type HealthResponse, startStatusServer } from '../../shared/platform/te
 
 const healthLimitMs = 2_000;
 
-/** On the management address. Returns its base URL. */
+/** Serves health, readiness and metrics of a worker process on the management address. Returns its base URL. */
 export async function startHealthServer(context: AppContext): Promise<string> {
   const { blobs, config, db, logger, payloads, lifecycle, metrics } = context;
   const listen = config.managementListen ?? config.listen;

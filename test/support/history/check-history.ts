@@ -148,7 +148,7 @@ class HistoryChecks {
     return [`${notify(read)} gave ${names}, which was not the state from version ${floor} on`];
   }
 
-  /** At some moment between the two times. */
+  /** Whether `names` can be the state of the version's update at some moment between the two times. */
   #mayBe(version: RecordedVersion, names: readonly string[], from: number, to: number): boolean {
     const before = this.#namesBefore(version);
     if (version.kind !== 'update') return same(names, version.names);

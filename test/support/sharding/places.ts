@@ -85,7 +85,7 @@ export function isOfOrganization(table: string): boolean {
   return typeof places[table] === 'object';
 }
 
-/** As SQL. The statement calls the table `alias`. */
+/** SQL for the id of the organization of a row of `table`, which the statement calls `alias`. */
 export function organizationOf(table: string, alias: string): string {
   const step = stepOf(table);
   if (step === null) return `${alias}.organization_id`;

@@ -2,13 +2,13 @@ import { useEffect, useRef } from 'react';
 import { pageActionTexts } from '../texts.tsx';
 import type { StackRef } from './procedure-types.ts';
 
-/** By their names in the command palette. `wanted` runs once a page offers it. */
+/** The actions of the current page, by their names in the command palette, and the action to run once a page offers it. */
 export const pageActions: { readonly offered: Map<string, () => void>; wanted: { readonly name: string } | null } = {
   offered: new Map(),
   wanted: null,
 };
 
-/** While the page is shown. `run` is null if the user may not run it. */
+/** Offers an action of a page to the command palette while the page is shown. `run`: null if the user may not run it. */
 export function usePageAction(name: string, run: (() => void) | null): void {
   const latest = useRef(run);
   useEffect(() => {

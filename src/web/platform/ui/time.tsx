@@ -8,7 +8,7 @@ function useNow(): Date {
   return useSyncExternalStore(followClock, readClock);
 }
 
-/** As the user wants to see it; on hover, to the second. */
+/** A time as the user wants to see it. On hover, it is exact, in the reader's zone and in UTC. */
 export function Time({ at }: { readonly at: string }) {
   const time = new Date(at);
   const now = useNow();
@@ -22,7 +22,9 @@ export function Time({ at }: { readonly at: string }) {
 
 const isoTime = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
 
-/** In the format of the user, but never relative, because the surrounding text would not fit. */
+/**
+ * A text of the server, with its times in the format of the user. The times are never relative, because the surrounding text would not fit.
+ */
 export function TextWithTimes({ text }: { readonly text: string }) {
   const display = useTimeDisplay();
   const now = useNow();

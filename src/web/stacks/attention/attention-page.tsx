@@ -26,7 +26,9 @@ interface Group {
   readonly status?: StackStatus;
 }
 
-/** Of all organizations, or of the one in the path. */
+/**
+ * Failed, interrupted, drifted and frozen stacks, requests for approvals and long waits: of all organizations, or of the one in the path.
+ */
 export function AttentionPage() {
   const { organization } = useParams({ strict: false });
   const query = useQuery(
