@@ -118,6 +118,7 @@ async function conclude(runs: readonly TestRun[]): Promise<boolean> {
   const repeatable = passed ? [] : listRepeatable(results, root);
   let remained = !passed;
   if (repeatable.length > 0) {
+    describe(results);
     console.error(`\nFAILED, repeated alone: ${repeatable.join(', ')}`);
     const repeated = await runJest('repeated', ['-i', '--forceExit', '--runTestsByPath', ...repeatable]);
     if (repeated.results) {

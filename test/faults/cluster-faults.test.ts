@@ -415,8 +415,8 @@ describe('processes that come and go under load', () => {
         ]);
         const from = acknowledged();
         const isLeft = () => workers.some(({ log }) => log.includes('job left to a worker of another release'));
-        await until(async () => isLeft(), 'an old worker has met a new job');
-        await until(async () => acknowledged() > from + 100, 'the pipelines continue');
+        await until(async () => isLeft(), 'an old worker has met a new job', { timeoutMs: 300_000 });
+        await until(async () => acknowledged() > from + 100, 'the pipelines continue', { timeoutMs: 300_000 });
         mixedWrites = acknowledged() - from;
         await Promise.all([become(next.program, workers), become(next.program, apis)]);
       });
@@ -448,7 +448,7 @@ describe('processes that come and go under load', () => {
         await Promise.all(spareApis.map(({ api }) => api.start(withLongLimits)));
         for (const { api, managementUrl } of spareApis) await untilUsed(api, managementUrl);
         const from = acknowledged();
-        await until(async () => acknowledged() > from + 100, 'the pipelines continue');
+        await until(async () => acknowledged() > from + 100, 'the pipelines continue', { timeoutMs: 300_000 });
         await Promise.all(spareApis.map(({ api }) => api.stop()));
         expect(spareApis.filter(({ api }) => api.isRunning)).toEqual([]);
       });

@@ -226,8 +226,8 @@ test('the end of an update notifies the first call that waits for its stack, and
     [stack.organization],
   );
   await end(busy, running);
-  await until(() => notified.length >= 2, 'the end is notified');
-  expect(new Set(notified.slice(0, 2))).toEqual(new Set([entry?.id, `held:${entry?.organization}`]));
+  const expected = [entry?.id, `held:${entry?.organization}`];
+  await until(() => expected.every((payload) => notified.includes(payload)), 'the end is notified');
   await Promise.all([
     ok(first).then((created) => end(busy, created)),
     ok(deferred).then((created) => end(other, created)),
@@ -264,7 +264,9 @@ test('a change of rules notifies waiting calls of its organization alone, once f
   const [row] = await query<{ id: string }>(apps[0], 'select id from organizations where name = $1', [
     stack.organization,
   ]);
-  expect(notified).toEqual([`rules:${row?.id}`, `rules:${row?.id}`, 'end']);
+  // Updates of other tests may be notified, too.
+  const ofRules = notified.filter((payload) => payload?.startsWith('rules:'));
+  expect(ofRules).toEqual([`rules:${row?.id}`, `rules:${row?.id}`]);
 });
 
 test.each([

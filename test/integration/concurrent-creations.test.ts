@@ -130,7 +130,7 @@ test('an update that waits for the limits of its organization gives its connecti
 });
 
 test('an update is refused as before when the limits of its organization stay locked', async () => {
-  await using app = await createTestApp({ settings: { ...quotas, statementTimeoutMs: 3_000 } });
+  await using app = await createTestApp({ settings: { ...quotas, statementTimeoutMs: 6_000 } });
   const stack = await createStack(app);
   await during(app, lockedCount(stack), async () => {
     const refused = await app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });

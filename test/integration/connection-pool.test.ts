@@ -106,7 +106,7 @@ describe('while a lock is held', () => {
   };
 
   test('more callers than connections wait for it and get it in the end, and others have connections meanwhile', async () => {
-    await using db = await open();
+    await using db = await open(database.ownerUrl, { acquireTimeoutMs: 60_000 });
     await whileHeld(async (release) => {
       const waiting = Array.from({ length: 2 * poolSize }, (_, at) => (at % 2 ? lock(db) : db.inTransaction(lock)));
       await until(async () => db.poolState().waiting > 0, 'the pool is in use');

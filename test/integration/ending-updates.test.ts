@@ -96,8 +96,8 @@ test('entries of a batch that is committed while the journal is claimed are part
       await client.query('commit');
       await ok(ending);
     }, /^(journalEntries|checkpoints\.commit)/);
-    // The page of the claim is from before the batch.
-    expect(names.slice(0, 2)).toEqual(['journalEntries.readPage', 'checkpoints.commitCompaction']);
+    // The page of the claim is from before the batch, unless the claim was repeated.
+    expect(names.filter((name) => name !== 'journalEntries.readPage')[0]).toBe('checkpoints.commitCompaction');
   } finally {
     await client.end();
   }
