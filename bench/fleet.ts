@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Cluster, startCluster } from '../testkit/cluster.ts';
 import { tuned } from '../testkit/tuned.ts';
@@ -7,7 +6,6 @@ import { CoreLimits } from './support/core-limits.ts';
 import { type Replayed, replayDay } from './support/fleet-replay.ts';
 import { type Load, type Throughput, throughputOf } from './support/fleet-throughput.ts';
 import { loadAverage, printTable } from './support/measures.ts';
-import { type Bar, throughputChart } from './support/throughput-chart.ts';
 
 /**
  * A busy fleet: a day of 300 stacks, and throughput by the number of processes.
@@ -19,7 +17,7 @@ import { type Bar, throughputChart } from './support/throughput-chart.ts';
  * process (Linux, root), so that a small machine shows what several would do.
  * Usage: npm run bench fleet -- [--parts day,replicas,workers] [--minutes 24] [--stacks 300] [--updates 8] [--seed 1]
  *   [--apis 3] [--workers 2] [--counts-of-apis 1,2,3] [--counts-of-workers 1,2,4] [--pipelines 50] [--seconds 20]
- *   [--api-cores 0.25] [--worker-cores 0.25] [--chart docs/images/fleet.svg]
+ *   [--api-cores 0.25] [--worker-cores 0.25]
  */
 const { values } = parseArgs({
   options: {
@@ -36,7 +34,6 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '20' },
     'api-cores': { type: 'string' },
     'worker-cores': { type: 'string' },
-    chart: { type: 'string' },
   },
 });
 const parts = values.parts.split(',');
@@ -51,11 +48,10 @@ const settings = {
 };
 
 if (parts.includes('day')) await measureDay();
-const panels = [
-  ...(parts.includes('replicas') ? [await measureReplicas()] : []),
-  ...(parts.includes('workers') ? [await measureWorkers()] : []),
-];
-if (values.chart && panels.length > 0) writeFileSync(values.chart, throughputChart(panels));
+if (parts.includes('replicas'))
+  await measureAll(values['counts-of-apis'], 'small journal batches', (count) => ({ apis: count, workers }));
+if (parts.includes('workers'))
+  await measureAll(values['counts-of-workers'], 'bodies of 2 MB', (count) => ({ apis, workers: count }));
 
 async function measureDay(): Promise<void> {
   // Times of the background are as much shorter as the day, as far as the machine can keep up.
@@ -110,26 +106,14 @@ function printOutcome({ calls, failures, faults, leftOver, lost }: Replayed): vo
   if (wrong.some((count) => count > 0)) process.exitCode = 1;
 }
 
-async function measureReplicas(): Promise<{ title: string; bars: Bar[] }> {
-  const counts = values['counts-of-apis'].split(',').map(Number);
-  const rows = await measureAll(counts, 'small journal batches', (count) => ({ apis: count, workers }));
-  return { title: `Small journal batches, by API replicas`, bars: rows };
-}
-
-async function measureWorkers(): Promise<{ title: string; bars: Bar[] }> {
-  const counts = values['counts-of-workers'].split(',').map(Number);
-  const rows = await measureAll(counts, 'bodies of 2 MB', (count) => ({ apis, workers: count }));
-  return { title: `Bodies of 2 MB, by workers`, bars: rows };
-}
-
 /** Measures a cluster of each size. */
 async function measureAll(
-  counts: readonly number[],
+  counts: string,
   load: Load,
   sizeOf: (count: number) => { apis: number; workers: number },
-): Promise<Bar[]> {
+): Promise<void> {
   const measured: { count: number; result: Throughput }[] = [];
-  for (const count of counts) {
+  for (const count of counts.split(',').map(Number)) {
     using limits = new CoreLimits();
     await using cluster = await startCluster({ ...sizeOf(count), onCrash, settings });
     limitCores(limits, cluster);
@@ -142,18 +126,18 @@ async function measureAll(
   );
   printTable(
     [
-      ...['API replicas, workers', 'saves/s', 'p50 ms', 'p99 ms', 'GET /api/user p50 ms', 'p99 ms'],
+      ...['API replicas, workers', 'saves/s', 'p50 ms', 'p99 ms', 'GET /api/user p50 ms', 'p99 ms', 'cores'],
       ...processKinds.map((kind) => `cores: ${kind}`),
     ],
     measured.map(({ count, result }) => [
       `${sizeOf(count).apis}, ${sizeOf(count).workers}`,
       ...[result.perSecond, result.p50, result.p99, result.smallP50, result.smallP99],
+      processKinds.reduce((sum, kind) => sum + (result.cores[kind] || 0), 0),
       ...processKinds.map((kind) => result.cores[kind]),
     ]),
   );
   for (const { count, result } of measured) for (const error of result.errors) console.log(`${count}: ${error}`);
   if (measured.some(({ result }) => result.errors.length > 0)) process.exitCode = 1;
-  return measured.map(({ count, result }) => ({ label: String(count), ...result }));
 }
 
 function limitCores(limits: CoreLimits, cluster: Cluster): void {

@@ -7,7 +7,10 @@ import path from 'node:path';
 // runs all of them even if one fails. The output of each check is shown when it has ended, and the failed checks are named at the end.
 
 /** Scripts of package.json, roughly the slowest first. */
-const scripts = ['lint', 'typecheck', 'typecheck:web', 'check:boundaries', 'knip', 'settings -- --check', 'check:lock'];
+const scripts = [
+  ...['lint', 'typecheck', 'typecheck:web', 'check:boundaries', 'knip'],
+  ...['settings -- --check', 'bench charts -- --check', 'check:lock'],
+];
 if (process.argv.includes('--unit')) scripts.unshift('test:unit');
 
 async function run(script: string): Promise<boolean> {

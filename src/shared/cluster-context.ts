@@ -21,7 +21,7 @@ import {
 } from './platform/redis/redis.ts';
 
 const checkIntervalMs = 5_000;
-/** Maximum time, after its caller stopped waiting, for which a job may still run and find its body. */
+/** A job may still run and find its body for this long after its caller stopped waiting. */
 const jobLifeBeyondWaitMs = 600_000;
 
 /** The context of a process that works with others through Redis. */
@@ -33,20 +33,19 @@ export interface ClusterContext extends AppContext {
   readonly queues: Queues;
   readonly monitor: QueueMonitor;
   readonly jobQueueView: JobQueueView;
-  /** Opens a new connection that waits until Redis is back. It is closed with the context. */
+  /** The connection waits until Redis is back. It is closed with the context. */
   readonly connectWorker: () => RedisConnection;
 }
 
 /** Parts that tests replace. */
 export interface ClusterOverrides extends ContextOverrides {
-  /** The number of attempts before a job fails permanently. */
+  /** Attempts before a job fails permanently. */
   readonly jobAttempts?: number;
 }
 
 /**
- * Opens database, blob store and Redis. A process that does not open secrets needs no master keys, unless documents are encrypted.
- * Throws ConfigError with the names of missing settings, PendingMigrationsError, RedisPolicyError, and PartUnavailableError if a
- * service refuses this process or stays unreachable.
+ * A process that does not open secrets needs no master keys, unless documents are encrypted. Throws ConfigError with the names of missing
+ * settings, PendingMigrationsError, RedisPolicyError, and PartUnavailableError if a service refuses this process or stays unreachable.
  */
 export async function createClusterContext(
   config: Config,
@@ -99,7 +98,7 @@ export async function createClusterContext(
   }
 }
 
-/** Creates the dispatcher to the workers of the cluster. It is closed with the context. */
+/** The dispatcher is closed with the context. */
 export function createClusterDispatcher(context: ClusterContext): JobDispatcher {
   const { admissions, config, connectWorker, lifecycle, logger, monitor, producer, queues, jobResults } = context;
   const dispatcher = new RedisDispatcher({
@@ -118,7 +117,7 @@ export function createClusterDispatcher(context: ClusterContext): JobDispatcher 
   return dispatcher;
 }
 
-/** Creates a queue client for workers whose jobs enqueue others without waiting for them. */
+/** For workers whose jobs enqueue others without waiting for them. */
 export function createClusterQueue({ admissions, config, producer, queues }: ClusterContext): RedisJobQueue {
   return new RedisJobQueue({
     producer,

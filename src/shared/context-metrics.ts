@@ -38,7 +38,7 @@ interface MeasuredParts {
   readonly openReplays: OpenReplays;
 }
 
-/** Registers the metrics that are read at each scrape: about the memory of this process and about pending work in the database. */
+/** The metrics are read at each scrape. */
 export function registerContextGauges(metrics: Metrics, parts: MeasuredParts): void {
   registerProcessGauges(metrics, parts);
   registerDatabaseGauges(metrics, parts);

@@ -45,11 +45,12 @@ import { createStateParts, type StateOverrides, type StateParts } from './state/
 import { StatisticsRecorder } from './statistics/statistics-recorder.ts';
 import { findUnusualOfUpdate } from './statistics/unusual-updates.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
+import { sendQueueNotifications } from './updates/queue-notifications.ts';
 import { RollbackState } from './updates/rollback-detection/rollback-state.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
 import { DeliveryAttempts } from './webhooks/delivery-attempt.ts';
 
-/** Everything that both roles share, created once per process and passed explicitly. */
+/** Both roles share these parts, created once per process and passed explicitly. */
 export interface AppContext extends StateParts, AsyncDisposable {
   readonly config: Config;
   readonly logger: Logger;
@@ -59,7 +60,7 @@ export interface AppContext extends StateParts, AsyncDisposable {
   readonly rollbackState: RollbackState;
   readonly readOnly: ReadOnlyMode;
   readonly blobs: BlobStore;
-  /** Both stores separately; null if blobs are written to one store. */
+  /** Null if blobs are written to one store. */
   readonly mirror: { readonly main: BlobStore; readonly second: BlobStore } | null;
   /** Records in the audit log that another site has taken over. */
   readonly recordReplaced: (tx: Queryable, details: Readonly<Record<string, unknown>>) => Promise<unknown>;
@@ -83,7 +84,7 @@ export interface AppContext extends StateParts, AsyncDisposable {
   /** Notifies all replicas, and thus the open pages of users, of commits. */
   readonly notifications: NotificationSender;
   readonly quotas: Quotas;
-  /** Makes calls to servers whose URLs users provide. */
+  /** Calls servers whose URLs users provide. */
   readonly outgoing: Outgoing;
   readonly secrets: EncryptedSecrets;
   readonly deliveryAttempts: DeliveryAttempts;
@@ -91,14 +92,14 @@ export interface AppContext extends StateParts, AsyncDisposable {
   readonly dataOwnership: DataOwnership | null;
 }
 
-/** Parts that a caller, e.g. a test, provides itself. */
+/** A caller, e.g. a test, may provide these parts itself. */
 export interface ContextOverrides extends StateOverrides {
   readonly logger?: Logger;
   readonly blobs?: BlobStore;
   readonly payloads?: PayloadStore;
   readonly outgoing?: Outgoing;
   readonly dataOwnership?: DataOwnership | undefined;
-  /** Closes the parts that this function opens. It belongs to the caller, who closes it if the start fails. */
+  /** Closes the opened parts. It belongs to the caller, who closes it if the start fails. */
   readonly lifecycle?: Lifecycle;
   /** Replaces the ring of the master keys. Null even if keys are needed: encrypted data then cannot be read. */
   readonly ring?: KeyRing | null;
@@ -106,9 +107,9 @@ export interface ContextOverrides extends StateOverrides {
 }
 
 /**
- * Opens the database and the stores and wires the shared services. `databaseUrl` and `masterKeys` are separate from the
- * configuration because embedded mode generates them. A process that decrypts no secrets and no encrypted documents needs
- * no master keys. Throws ConfigError if they are needed and missing. Disposing closes everything in phases.
+ * `databaseUrl` and `masterKeys` are separate from the configuration because embedded mode generates them. A process that decrypts no
+ * secrets and no encrypted documents needs no master keys. Throws ConfigError if they are needed and missing. Disposing closes everything
+ * in phases.
  */
 export async function createContext(
   config: Config,
@@ -122,6 +123,7 @@ export async function createContext(
   lifecycle.onClose('stores', 'database', () => db.close());
   const notifications = new NotificationSender({ db, logger });
   lifecycle.onClose('stores', 'notifications', () => notifications.close());
+  sendQueueNotifications(db, notifications.channel, logger);
   const encryptionKeys = createEncryptionKeyRepository(db);
   const { registersKeys: registers = true } = overrides;
   const ringParts = { encryptionKeys, logger, masterKeyRows: createMasterKeyRepository(db), registers };

@@ -25,10 +25,7 @@ interface Foundation {
   readonly readOnly: ReadOnlyMode;
 }
 
-/**
- * Opens the blob stores. The process reads and writes `blobs`, to which all other stores belong. `own` replaces the configured store.
- * `lifecycle` closes them.
- */
+/** The process reads and writes `blobs`, to which all other stores belong. `own` replaces the configured store. `lifecycle` closes them. */
 export async function openStores(
   { config, db, lifecycle, logger, metrics, readOnly }: Foundation,
   own: BlobStore | undefined,
@@ -65,7 +62,7 @@ export async function openStores(
     mirror,
     sources,
     siteStores,
-    /** Records a blob that is wrong in a store. Without a second store, no task processes the queue. */
+    /** For a blob that is wrong in a store. Without a second store, no task processes the queue. */
     repairLater: async (key: string) => mirror && queue.addPostponed(key),
   };
 }

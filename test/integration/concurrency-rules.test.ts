@@ -1,3 +1,5 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import pg from 'pg';
 import { UpdateService } from '../../src/api/updates/update-service.ts';
@@ -197,15 +199,60 @@ test('in an emergency an admin passes a limit, which is on record', async () => 
   expect(events).toMatchObject([{ details: { reason: 'fire', rules: [id] } }]);
 });
 
-test('a change of rules notifies waiting calls of its organization alone, once for each statement', async () => {
-  const stack = await createStack(apps[0]);
-  const notified: (string | undefined)[] = [];
-  await using client = Object.assign(new pg.Client({ connectionString: apps[0].database.ownerUrl }), {
-    [Symbol.asyncDispose]: () => client.end(),
-  });
+/** Collects the notifications of the update queues. */
+async function listenToQueue() {
+  const client = new pg.Client({ connectionString: apps[0].database.ownerUrl });
   await client.connect();
+  const notified: (string | undefined)[] = [];
   client.on('notification', ({ payload }) => notified.push(payload));
   await client.query('listen holdfast_update_queue');
+  return { client, notified, [Symbol.asyncDispose]: () => client.end() };
+}
+
+test('the end of an update notifies the first call that waits for its stack, and calls that a limit defers, after the commit', async () => {
+  const stack = await createStack(apps[0]);
+  const [busy, other] = [await another(stack, 'web', 'a'), await another(stack, 'web', 'b')];
+  await setRule(apps[0], stack, most(1));
+  const running = await ok(create(busy));
+  await using listening = await listenToQueue();
+  const { notified } = listening;
+  const first = create(busy);
+  await untilWaiting(apps, 1);
+  const deferred = create(other);
+  await untilDeferred(1);
+  const [entry] = await query<{ id: string; organization: string }>(
+    apps[0],
+    `select w.id, (select id from organizations where name = $1) as organization from update_queue_waiters w order by number limit 1`,
+    [stack.organization],
+  );
+  await end(busy, running);
+  await until(() => notified.length >= 2, 'the end is notified');
+  expect(new Set(notified.slice(0, 2))).toEqual(new Set([entry?.id, `held:${entry?.organization}`]));
+  await Promise.all([
+    ok(first).then((created) => end(busy, created)),
+    ok(deferred).then((created) => end(other, created)),
+  ]);
+});
+
+test('only rare changes send NOTIFY in their transaction, because their commits wait for each other', async () => {
+  const senders = await query<{ name: string }>(
+    apps[0],
+    `select proname as name from pg_proc where pronamespace = 'public'::regnamespace and prosrc ~ 'pg_notify' order by 1`,
+  );
+  expect(senders.map(({ name }) => name)).toEqual(['notify_live_of_rights', 'update_rules_changed']);
+  const folder = join(import.meta.dirname, '../../src');
+  const files = (await readdir(folder, { recursive: true })).filter((file) => file.endsWith('.ts'));
+  const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+  // This statement is a transaction of its own, and waits for no disk.
+  expect(files.filter((_, at) => texts[at]?.includes('pg_notify'))).toEqual([
+    'shared/platform/db/notification-channel.ts',
+  ]);
+});
+
+test('a change of rules notifies waiting calls of its organization alone, once for each statement', async () => {
+  const stack = await createStack(apps[0]);
+  await using listening = await listenToQueue();
+  const { client, notified } = listening;
   await setRule(apps[0], stack, most(2));
   await query(
     apps[0],

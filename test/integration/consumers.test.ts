@@ -265,7 +265,7 @@ test('consumers that the caller may not read are counted, not named', async () =
 async function beginRemoval(stack: TestStack): Promise<{ readonly removal: Promise<TestResponse> }> {
   const [begun] = await query<{ at: string }>(app, 'select clock_timestamp()::text as at', []);
   const removal = remove(stack);
-  const listed = `select 1 from pg_stat_activity where datname = current_database() and query like '%/* stateIndex.listUnindexed%'
+  const listed = `select 1 from pg_stat_activity where datname = current_database() and query ~ 'stateIndex[.](await|listUnindexed) '
     and query_start > $1::timestamptz and pid <> pg_backend_pid()`;
   await until(async () => (await query(app, listed, [begun?.at])).length > 0, 'the deletion waits for the index');
   return { removal };
@@ -309,6 +309,32 @@ test('a state that was saved while a worker indexed the one before is not overlo
   const refused = await removal;
   expect(refused.status).toBe(409);
   expect(refused.json.message).toContain(`may be read by ${stack.organization}/proj/shop,`);
+  await query(app, 'delete from state_index_due', []);
+});
+
+test('a state for which a call waits is indexed before earlier ones of other organizations', async () => {
+  const [stack, other] = [await createStack(app), await createStack(app)];
+  await query(app, 'delete from state_index_due', []);
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  await query(
+    app,
+    `with added as (
+       insert into stacks (project_id, name) select project_id, 'shop' from stacks where id = any ($1) returning id, project_id)
+     insert into state_index_due (stack_id, noted_at)
+     select a.id, now() - interval '1 hour' * (1 + (a.project_id = s.project_id)::integer) from added a, stacks s where s.id = $2`,
+    [[await stackId(app, stack), await stackId(app, other)], await stackId(app, other)],
+  );
+  const { removal } = await beginRemoval(stack);
+  const rows = createDueIndexRepository(app.context.db);
+  const claim = randomUUID();
+  const options = { claim, claimSeconds: 60, delaySeconds: 300, limit: 1, withBacklog: false };
+  await until(
+    async () => (await query(app, 'select 1 from state_index_due where is_awaited')).length > 0,
+    'the deletion asks for the index',
+  );
+  const [first] = await rows.claim(options);
+  await rows.release(first?.stackId as string, claim);
+  await ok(removal);
   await query(app, 'delete from state_index_due', []);
 });
 

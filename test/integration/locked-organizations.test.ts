@@ -1,11 +1,13 @@
 import { expect, test } from '@jest/globals';
+import { createConcurrencyLimitRepository } from '../../src/api/updates/rules/concurrency-limit-repository.ts';
+import { sql } from '../../src/shared/platform/db/sql.ts';
 import { query } from '../support/database.ts';
 import { person, team } from '../support/grants.ts';
 import { blockedBy, during } from '../support/held-transactions.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestResponse, testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-import { cancel, complete } from '../support/update-calls.ts';
+import { complete } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 
 const poolSize = 4;
@@ -86,30 +88,30 @@ test('updates with different limits do not wait for each other', async () => {
   const others = await Promise.all(['a', 'b', 'c', 'd'].map(another));
   const create = ({ path }: TestStack): Promise<TestResponse> =>
     app.call('POST', `${path}/update`, { auth: stack.auth, body: {} });
-  await during(app, lockedStack(stack), async (session, end) => {
-    const { rows } = await session.query('select pg_backend_pid() as pid');
-    const listBlocked = async () =>
-      (
-        await query<{ id: string }>(
-          app,
-          `select pid || ' ' || xact_start as id from pg_stat_activity
-           where $1 = any (pg_blocking_pids(pid)) and query like '%lockStack%'`,
-          [rows[0].pid],
-        )
-      ).map(({ id }) => id);
-    const waiting = create(stack);
-    let round = 0;
-    await until(async () => {
-      const other = others[round++ % others.length] as TestStack;
-      const before = await listBlocked();
-      const { json } = await ok(create(other));
-      const after = await listBlocked();
-      await ok(cancel(app, other, { path: `${other.path}/update/${json.updateID}` }));
-      return before.some((id) => after.includes(id));
-    }, 'an update is created while another one waits for its stack');
-    await end('rollback');
-    await ok(waiting);
+  const [limit] = await query<{ key: string; organization: string }>(
+    app,
+    `select r.id || ':' || p.id as key, p.organization_id as organization
+     from update_rules r join organizations o on o.id = r.organization_id join projects p on p.organization_id = o.id
+     where o.name = $1 and p.name = $2`,
+    [stack.organization, stack.project],
+  );
+  if (!limit) throw new Error('There is no limit');
+  const counting = Promise.withResolvers<void>();
+  const isHeld = Promise.withResolvers<void>();
+  const holding = app.context.db.inTransaction(async (tx) => {
+    await tx.query(sql.nothing`set local idle_in_transaction_session_timeout = 0`);
+    await createConcurrencyLimitRepository(tx).lock(limit.organization, [limit.key]);
+    isHeld.resolve();
+    await counting.promise;
   });
+  try {
+    await isHeld.promise;
+    await Promise.any(others.map((other) => ok(create(other))));
+  } finally {
+    counting.resolve();
+    await holding;
+  }
+  await ok(create(stack));
 });
 
 test('an update whose turn comes while its organization is locked keeps its position for longer than a statement may take', async () => {

@@ -13,10 +13,10 @@ import {
 
 const Text = Nullable(Type.String());
 
-/** Allows or denies permissions on the stacks with the given names and tag. Null matches everything. */
+/** Null matches everything. */
 export const GrantFacts = Type.Object({
   deny: Type.Boolean(),
-  /** Whether the grant belongs to the token itself, not to its owner. */
+  /** The grant belongs to the token itself, not to its owner. */
   token: Type.Boolean(),
   permissions: Type.Integer(),
   project: Text,
@@ -29,14 +29,11 @@ export type GrantFacts = Static<typeof GrantFacts>;
 
 const ScopeFacts = Type.Object({ permissions: Type.Integer(), project: Text, stack: Text });
 
-/**
- * All facts that decide about the permissions of a token's holder in one organization. Collected by the database function token_facts.
- */
+/** The facts about a token's holder in one organization, collected by the database function token_facts. */
 export const SubjectFacts = Type.Object({
   /** The permissions of the role. */
   base: Type.Integer(),
   grants: Type.Array(GrantFacts),
-  /** Limits of the token; null if it has none. */
   scopes: Nullable(Type.Array(ScopeFacts)),
 });
 export type SubjectFacts = Static<typeof SubjectFacts>;
@@ -48,9 +45,9 @@ export interface StackFacts {
 }
 
 /**
- * Returns the permissions of a token's holder on a stack: those that the role and the grants of the owner allow, less those that any
- * grant denies, within the token's own scopes and grants. Permission to read a stack includes its outputs, so a token may be limited to
- * outputs alone. The database function effective_permissions is the same rule, for lists.
+ * What the role and the grants of the owner allow, less what any grant denies, within the token's own scopes and grants. Permission to read
+ * a stack includes its outputs, so a token may be limited to outputs alone. The database function effective_permissions is the same rule,
+ * for lists.
  */
 export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet {
   const matching = matchingGrants(subject.grants, stack);
@@ -66,7 +63,7 @@ export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet 
   return leftOf(ofOwner, denied, ofToken);
 }
 
-/** Returns the result of `decide` for grants alone, which together allow and deny these permissions. */
+/** Like `decide`, for grants alone. */
 export function decideOfGrants({ allowed, denied }: { allowed: PermissionSet; denied: PermissionSet }): PermissionSet {
   return leftOf(allowed, denied, allPermissions);
 }
@@ -77,7 +74,7 @@ function leftOf(allowed: PermissionSet, denied: PermissionSet, limit: Permission
   return usable((left | outputs) & limit);
 }
 
-/** Whether `decide` returns the same permissions on all stacks of a project, whatever their names and tags. */
+/** Whether `decide` returns the same on all stacks of a project, whatever their names and tags. */
 export function isByProject({ grants, scopes }: Partial<SubjectFacts>): boolean {
   return (
     (grants ?? []).every(({ stack, tagName }) => stack === null && tagName === null) &&
@@ -85,7 +82,7 @@ export function isByProject({ grants, scopes }: Partial<SubjectFacts>): boolean 
   );
 }
 
-/** Whether `decide` permits reading all stacks of a project, whatever their names and tags. */
+/** Whether `decide` permits reading all stacks of the project, whatever their names and tags. */
 export function readsAll({ base, grants, scopes }: SubjectFacts, project: string): boolean {
   const ofAll = grants
     .filter(({ deny, stack, tagName }) => deny || (stack === null && tagName === null))
@@ -94,7 +91,6 @@ export function readsAll({ base, grants, scopes }: SubjectFacts, project: string
   return hasPermission(decide(subject, { project, stack: '', tags: {} }), 'read');
 }
 
-/** Returns the grants that apply to the stack. */
 export function matchingGrants<Grant extends GrantFacts>(grants: readonly Grant[], stack: StackFacts): Grant[] {
   return grants.filter((grant) => namesMatch(grant, stack) && tagMatches(grant, stack.tags));
 }

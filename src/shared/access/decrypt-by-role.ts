@@ -1,12 +1,12 @@
 import { hasPermission, type PermissionSet, permissionSet } from './permissions.ts';
 import { rolePermissions } from './roles.ts';
 
-/** Whether roles below admin include the permission to decrypt. `defaults` limit these roles; null for no limit. */
+/** `defaults` limit the roles below admin; null for no limit. */
 export function decryptsByRole(defaults: PermissionSet | null): boolean {
   return defaults === null || hasPermission(defaults, 'decrypt');
 }
 
-/** Returns the defaults with or without the permission to decrypt. Null for no limit. */
+/** Null for no limit. */
 export function withDecryptByRole(defaults: PermissionSet | null, isOn: boolean): PermissionSet | null {
   if (decryptsByRole(defaults) === isOn) return defaults;
   const decrypt = permissionSet(['decrypt']);

@@ -16,17 +16,17 @@ const GrantRow = Type.Object({
   stackPattern: Text,
   tagName: Text,
   tagValue: Text,
-  /** One of these is set: a login, the name of a team, or the name of a token. */
+  /** A login, the name of a team, or the name of a token: one of these is set. */
   user: Text,
   team: Text,
   token: Text,
   tokenId: Text,
-  /** The role of the grant: a named role of the organization, or a built-in one. */
+  /** A named role of the organization, or a built-in one. */
   roleId: Text,
   roleName: Text,
   builtInRole: Nullable(Role),
   createdAt: Timestamp,
-  /** The same time in microseconds since the epoch. A `Date` is too coarse for the continuation of a list. */
+  /** Microseconds since the epoch. A `Date` is too coarse for the continuation of a list. */
   micros: Type.Integer(),
 });
 export type GrantRow = Row<typeof GrantRow>;
@@ -38,17 +38,16 @@ const DefaultsRow = Type.Object({ defaultPermissions: Nullable(Type.Integer()) }
 
 export type GrantSubject = { readonly userId: string } | { readonly teamId: string } | { readonly tokenId: string };
 
-/** The names and tags by which grants apply to a stack. */
+/** Grants apply to a stack by these names and tags. */
 export interface GrantedStack {
   readonly project: string;
   readonly stack: string;
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** A role in a grant: one of the organization, or a built-in one. */
 export type GrantRole = { readonly roleId: string } | { readonly builtIn: Role };
 
-/** A position in the list of grants, which is ordered by time, oldest first. */
+/** The order is by time, oldest first. */
 export interface GrantCursor {
   readonly micros: number;
   readonly id: string;
@@ -57,10 +56,10 @@ export interface GrantCursor {
 export interface NewGrant {
   readonly organizationId: string;
   readonly effect: 'allow' | 'deny';
-  /** The permissions of the role, if the grant has one. */
+  /** Those of the role, if the grant has one. */
   readonly permissions: PermissionSet;
   readonly role?: GrantRole;
-  /** Patterns in which `*` matches any characters; null matches all. */
+  /** `*` matches any characters; null matches all. */
   readonly projectPattern: string | null;
   readonly stackPattern: string | null;
   readonly tagName: string | null;
@@ -68,7 +67,7 @@ export interface NewGrant {
   readonly subject: GrantSubject;
   /** Null for an operator. */
   readonly createdBy: string | null;
-  /** The stack whose end also ends the grant. */
+  /** The end of this stack also ends the grant. */
   readonly stackId?: string;
 }
 
@@ -77,23 +76,22 @@ export const grantFacts = sql.fragment`jsonb_build_object(
   'deny', g.effect = 'deny', 'token', g.token_id is not null, 'permissions', g.permissions, 'project', g.project_pattern,
   'stack', g.stack_pattern, 'tagName', g.tag_name, 'tagValue', g.tag_value)`;
 
-/** Whether the grant `g` applies to the stack. */
+/** The grant `g` applies to the stack. */
 export const holdsOn = ({ project, stack, tags }: GrantedStack) => sql.fragment`
   name_matches(g.project_pattern, ${project}) and name_matches(g.stack_pattern, ${stack})
   and (g.tag_name is null or exists (
     select 1 from jsonb_each_text(${JSON.stringify(tags)}::jsonb) tag
     where tag.key = g.tag_name and (g.tag_value is null or tag.value = g.tag_value)))`;
 
-/** The permissions that several grants together allow and deny. */
 export const AllGrants = Type.Object({ allowed: Type.Integer(), denied: Type.Integer() });
 export type AllGrants = Row<typeof AllGrants>;
 
-/** The permissions that the grants `g` together allow and deny. */
+/** What the grants `g` allow and deny together. */
 export const allGrants = sql.fragment`
   coalesce(bit_or(g.permissions) filter (where g.effect = 'allow'), 0) as allowed,
   coalesce(bit_or(g.permissions) filter (where g.effect = 'deny'), 0) as denied`;
 
-/** Grants and defaults of organizations. Triggers end leases that are no longer permitted, in the transaction of the change. */
+/** Triggers end leases that are no longer permitted, in the transaction of the change. */
 export function createGrantRepository(db: Queryable) {
   const given = sql.fragment`
     g.id, g.effect, g.permissions, g.project_pattern as "projectPattern", g.stack_pattern as "stackPattern",
@@ -143,10 +141,10 @@ export function createGrantRepository(db: Queryable) {
       return id as string;
     },
 
-    /** Inserts grants in one statement, so that its triggers run once. Returns the ids. Lists keep this order. */
+    /** Takes one statement, so that its triggers run once. Returns the ids. Lists keep this order. */
     insertAll,
 
-    /** Removes grants in one statement. Returns the number of existing ones. */
+    /** Takes one statement. Returns the number of removed grants. */
     removeAll: async (organizationId: string, ids: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* grants.removeAll */
@@ -154,14 +152,14 @@ export function createGrantRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Removes a grant. Returns whether it existed. */
+    /** Returns whether the grant existed. */
     remove: async (organizationId: string, id: string): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* grants.remove */ delete from grants where organization_id = ${organizationId} and id = ${id}`);
       return result.rowCount > 0;
     },
 
-    /** Lists teams with grants that end with the stack. */
+    /** Teams with grants that end with the stack. */
     listTeamsOfStack: async (organizationId: string, stackId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* grants.listTeamsOfStack */
@@ -171,7 +169,7 @@ export function createGrantRepository(db: Queryable) {
     },
 
     /**
-     * Ends the grants that end with the stack, which locks the organization. From then on, the transaction waits at most two seconds for
+     * Removes the grants that end with the stack, which locks the organization. From then on, the transaction waits at most two seconds for
      * each lock, because other transactions wait for it.
      */
     removeOfStack: async (organizationId: string, stackId: string): Promise<void> => {
@@ -185,9 +183,7 @@ export function createGrantRepository(db: Queryable) {
         /* grants.list */
         select ${given} from ${joined} where g.organization_id = ${organizationId} order by g.created_at, g.id`),
 
-    /**
-     * Lists a page of all grants, or of one subject's, from a range of one index. `stack` limits it to grants that apply to this stack.
-     */
+    /** Reads a range of one index. `stack` limits the page to grants that apply to this stack. */
     listPage: (
       organizationId: string,
       {
@@ -225,7 +221,7 @@ export function createGrantRepository(db: Queryable) {
         select ${given} from ${joined}
         where g.organization_id = ${organizationId} and g.id = any (${sql.array([...ids], 'uuid')}) order by g.created_at, g.id`),
 
-    /** Finds an identical grant outside `besides`. Ignores grants that end with a stack. */
+    /** Ignores `besides`, and grants that end with a stack. */
     findSame: async (grant: NewGrant, besides: readonly string[] = []): Promise<string | null> => {
       const { role } = grant;
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -240,14 +236,13 @@ export function createGrantRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Lists grants that give the team a role on all stacks. */
     listAssigned: (teamId: string) =>
       db.any(sql.rows(GrantRow)`
         /* grants.listAssigned */ select ${given} from ${joined} where ${assigned(teamId)} order by g.created_at, g.id`),
 
     /**
-     * Whether a grant of the organization applies to only one of these stacks, or the scopes of a token or a policy for CI runs permit
-     * more on `other`.
+     * Whether a grant of the organization applies to only one of these stacks, or the scopes of a token or a policy for CI runs permit more
+     * on `other`.
      */
     distinguishes: async (organizationId: string, one: GrantedStack, other: GrantedStack): Promise<boolean> => {
       const scoped = ({ project, stack }: GrantedStack) => sql.fragment`
@@ -268,7 +263,6 @@ export function createGrantRepository(db: Queryable) {
       return distinguishes;
     },
 
-    /** Lists the tags by which grants of the organization select stacks. */
     listTagNames: async (organizationId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* grants.listTagNames */
@@ -282,14 +276,14 @@ export function createGrantRepository(db: Queryable) {
         select default_permissions as "defaultPermissions"
         from organization_access where organization_id = ${organizationId}`),
 
-    /** Returns the defaults and locks them until the end of the transaction. */
+    /** Locks the defaults until the end of the transaction. */
     lockDefaults: (organizationId: string) =>
       db.one(sql.rows(DefaultsRow)`
         /* grants.lockDefaults */
         select default_permissions as "defaultPermissions"
         from organization_access where organization_id = ${organizationId} for no key update`),
 
-    /** Limits the permissions of roles below admin; null for no limit. */
+    /** For roles below admin; null for no limit. */
     setDefaults: (organizationId: string, permissions: PermissionSet | null) =>
       db.query(sql.nothing`
         /* grants.setDefaults */

@@ -5,13 +5,13 @@ const patternPattern = /^[A-Za-z0-9_.*-]{1,100}$/;
 const teamPattern = /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,99}$/;
 const tokenNamePattern = /^[a-zA-Z0-9][a-zA-Z0-9_.:@ -]{0,99}$/;
 
-/** Project and stack names to which a grant or a scope applies; null for all. */
+/** Null for all. */
 export interface StackPattern {
   readonly project: string | null;
   readonly stack: string | null;
 }
 
-/** Parses `project/stack`, in which `*` matches any characters. Throws InvalidRequestError. */
+/** `*` matches any characters. Throws InvalidRequestError. */
 export function parseStackPattern(text: string): StackPattern {
   const [project, stack, ...rest] = text.split('/');
   if (project === undefined || stack === undefined || rest.length > 0)
@@ -33,7 +33,7 @@ function toPattern(text: string): string | null {
   return /^\*+$/.test(text) ? null : text;
 }
 
-/** Parses names of permissions. Throws InvalidRequestError. */
+/** Throws InvalidRequestError. */
 export function parsePermissions(names: readonly string[]): Grantable[] {
   const unknown = names.find((name) => !grantable.some((each) => each === name));
   if (unknown !== undefined || names.length === 0)

@@ -19,10 +19,10 @@ const DeclarationRow = Type.Pick(ManagedObjectRow, ['name', 'labels', 'appliedAt
 
 const CountRow = Type.Object({ count: Type.Integer() });
 
-/** Objects of organizations that are declared by a configuration under version control. */
+/** A configuration under version control declares these objects. */
 export function createManagedObjectRepository(db: Queryable) {
   return {
-    /** Lists up to `limit` objects after the given one, ordered by kind and name. */
+    /** Ordered by kind and name. */
     listPage: (organizationId: string, after: ManagedObjectKey | null, limit: number) =>
       db.any(sql.rows(ManagedObjectRow)`
         /* managedObjects.listPage */
@@ -33,7 +33,6 @@ export function createManagedObjectRepository(db: Queryable) {
           and ${after === null ? sql.fragment`true` : sql.fragment`(kind, name) > (${after.kind}, ${after.name})`}
         order by kind, name limit ${limit}`),
 
-    /** Lists the objects of a kind, up to `limit`. */
     listOfKind: async (organizationId: string, kind: string, limit: number): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(Type.Object({ object: Type.String() }))`
         /* managedObjects.listOfKind */
@@ -41,7 +40,7 @@ export function createManagedObjectRepository(db: Queryable) {
       return rows.map(({ object }) => object);
     },
 
-    /** Finds the last declaration of an object; null if no configuration declares it. */
+    /** The last declaration; null if no configuration declares the object. */
     findDeclaration: (organizationId: string, kind: string, object: string) =>
       db.maybeOne(sql.rows(DeclarationRow)`
         /* managedObjects.findDeclaration */
@@ -49,7 +48,7 @@ export function createManagedObjectRepository(db: Queryable) {
         from managed_objects where organization_id = ${organizationId} and kind = ${kind} and object = ${object}
         order by applied_at desc, name limit 1`),
 
-    /** Counts the objects, up to `limit`. */
+    /** Counts up to `limit`. */
     count: async (organizationId: string, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* managedObjects.count */
@@ -58,7 +57,7 @@ export function createManagedObjectRepository(db: Queryable) {
       return count;
     },
 
-    /** Adds or replaces objects. `objects` contains no duplicates. */
+    /** Replaces existing objects. `objects` contains no duplicates. */
     set: async (
       organizationId: string,
       appliedBy: string,

@@ -1,15 +1,14 @@
 import { Type } from 'typebox';
 
-/** The permissions of a caller on a stack. `outputs` permits only reading the stack's outputs; `read` includes it. */
+/** `outputs` permits only reading the stack's outputs; `read` includes it. */
 export const permissions = ['read', 'preview', 'write', 'admin', 'decrypt', 'manage', 'outputs'] as const;
 export type Permission = (typeof permissions)[number];
 
-/** Permissions that can be granted. */
 export const grantable = [...permissions] as const;
 export const Grantable = Type.Union(grantable.map((name) => Type.Literal(name)));
 export type Grantable = (typeof grantable)[number];
 
-/** A set of permissions as bits, as in the database. */
+/** Bits, as in the database. */
 export type PermissionSet = number;
 
 const bits: Readonly<Record<Permission, PermissionSet>> = {
@@ -22,7 +21,7 @@ const bits: Readonly<Record<Permission, PermissionSet>> = {
   outputs: 64,
 };
 
-/** The permission without which this one has no effect. With `outputs`, `decrypt` also works alone, for secret outputs. */
+/** Without the needed permission, this one has no effect. With `outputs`, `decrypt` also works alone, for secret outputs. */
 const needs: Readonly<Partial<Record<Permission, Permission>>> = {
   preview: 'read',
   write: 'preview',
@@ -42,24 +41,23 @@ export function hasPermission(set: PermissionSet, permission: Permission): boole
   return (set & bits[permission]) !== 0;
 }
 
-/** Whether the set permits only reading the outputs. */
 export function isOutputsOnly(set: PermissionSet): boolean {
   return hasPermission(set, 'outputs') && !hasPermission(set, 'read');
 }
 
-/** Whether a usable set permits a call that needs the permission. A caller limited to outputs may decrypt only the secrets in them. */
+/** Takes a usable set. A caller limited to outputs may decrypt only the secrets in them. */
 export function permits(set: PermissionSet, permission: Permission): boolean {
   return permission === 'outputs'
     ? hasPermission(set, 'outputs') || hasPermission(set, 'read')
     : hasPermission(set, permission) && !isOutputsOnly(set);
 }
 
-/** Lists the names in the set, weakest first. */
+/** Weakest first. */
 export function namesOf(set: PermissionSet): Permission[] {
   return permissions.filter((name) => hasPermission(set, name));
 }
 
-/** Returns the effect of allowing these permissions: they and all permissions that they need. */
+/** Includes all permissions that these need. */
 export function allowedBy(names: readonly Permission[]): PermissionSet {
   if (names.includes('outputs') && names.includes('decrypt')) {
     const others = allowedBy(names.filter((name) => name !== 'decrypt'));
@@ -77,12 +75,12 @@ export function allowedBy(names: readonly Permission[]): PermissionSet {
   return set;
 }
 
-/** Returns the effect of denying these permissions: they and all permissions that need them. */
+/** Includes all permissions that need these. */
 export function deniedBy(names: readonly Permission[]): PermissionSet {
   return permissionSet(permissions.filter((name) => (allowedBy([name]) & permissionSet(names)) !== 0));
 }
 
-/** Returns the set without permissions that lack a needed one. */
+/** Drops permissions that lack a needed one. */
 export function usable(set: PermissionSet): PermissionSet {
   const alone = permissionSet(permissions.filter((name) => (allowedBy([name]) & ~set) === 0));
   return hasPermission(set, 'outputs') ? alone | (set & bits.decrypt) : alone;

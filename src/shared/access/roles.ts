@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type PermissionSet, permissionSet } from './permissions.ts';
 
-/** Roles in an organization, weakest first. */
+/** Weakest first. */
 export const roles = ['viewer', 'member', 'admin'] as const;
 export const Role = Type.Union([Type.Literal('viewer'), Type.Literal('member'), Type.Literal('admin')]);
 export type Role = Type.Static<typeof Role>;
@@ -10,7 +10,7 @@ export type Role = Type.Static<typeof Role>;
 const viewer = permissionSet(['read', 'decrypt']);
 const member = viewer | permissionSet(['preview', 'write']);
 
-/** The permissions of each role on every stack of the organization. Same as the database function role_permissions. */
+/** Must equal the database function role_permissions. */
 export const rolePermissions: Readonly<Record<Role, PermissionSet>> = {
   viewer,
   member,

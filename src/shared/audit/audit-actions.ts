@@ -1,7 +1,4 @@
-/**
- * All actions of the audit log, with their descriptions. Names are stable, because they are stored, used in filters, and used by the
- * alerts of operators.
- */
+/** Names are stable, because they are stored, and used in filters and the alerts of operators. */
 export const auditActions = {
   'organization.create': 'Created the organization',
   'organization.delete': 'Deleted the organization',

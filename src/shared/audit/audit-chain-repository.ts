@@ -7,16 +7,16 @@ import { firstHash, type HashedBatch } from './audit-hash.ts';
 const StateRow = Type.Object({
   chainedThrough: Type.Integer(),
   horizonThrough: Type.Integer(),
-  /** Whether all transactions that may have an event up to the horizon have ended. */
+  /** All transactions that may have an event up to the horizon have ended. */
   isReached: Type.Boolean(),
-  /** The month before which events were dropped: `YYYY-MM-DD`. */
+  /** Events before this month were dropped: `YYYY-MM-DD`. */
   droppedBefore: Type.String(),
   /**
    * Events before this month and before `findKeptFrom` are not chained. Same as `droppedBefore`, unless a clock that was ahead has set
    * that.
    */
   chainedFrom: Type.String(),
-  /** Whether `droppedBefore` is in the future, which is a fault: retention drops only months that have ended. */
+  /** A fault: retention drops only months that have ended. */
   isDroppedAhead: Type.Boolean(),
 });
 
@@ -70,7 +70,6 @@ export interface EventRange {
 /** Bytes of an event in an exported batch, without its long columns. */
 const eventOverhead = 600;
 
-/** The chains of chained events. */
 export function createAuditChainRepository(db: Queryable) {
   const chain = sql.fragment`
     organization_id as "organizationId", batch, hash, base_batch as "baseBatch", base_hash as "baseHash",
@@ -83,7 +82,7 @@ export function createAuditChainRepository(db: Queryable) {
   const inRange = ({ after, since, through }: EventRange) => sql.fragment`
     number > ${after} and number <= ${through} and occurred_at >= ${since}::date::timestamp at time zone 'UTC'`;
   return {
-    /** The highest number assigned to an event, committed or not. */
+    /** Committed or not. */
     readLastNumber: async (): Promise<number> => {
       const row = await db.one(sql.rows(NumberRow)`
         /* auditChaining.readLastNumber */
@@ -92,8 +91,8 @@ export function createAuditChainRepository(db: Queryable) {
     },
 
     /**
-     * Permits the chaining of events up to `through`, read before, once all transactions older than this one have ended. Replaces a
-     * horizon up to which not all events are chained only if another database server set it: its transaction id is then in the future.
+     * Events up to `through`, read before, may be chained once all transactions older than this one have ended. Replaces a horizon up to
+     * which not all events are chained only if another database server set it: its transaction id is then in the future.
      */
     setHorizon: (through: number) =>
       db.query(sql.nothing`
@@ -105,8 +104,8 @@ export function createAuditChainRepository(db: Queryable) {
     readState: () => db.one(sql.rows(StateRow)`/* auditChaining.readState */ select ${state} from audit_chaining`),
 
     /**
-     * Returns the month before which events need not exist: `droppedBefore`, or the earlier month of a batch at which a chain begins.
-     * Such a batch was chained after a clock that was ahead had set `droppedBefore`.
+     * Events before this month need not exist: `droppedBefore`, or the earlier month of a batch at which a chain begins. Such a batch was
+     * chained after a clock that was ahead had set `droppedBefore`.
      */
     findKeptFrom: async (): Promise<string> => {
       const row = await db.one(sql.rows(Type.Object({ keptFrom: Type.String() }))`
@@ -126,10 +125,7 @@ export function createAuditChainRepository(db: Queryable) {
         sql.nothing`/* auditChaining.setChainedThrough */ update audit_chaining set chained_through = ${through}`,
       ),
 
-    /**
-     * Finds the number up to which one pass chains events of this range: at most `events` of them, and no more once their rows have about
-     * `bytes`.
-     */
+    /** One pass chains at most `events` events of this range, and no more once their rows have about `bytes`. */
     findPassEnd: async (
       range: EventRange,
       { bytes, events }: { readonly bytes: number; readonly events: number },
@@ -157,7 +153,7 @@ export function createAuditChainRepository(db: Queryable) {
             update_id::text, request_id, details] as columns
         from audit_events where ${inRange(range)} order by number limit ${limit}`),
 
-    /** Locks the organization's chain. Creates it if it does not exist. */
+    /** Creates the chain if it does not exist. */
     lockChain: async (organizationId: string): Promise<ChainRow> => {
       await db.query(sql.nothing`
         /* auditChaining.insertChain */
@@ -188,7 +184,7 @@ export function createAuditChainRepository(db: Queryable) {
       db.maybeOne(sql.rows(ChainRow)`
         /* auditChaining.findChain */ select ${chain} from audit_chains where organization_id = ${organizationId}`),
 
-    /** Lists chains with batches before their beginning that are not deleted yet. */
+    /** Chains with batches before their beginning that are not deleted yet. */
     listDropped: () =>
       db.any(sql.rows(DroppedRow)`
         /* auditChaining.listDropped */
@@ -196,7 +192,7 @@ export function createAuditChainRepository(db: Queryable) {
         where base_batch > 0
           and exists (select 1 from audit_batches b where b.organization_id = c.organization_id and b.batch <= c.base_batch)`),
 
-    /** Lists batches in the order of chaining, after the given one. */
+    /** In the order of chaining. */
     listBatches: (
       after: { readonly throughNumber: number; readonly organizationId: string; readonly batch: number },
       limit: number,
@@ -209,14 +205,14 @@ export function createAuditChainRepository(db: Queryable) {
         where (through_number, organization_id, batch) > (${after.throughNumber}, ${after.organizationId}::uuid, ${after.batch})
         order by through_number, organization_id, batch limit ${limit}`),
 
-    /** Lists chains whose last batch has no head in the blob store, unless this database was restored and has not taken over. */
+    /** Chains whose last batch has no head in the blob store. None if this database was restored and has not taken over. */
     listUnstored: ({ except = [], limit }: { readonly except?: readonly string[]; readonly limit: number }) =>
       db.any(sql.rows(ChainRow)`
         /* auditChaining.listUnstored */
         select ${chain} from audit_chains
         where stored_batch < batch and ${mayBeSent} and organization_id <> all (${sql.array([...except], 'uuid')}) order by organization_id limit ${limit}`),
 
-    /** Seconds since the oldest event that is not chained yet; 0 if all are chained. */
+    /** Age of the oldest event that is not chained yet; 0 if all are chained. */
     readUnchainedSeconds: async (): Promise<number> => {
       const row = await db.one(sql.rows(Type.Object({ seconds: Type.Number() }))`
         /* auditChaining.readUnchainedSeconds */
@@ -225,7 +221,6 @@ export function createAuditChainRepository(db: Queryable) {
       return row.seconds;
     },
 
-    /** Lists the hashes of these batches, if they exist. */
     listHashes: (organizationId: string, batches: readonly number[]) =>
       db.any(sql.rows(HashRow)`
         /* auditChaining.listHashes */

@@ -4,10 +4,7 @@ import type { AuditAction } from './audit-actions.ts';
 
 const Text = Type.Union([Type.String(), Type.Null()]);
 
-/**
- * The actor's sign-in. `token` is a personal token, `id-token` a token issued for an id token, `session` a browser session. With `lease`,
- * the actor is the owner of the update.
- */
+/** `token` is a personal token, `id-token` a token issued for an id token. With `lease`, the actor is the owner of the update. */
 export const SignIn = Type.Union([
   Type.Literal('token'),
   Type.Literal('team-token'),
@@ -25,7 +22,7 @@ export const SignIn = Type.Union([
 ]);
 export type SignIn = Static<typeof SignIn>;
 
-/** The actor and the origin of an action. Travels with jobs to the worker that commits the change. */
+/** Travels with jobs to the worker that commits the change. */
 export const AuditSource = Type.Object({
   /** `operator`: a command on the server's own command line. */
   actor: Type.Union([Type.Literal('user'), Type.Literal('operator'), Type.Literal('server')]),
@@ -35,7 +32,7 @@ export const AuditSource = Type.Object({
   tokenName: Text,
   signIn: SignIn,
   role: Text,
-  /** The origin of the role or of the permission for the call; null for the membership. */
+  /** Where the role or the permission for the call comes from; null for the membership. */
   grantedBy: Text,
   address: Text,
   userAgent: Text,
@@ -43,10 +40,9 @@ export const AuditSource = Type.Object({
 });
 export type AuditSource = Readonly<Static<typeof AuditSource>>;
 
-/** An action that was done or refused. */
 export interface AuditEvent {
   readonly action: AuditAction;
-  /** Name of the organization; null for the whole server. */
+  /** Null for the whole server. */
   readonly organization: string | null;
   /** For example the name of a stack. */
   readonly object: string;
@@ -71,17 +67,16 @@ const nobody: AuditSource = {
   requestId: null,
 };
 
-/** The server itself, e.g. ending an update whose lease has expired. */
+/** The server ends, for example, an update whose lease has expired. */
 export const serverSource: AuditSource = nobody;
 
-/** The system user who runs a command on the server's command line. */
+/** `login` is the system user who runs a command on the server. */
 export function operatorSource(login: string): AuditSource {
   return { ...nobody, actor: 'operator', login, signIn: 'system-user' };
 }
 
 const maxUserAgentChars = 256;
 
-/** The caller of a request. */
 export function requestSource(
   who: Pick<AuditSource, 'signIn'> & Partial<AuditSource>,
   request: { readonly address: string; readonly userAgent: string | undefined; readonly id: string },
@@ -99,7 +94,7 @@ export function requestSource(
 const ciNames = ['system', 'build.id', 'build.number', 'build.type', 'build.url', 'pr.number', 'pr.headSHA'];
 const maxCiChars = 300;
 
-/** Returns the CI run in the environment that the CLI sends with an update (pkg/backend/updates.go), as JSON; null if there is none. */
+/** From the environment that the CLI sends with an update (pkg/backend/updates.go), as JSON; null if there is no CI run. */
 export function ciRunOf(environment: object): string | null {
   const values = environment as Readonly<Record<string, unknown>>;
   const found = ciNames.flatMap((name): [string, string][] => {
@@ -111,7 +106,7 @@ export function ciRunOf(environment: object): string | null {
 
 const maxDetailsChars = 8_192;
 
-/** Returns the details as JSON, or their size if they are too long. */
+/** JSON text of the details, or of their size if they are too long. */
 export function detailsJson(details: Readonly<Record<string, unknown>>): string {
   const json = storableJson(details);
   return json.length <= maxDetailsChars ? json : JSON.stringify({ omittedChars: json.length });

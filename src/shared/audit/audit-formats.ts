@@ -5,7 +5,6 @@ import type { ListedEventRow } from './audit-list-repository.ts';
 export const auditFormats = ['csv', 'cef', 'jsonl'] as const;
 export type AuditFormat = (typeof auditFormats)[number];
 
-/** Describes the event in a sentence. */
 export function describeEvent({
   action,
   object,
@@ -15,7 +14,7 @@ export function describeEvent({
   return `${outcome === 'refused' ? 'Refused: ' : ''}${done}${object === '' ? '' : `: ${object}`}`;
 }
 
-/** Returns the name of the actor, in a form that distinguishes operators and the server from users. */
+/** Distinguishes operators and the server from users. */
 export function actorName({ actor, login }: Pick<ListedEventRow, 'actor' | 'login'>): string {
   if (actor === 'user') return login;
   return actor === 'operator' ? `operator:${login}` : 'server:';
@@ -42,25 +41,24 @@ const columns: readonly (readonly [string, (event: ListedEventRow) => string])[]
   ['details', ({ details }) => details],
 ];
 
-/** Returns the first line of a format, if it has one. */
+/** Empty if the format has no first line. */
 export function headerLine(format: AuditFormat): string {
   return format === 'csv' ? `${columns.map(([name]) => name).join(',')}\r\n` : '';
 }
 
-/** The content type of a body in this format. */
 export const contentTypes: Readonly<Record<AuditFormat, string>> = {
   csv: 'text/csv; charset=utf-8; header=present',
   cef: 'text/plain; charset=utf-8',
   jsonl: 'application/x-ndjson',
 };
 
-/** Returns events as a complete file; empty if there are none. */
+/** A complete file; empty without events. */
 export function batchText(format: AuditFormat, events: readonly ListedEventRow[], version: string): string {
   if (events.length === 0) return '';
   return [headerLine(format), ...events.map((event) => eventLine(format, event, version))].join('');
 }
 
-/** Returns one event in the format, with the end of the line. */
+/** Includes the end of the line. */
 export function eventLine(format: AuditFormat, event: ListedEventRow, version: string): string {
   if (format === 'csv') return csvLine(columns.map(([, read]) => read(event)));
   if (format === 'cef') return `${cefOf(event, version)}\n`;

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 
-/** An event in the form that is hashed: all columns as text, in the order of the table, without its number. */
+/** The hashed form: all columns as text, in the order of the table, without the number. */
 export interface HashedEvent {
   readonly number: number;
   readonly organizationId: string;
   readonly columns: readonly (string | null)[];
 }
 
-/** The content that the hash of a batch covers. */
 export interface HashedBatch {
   readonly organizationId: string;
   readonly batch: number;
@@ -23,33 +22,32 @@ export const hashBytes = 32;
 /** The hash before the first batch of a chain. */
 export const firstHash = Buffer.alloc(hashBytes);
 
-/** SHA-256 of the event without its number, so that an event with another event's number is recognized. */
+/** Excludes the number, so that an event with another event's number is recognized. */
 export function hashEvent({ columns, organizationId }: HashedEvent): Buffer {
   return createHash('sha256')
     .update(JSON.stringify([organizationId, ...columns]))
     .digest();
 }
 
-/** SHA-256 of the batch and, through the previous batch's hash, of all earlier batches. */
+/** Covers, through the previous batch's hash, all earlier batches. */
 export function hashBatch(batch: HashedBatch): Buffer {
   const { eventHashes, previousHash, ...rest } = batch;
   const head = [rest.organizationId, rest.batch, rest.month, rest.throughNumber, rest.numbers];
   return createHash('sha256').update(JSON.stringify(head)).update(eventHashes).update(previousHash).digest();
 }
 
-/** Returns the key of a batch's hash in the blob store. The key contains everything, so a late put changes nothing. */
+/** The key in the blob store contains everything, so a late put changes nothing. */
 export function headKey(organizationId: string, batch: number, hash: Buffer): string {
   return `${headPrefix(organizationId)}${String(batch).padStart(12, '0')}-${hash.toString('hex')}`;
 }
 
-/** The prefix of the heads of all chains. */
 export const headsPrefix = 'audit/heads/';
 
 export function headPrefix(organizationId: string): string {
   return `${headsPrefix}${organizationId}/`;
 }
 
-/** Returns the chain, the batch and the hash in a key from `headKey`; null for other keys. */
+/** Null if the key is not from `headKey`. */
 export function readHeadKey(
   key: string,
 ): { readonly organizationId: string; readonly batch: number; readonly hash: string } | null {

@@ -6,7 +6,7 @@ import type { SignIn } from './audit-event.ts';
 export const ListedRow = Type.Object({
   number: Type.Integer(),
   occurredAt: Timestamp,
-  /** The time in microseconds since the epoch. A `Date` is too coarse for the continuation of a list. */
+  /** Microseconds since the epoch. A `Date` is too coarse for the continuation of a list. */
   micros: Type.Integer(),
   action: Type.String(),
   outcome: Type.String(),
@@ -27,7 +27,7 @@ export const ListedRow = Type.Object({
 });
 export type ListedEventRow = Row<typeof ListedRow>;
 
-/** A position in the list, which is ordered by time, newest first. */
+/** The order is by time, newest first. */
 export interface AuditPosition {
   readonly micros: number;
   readonly number: number;
@@ -38,21 +38,19 @@ export interface AuditSelection {
   readonly login: string | null;
   /** Null for any actor. */
   readonly actor: string | null;
-  /** Events from this time. */
   readonly from: Date | null;
-  /** Events up to this time. */
   readonly until: Date | null;
   readonly after: AuditPosition | null;
 }
 
-/** The columns of a row of a table or alias named `event`. */
+/** For a row of a table or alias named `event`. */
 export const auditColumns = sql.fragment`
   event.number, event.occurred_at as "occurredAt", (extract(epoch from event.occurred_at) * 1000000)::bigint as micros, event.action,
   event.outcome, event.actor, event.login, event.token_id as "tokenId", event.token_name as "tokenName", event.sign_in as "signIn",
   event.role, event.granted_by as "grantedBy", event.address, event.user_agent as "userAgent", event.ci_run as "ciRun", event.object,
   event.update_id as "updateId", event.request_id as "requestId", event.details`;
 
-/** The condition that an event is in a selection. Action or login, together with the times, are a range of an index. */
+/** Action or login, together with the times, are a range of an index. */
 export function isInSelection({ action, actor, after, from, login, until }: AuditSelection) {
   const everything = sql.fragment`true`;
   return sql.fragment`${action === null ? everything : sql.fragment`action = ${action}`}
@@ -68,13 +66,9 @@ export function isInSelection({ action, actor, after, from, login, until }: Audi
     }`;
 }
 
-/** Lists events of an organization. */
 export function createAuditListRepository(db: Queryable) {
   return {
-    /**
-     * Lists a page, newest first. Reads a range of one index, unless the selection has both an action and a login, or an actor other than
-     * a user.
-     */
+    /** Newest first. Reads a range of one index, unless the selection has both an action and a login, or an actor other than a user. */
     list: (organizationId: string, selection: AuditSelection, limit: number) =>
       db.any(sql.rows(ListedRow)`
         /* audit.list */
@@ -83,7 +77,7 @@ export function createAuditListRepository(db: Queryable) {
         where organization_id = ${organizationId} and ${isInSelection(selection)}
         order by occurred_at desc, number desc limit ${limit}`),
 
-    /** Lists the events of a chained batch that still exist, in order of their numbers. `month` is its first day. */
+    /** Events of a chained batch that still exist, by number. `month` is its first day. */
     listBatch: (batch: {
       readonly organizationId: string;
       readonly month: string;

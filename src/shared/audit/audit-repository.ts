@@ -13,7 +13,7 @@ const columns = sql.fragment`
   organization_id, organization, action, outcome, actor, user_id, login, token_id, token_name, sign_in, role, granted_by,
   address, user_agent, ci_run, object, update_id, request_id, details`;
 
-/** The parts that differ between events, as SQL. */
+/** The parts that differ between events. */
 export interface EventValues {
   readonly action: AuditAction;
   readonly organization: SqlFragment;
@@ -21,13 +21,12 @@ export interface EventValues {
   readonly outcome: NonNullable<AuditEvent['outcome']>;
   readonly updateId: SqlFragment;
   readonly details: SqlFragment;
-  /** For an update that the same statement inserts, and that is therefore not in its table yet. */
+  /** For an update that the same statement inserts: it is not in its table yet. */
   readonly ciRun?: SqlFragment;
 }
 
 /**
- * Returns a JSON object of Postgres as text without spaces, like JSON.stringify: exports show details as they are stored. Omits keys in
- * `optional` if they are null.
+ * Text of a JSON object without spaces, like JSON.stringify: exports show details as they are stored. Omits `optional` keys that are null.
  */
 export function objectText(object: SqlFragment, optional: readonly string[] = []): SqlFragment {
   const isShown =
@@ -40,8 +39,8 @@ export function objectText(object: SqlFragment, optional: readonly string[] = []
 }
 
 /**
- * The statement that adds an event for the row of `from`. With a lease, user and token are taken from the update, and the role is the
- * current one of the user or token. A token without a user is named as in its own calls. The CI run is the update's.
+ * Adds an event for the row of `from`. With a lease, user and token are taken from the update, and the role is the current one of the user
+ * or token. A token without a user is named as in its own calls. The CI run is the update's.
  */
 export function auditInsertion(source: AuditSource, event: EventValues, from: SqlFragment): SqlFragment {
   const { action, details, object, organization, outcome, updateId } = event;
@@ -69,10 +68,9 @@ export function auditInsertion(source: AuditSource, event: EventValues, from: Sq
         left join memberships m on ${isLease} and m.organization_id = o.id and m.user_id = a.id`;
 }
 
-/** Adds events to the audit log. */
 export function createAuditRepository(db: Queryable) {
   return {
-    /** Adds an event in the caller's transaction; see auditInsertion. */
+    /** See auditInsertion. */
     insert: (source: AuditSource, event: AuditEvent) => {
       const { action, organization, object, outcome = 'done', updateId = null, details = {} } = event;
       const values = {
@@ -88,9 +86,9 @@ export function createAuditRepository(db: Queryable) {
     },
 
     /**
-     * Counts a read of secrets for the active update that was created with the same token in one of these stacks. Returns the update's
-     * id. Returns null if there is none, or if its reads come from another address or program; the read is then a separate
-     * event. The lock makes a counted read visible to the transaction that ends the update.
+     * Counts a read of secrets for the active update that was created with the same token in one of these stacks. Returns null if there is
+     * none, or if its reads come from another address or program; the read is then a separate event. The lock makes a counted read visible
+     * to the transaction that ends the update.
      */
     countSecretRead: async (
       source: AuditSource,
@@ -124,14 +122,14 @@ export function createAuditRepository(db: Queryable) {
       return row?.updateId ?? null;
     },
 
-    /** Whether the server's log contains the promotion of this term, which is its last step. */
+    /** Whether the promotion of this term, its last step, is in the server's log. */
     hasPromotion: (term: number) =>
       db.exists(sql.rows(Type.Object({}))`
         /* audit.hasPromotion */
         select 1 from audit_events where organization_id = ${serverId}::uuid and action = 'site.promote'
           and (details::json ->> 'term')::int = ${term} limit 1`),
 
-    /** Turns the counted reads of a stack's updates into one event per update. Call it in the transaction that ends the updates. */
+    /** Turns counted reads into one event per update. Call this in the transaction that ends the updates. */
     closeSecretReads: (stackId: string) =>
       db.query(sql.nothing`
         /* audit.closeSecretReads */

@@ -5,7 +5,7 @@ import { mayBeSent } from '../platform/outgoing/held-outgoing-repository.ts';
 const PauseRow = Type.Object({ failures: Type.Integer(), isDue: Type.Boolean() });
 const AgeRow = Type.Object({ seconds: Type.Number() });
 
-/** The time at which events may be sent again after a failure, for all workers, by the database's clock. */
+/** After a failure, all workers wait until this time, by the database's clock. */
 export function createAuditSendingRepository(db: Queryable) {
   const inSeconds = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
   return {
@@ -25,7 +25,7 @@ export function createAuditSendingRepository(db: Queryable) {
       db.query(sql.nothing`
         /* auditSending.noteSuccess */ update audit_sending set failures = 0, next_at = clock_timestamp() where failures > 0`),
 
-    /** Seconds since the chaining of the oldest batch that is not sent to the receiver, or not exported to the blob store; 0 for none. */
+    /** Age of the oldest chained batch that is not sent to the receiver, or not exported to the blob store; 0 for none. */
     readWaitingSeconds: async (target: 'sent' | 'exported'): Promise<number> => {
       const through = target === 'sent' ? sql.fragment`c.sent_batch` : sql.fragment`c.exported_batch`;
       const row = await db.one(sql.rows(AgeRow)`

@@ -11,13 +11,12 @@ import { hashBatch, hashBytes, hashEvent, headPrefix, headsPrefix, readHeadKey }
 import { serverId } from './audit-repository.ts';
 
 const batchesAtOnce = 50;
-/** More events than one pass of the chaining contains. */
+/** More than one pass of the chaining contains. */
 const eventsAtOnce = 1_000;
 const headsAtOnce = 500;
-/** The value in a database whose retention has dropped nothing. */
+/** Retention has dropped nothing. */
 const nothingDropped = '0001-01-01';
 
-/** A problem in the chain of an organization. */
 export interface AuditProblem {
   readonly organizationId: string;
   readonly kind: 'changed' | 'missing' | 'reordered' | 'inserted' | 'chain' | 'head';
@@ -27,21 +26,21 @@ export interface AuditProblem {
 export interface AuditVerification {
   readonly chains: number;
   readonly events: number;
-  /** Committed events that are not chained yet, or that retention has dropped, do not count. */
+  /** Events that are not chained yet, or that retention has dropped, do not count. */
   readonly problems: readonly AuditProblem[];
 }
 
 interface Progress {
   readonly chain: ChainRow;
-  /** The last checked batch, and its hash. */
+  /** The last checked batch. */
   batch: number;
   hash: Buffer;
 }
 
 /**
- * Reads all chained events once, in the order of their chaining. Compares them with their batches, the batches with each other, and the
- * chains with the heads in the blob store. Servers may be running. A null `organizationId` stands for all chains. `onProgress` gets the
- * number of batches read so far, and their total.
+ * Compares all events with their batches, the batches with each other, and the chains with the heads in the blob store, in the order of
+ * chaining. Servers may be running. `organizationId` null stands for all chains. `onProgress` gets the number of batches read so far, and
+ * their total.
  */
 export async function verifyAudit(
   { blobs, db }: { readonly blobs: BlobStore; readonly db: Queryable },
@@ -76,7 +75,7 @@ class AuditVerifier {
   }
 
   async run(onProgress: (batches: number, total: number) => void): Promise<void> {
-    // Read chains first: a batch that is chained later is beyond their recorded end.
+    // Read first: a batch that is chained later is beyond the recorded end of its chain.
     const chains = await this.#auditChains.listChains();
     // Batches of all chains are read.
     const total = chains.reduce((sum, { baseBatch, batch }) => sum + batch - baseBatch, 0);
@@ -122,7 +121,6 @@ class AuditVerifier {
       if (batch < chain.batch) this.#report(id, 'chain', `batches ${batch + 1} to ${chain.batch} are missing`);
   }
 
-  /** Compares a batch with its own hash and with the previous batch. */
   #compareBatch(row: BatchRow): void {
     const { batch, hash, organizationId, previousHash } = row;
     if (!this.#isMeant(organizationId)) return;
@@ -144,7 +142,7 @@ class AuditVerifier {
     progress.hash = hash;
   }
 
-  /** Compares the events of one pass of the chaining with its batches. */
+  /** The range is one pass of the chaining. */
   async #compareWindow(batches: readonly BatchRow[], range: EventRange): Promise<void> {
     if (range.through <= range.after) return;
     const expected = new Map<
@@ -187,9 +185,9 @@ class AuditVerifier {
       if (!found.has(number)) this.#report(organizationId, 'missing', `event ${number} of batch ${batch} is missing`);
   }
 
-  /** Compares the chains with the heads in the blob store, which may have more chains. */
+  /** The blob store may have more chains. */
   async compareHeads(blobs: BlobStore): Promise<void> {
-    // Read before the heads, which retention deletes before the batches.
+    // Read before the heads: retention deletes those before the batches.
     const dropping = new Set((await this.#auditChains.listDropped()).map(({ organizationId }) => organizationId));
     const newest = new Map<string, number>();
     const dropped = new Map<string, number>();
@@ -246,7 +244,6 @@ class AuditVerifier {
   }
 }
 
-/** The hash of a batch in the blob store. */
 interface Head {
   readonly key: string;
   readonly organizationId: string;
@@ -254,7 +251,7 @@ interface Head {
   readonly hash: string;
 }
 
-/** Lists the heads of a chain in the blob store; null for all chains. */
+/** `organizationId` null lists the heads of all chains. */
 export async function* listHeads(blobs: BlobStore, organizationId: string | null): AsyncGenerator<Head> {
   const prefix = organizationId === null ? headsPrefix : headPrefix(organizationId);
   let after: string | undefined;

@@ -8,12 +8,11 @@ import { listBlobs } from './backup-content.ts';
 import type { Decrypt } from './backup-encryption.ts';
 import type { Manifest } from './manifest.ts';
 
-/** The blobs of a backup as a read-only blob store. */
 export class BackupBlobStore implements BlobStore {
   readonly #target: BlobStore;
   readonly #prefix: string;
   readonly #decrypt: Decrypt | null;
-  /** Sizes by key in the blob store. The target also has blobs of other backups. */
+  /** The target also has blobs of other backups. */
   readonly #sizes: ReadonlyMap<string, number>;
 
   private constructor(target: BlobStore, prefix: string, decrypt: Decrypt | null, sizes: ReadonlyMap<string, number>) {
@@ -23,7 +22,7 @@ export class BackupBlobStore implements BlobStore {
     this.#sizes = sizes;
   }
 
-  /** `decrypt` is null if the backup is not encrypted. Throws BackupError. */
+  /** `decrypt` is null if the backup is not encrypted. */
   static async open(target: BlobStore, manifest: Manifest, decrypt: Decrypt | null): Promise<BackupBlobStore> {
     const sizes = new Map<string, number>();
     for await (const { key, size } of listBlobs(target, manifest))

@@ -6,7 +6,7 @@ import { BackupError, isOutageBeside } from './backup-error.ts';
 import { type BlobCopy, type Manifest, type ManifestHead, readBlobList } from './manifest.ts';
 import { isIntact, Meter, readSmall, type StoredObject } from './stored-bytes.ts';
 
-/** Lists the blobs of a backup. Throws BackupError for a damaged list. */
+/** Throws BackupError for a damaged list. */
 export async function* listBlobs(
   target: BlobStore,
   { blobLists }: Pick<ManifestHead, 'blobLists'>,
@@ -19,7 +19,7 @@ export async function* listBlobs(
 
 const readsAtOnce = 8;
 
-/** Reads all objects of a backup. Returns a line for each damaged or missing object. Throws the errors of an unavailable store. */
+/** Reads all objects of a backup. Returns a line for each damaged or missing object. Throws only for an outage. */
 export async function findDamage(
   target: BlobStore,
   manifest: Manifest,
@@ -78,16 +78,15 @@ export async function findDamage(
   return problems.sort();
 }
 
-/** The result of copying the blobs of a backup. */
 export interface CopiedBlobs {
   readonly copied: number;
-  /** Keys of blobs that may differ from the backup, whose own copies are damaged. The store keeps its blobs. */
+  /** Keys of blobs whose copies in the backup are damaged. The store's own blobs, which may differ, stay. */
   readonly unsure: readonly string[];
 }
 
 /**
- * Copies the blobs that the store lacks or has with other bytes. `decrypt` is null if the backup is not encrypted. Throws BackupError for
- * a damaged blob that the store lacks, without storing it.
+ * Copies the blobs that the store lacks or has with other bytes. `decrypt` is null if the backup is not encrypted. Throws BackupError, and
+ * stores nothing, for a damaged blob that the store lacks.
  */
 export async function copyBlobs(
   target: BlobStore,
@@ -102,7 +101,6 @@ export async function copyBlobs(
   const unsure: string[] = [];
   let done = 0;
   const read = (blob: BlobCopy) => checked(readBlob(target, blob.key), blob, decrypt);
-  /** Whether the store has the bytes of the backup. */
   const isSame = async (key: string, blob: BlobCopy): Promise<boolean> => {
     const stored = await hashOf(readBlob(blobs, key)).catch((error: unknown) => {
       if (isOutageBeside(error)) throw error;
@@ -141,7 +139,7 @@ async function hashOf(body: AsyncIterable<Buffer>): Promise<string> {
   return meter.sha256;
 }
 
-/** Fails at the end of a body that differs from the stored one, so that nothing is put. */
+/** Fails at the end of a body that differs from the backed up one, so that nothing is put. */
 async function* checked(
   body: AsyncIterable<Buffer>,
   { bytes, key, sha256 }: BlobCopy,

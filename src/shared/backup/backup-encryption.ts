@@ -1,23 +1,20 @@
 import { createHash } from 'node:crypto';
 import { BackupError } from './backup-error.ts';
 
-/** Encrypts the contents of a backup. Lists of blobs and the head of the manifest stay readable. */
+/** Lists of blobs and the head of the manifest stay readable. Without recipients, nothing is encrypted. */
 export interface BackupEncryption {
-  /** The age recipients; empty if nothing is encrypted. */
   readonly recipients: readonly string[];
-  /** Encrypts a body, in chunks of 64 KiB. */
   encrypt(body: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
 }
 
-/** Reverses BackupEncryption. Throws BackupError for bytes that were changed or are for another recipient. */
+/** Throws BackupError for bytes that were changed or are for another recipient. */
 export type Decrypt = (body: AsyncIterable<Buffer>) => AsyncIterable<Buffer>;
 
 export const noEncryption: BackupEncryption = { recipients: [], encrypt: (body) => body };
 
-/** Encrypts to age recipients (`age1…`). Throws BackupError for an invalid recipient. */
 export async function encryptToRecipients(recipients: readonly string[]): Promise<BackupEncryption> {
   if (recipients.length === 0) return noEncryption;
-  // Imported on demand, because few processes make encrypted backups.
+  // Few processes make encrypted backups.
   const { Encrypter } = await import('age-encryption');
   const encrypter = new Encrypter();
   for (const recipient of recipients) {
@@ -35,7 +32,7 @@ export async function encryptToRecipients(recipients: readonly string[]): Promis
   };
 }
 
-/** Decrypts with the identities in the text of an age identity file. Throws BackupError. */
+/** Takes the text of an age identity file. */
 export async function decryptWithIdentities(identityFile: string): Promise<Decrypt> {
   const { Decrypter } = await import('age-encryption');
   const decrypter = new Decrypter();
@@ -60,7 +57,7 @@ export async function decryptWithIdentities(identityFile: string): Promise<Decry
   };
 }
 
-/** Returns the prefix of the blobs of these recipients: they cannot use copies encrypted to others. */
+/** Differs by recipients: they cannot use copies encrypted to others. */
 export function blobPrefix(recipients: readonly string[]): string {
   if (recipients.length === 0) return 'blobs/';
   return `blobs/age-${createHash('sha256').update(recipients.join('\n')).digest('hex').slice(0, 16)}/`;

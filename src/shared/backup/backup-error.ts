@@ -2,12 +2,12 @@ import { BlobStoreUnavailableError } from '../platform/blobs/blob-store.ts';
 import { isOutage } from '../platform/db/sqlstate.ts';
 import { OperatorError, UnavailableError } from '../platform/errors/errors.ts';
 
-/** A backup is damaged, incomplete, or in a format that this release does not read. */
+/** A backup is damaged, incomplete, or in an unknown format. */
 export class BackupError extends OperatorError {
   override readonly name: string = 'BackupError';
 }
 
-/** The manifest of a backup does not have its hash, or belongs to another backup. */
+/** The manifest does not have its hash, or belongs to another backup. */
 export class DamagedManifestError extends BackupError {
   override readonly name = 'DamagedManifestError';
   readonly backup: string;

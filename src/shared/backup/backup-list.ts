@@ -5,20 +5,17 @@ import { KeySet } from './key-set.ts';
 import { backupKeys, type ManifestHead, readManifestHead } from './manifest.ts';
 import { readSmall } from './stored-bytes.ts';
 
-/** A backup in a target. */
 export interface FoundBackup {
   readonly id: string;
-  /** Names the installation, like ownerOf; null if the first object, which contains the name, is missing. */
+  /** See ownerOf; null if the first object, which has it in its key, is missing. */
   readonly owner: string | null;
-  /** Whether it has its first and last objects. Otherwise it was interrupted, is still being made, or a prune has begun to delete it. */
+  /** Whether it has its first and last objects. Otherwise it was interrupted, is still being made, or is being deleted by a prune. */
   readonly isComplete: boolean;
-  /** Keys of its objects without the blobs, which backups share. */
+  /** Without the blobs, which backups share. */
   readonly keys: readonly string[];
-  /** Keys of its lists of blobs. */
   readonly blobLists: readonly string[];
 }
 
-/** The backups in a target, oldest first. */
 export async function findBackups(target: BlobStore): Promise<FoundBackup[]> {
   const found = new Map<string, string[]>();
   for (let after: string | undefined; ; ) {
@@ -49,8 +46,8 @@ export async function findBackups(target: BlobStore): Promise<FoundBackup[]> {
 }
 
 /**
- * Throws BackupError if only other installations have complete backups there. Otherwise, an installation that starts in a used location
- * by mistake, e.g. because its own disk is not mounted, would back up without a warning.
+ * An installation that starts in a used location by mistake, e.g. because its own disk is not mounted, must not back up there without a
+ * warning.
  */
 export function assertOwn(present: readonly FoundBackup[], owner: string): void {
   const complete = present.filter(({ isComplete }) => isComplete);
@@ -63,16 +60,15 @@ export function assertOwn(present: readonly FoundBackup[], owner: string): void 
 const idTime = /^(\d{4})(\d\d)(\d\d)t(\d\d)(\d\d)(\d\d)(\d{3})z$/;
 const aheadMs = 60_000;
 
-/** Returns the id of a new backup: the time, or a later one, so that the backup is the newest even if a clock was ahead. */
+/** Returns the present time, or a later one, so that the backup is the newest even if a clock was ahead. */
 export function nextId(present: readonly FoundBackup[], now: Date): string {
   const newest = present.findLast(({ id }) => idTime.test(id))?.id ?? '';
   const last = Date.parse(newest.replace(idTime, '$1-$2-$3T$4:$5:$6.$7Z'));
-  // Random, so that two backups that begin at once get different ids.
   const at = last >= now.getTime() ? new Date(last + Math.ceil(Math.random() * aheadMs)) : now;
   return at.toISOString().replace(/[-:.]/g, '').toLowerCase();
 }
 
-/** Reads the head of the manifest of a backup; null for the newest complete one. Throws BackupError. */
+/** `id` is null for the newest complete backup. */
 export async function openBackup(target: BlobStore, id: string | null): Promise<ManifestHead> {
   const backups = await findBackups(target);
   const complete = backups.filter(({ isComplete }) => isComplete);
@@ -85,7 +81,7 @@ export async function openBackup(target: BlobStore, id: string | null): Promise<
   return readHead(target, backup);
 }
 
-/** Reads the head of the manifest of a complete backup. Throws BackupError, and BlobNotFoundError if the backup was deleted meanwhile. */
+/** Takes a complete backup. Throws BlobNotFoundError if it was deleted meanwhile. */
 export async function readHead(target: BlobStore, { id }: Pick<FoundBackup, 'id'>): Promise<ManifestHead> {
   return readManifestHead(id, await readSmall(target, backupKeys.manifest(id)));
 }
@@ -97,25 +93,23 @@ export async function readVerification(target: BlobStore, { id, keys }: FoundBac
   return Number.isNaN(at) ? null : at;
 }
 
-/** A backup fails after a day. An incomplete one that began this long ago is abandoned, even if clocks differ by hours. */
+/** A backup fails after a day. An older incomplete one is abandoned, even if clocks differ by hours. */
 const abandonedMs = 2 * 24 * 3600_000;
 
-/** The result of a prune. */
 export interface PrunedBackups {
-  /** Ids of the deleted backups. */
   readonly backups: string[];
   readonly blobs: number;
-  /** Ids of the backups that an object lock protects. */
+  /** Protected by an object lock. */
   readonly locked: string[];
-  /** The backup that may still be running, for which unneeded blobs are kept; null for none. */
+  /** The backup that may still be running, for which unneeded blobs are kept. */
   readonly unfinished: string | null;
 }
 
 /**
  * Deletes all but the newest `keep` complete backups of `owner` (null: of each owner); incomplete ones, of the owner or without an owner,
  * that are older than a complete one; and abandoned ones of any owner. Then deletes blobs that no remaining backup needs, unless a backup
- * may be running. Keeps complete backups and blobs that an object lock protects. Safe to repeat after an interruption. Throws BackupError
- * if a remaining backup cannot be read.
+ * may be running. Keeps what an object lock protects. Safe to repeat after an interruption. Throws BackupError if a remaining backup cannot
+ * be read.
  */
 export async function pruneBackups(
   target: BlobStore,
@@ -130,7 +124,7 @@ export async function pruneBackups(
   const unfinished = new Set<string>();
   for (const [whose, backups] of Map.groupBy(all, (backup) => backup.owner)) {
     const mayDelete = [owner, whose].includes(null) || whose === owner;
-    // A backup without an owner is one that a prune has begun to delete.
+    // A prune has begun to delete a backup without an owner.
     const complete = (whose === null ? all : backups).filter(({ isComplete }) => isComplete).map(({ id }) => id);
     const newest = complete.at(-1) ?? '';
     for (const id of whose === null ? [] : mayDelete ? complete.slice(-keep) : complete) kept.add(id);
@@ -158,7 +152,6 @@ async function isAbandoned(target: BlobStore, { id, keys, owner }: FoundBackup, 
   return begun !== null && now.getTime() - begun.modifiedAt.getTime() > abandonedMs;
 }
 
-/** Adds the blobs that a backup needs. */
 async function addNeeded(target: BlobStore, id: string, needed: KeySet): Promise<void> {
   try {
     for await (const { key } of listBlobs(target, await openBackup(target, id))) needed.add(key);
@@ -181,9 +174,9 @@ function isLockedAt(now: Date, found: BlobStat | null): boolean {
 
 async function deleteBackups(target: BlobStore, backups: readonly FoundBackup[]): Promise<string[]> {
   for (const { id, keys, owner } of backups) {
-    // First, so that a backup that is still running notices the deletion: it writes its manifest, then checks its start.
+    // A backup that is still running notices the deletion: it writes its manifest, then checks its start.
     if (owner !== null) await target.delete(backupKeys.start(id, owner));
-    // Second, so that a backup without some of its objects is never taken for a complete one.
+    // A backup without some of its objects must not look complete.
     await target.delete(backupKeys.manifest(id));
     for (const key of keys) await target.delete(key);
   }
@@ -205,7 +198,7 @@ async function deleteBlobs(
       if (needed.has(key)) continue;
       const found = await target.stat(key);
       if (found === null || isLockedAt(now, found)) continue;
-      // A backup has stored the blob again since the page was read. Stores return this time in whole seconds.
+      // A backup has stored the blob again since the page was read. Stores may return whole seconds.
       if (found.modifiedAt.getTime() - modifiedAt.getTime() >= 1_000) continue;
       await target.delete(key);
       blobs++;

@@ -3,7 +3,6 @@ import { Value } from 'typebox/value';
 import type { BackgroundTaskRepository } from '../platform/background-tasks/background-task-repository.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 
-/** The names of the tasks that make and verify backups. */
 export const backupTasks = { create: 'back-up', verify: 'verify-backup' } as const;
 
 const KnownBackup = Type.Object({
@@ -15,14 +14,14 @@ const KnownBackup = Type.Object({
   blobs: Type.Number(),
   missingBlobs: Type.Number(),
   isEncrypted: Type.Boolean(),
-  /** When it was last verified without faults, in ms since 1970; null for never. */
+  /** The last verification without faults, in ms since 1970; null for never. */
   verifiedAt: Nullable(Type.Number()),
 });
 export type KnownBackup = Static<typeof KnownBackup>;
 
 const FailedAttempts = Type.Object({
   count: Type.Integer(),
-  /** When the last attempt began, in ms since 1970. */
+  /** In ms since 1970. */
   at: Type.Number(),
   error: Type.String(),
 });
@@ -32,38 +31,35 @@ const Backups = Type.Object({
   location: Type.String(),
   schedule: Type.String(),
   keep: Type.Number(),
-  /** The complete backups, newest first. */
+  /** Complete ones, newest first. */
   backups: Type.Array(KnownBackup),
-  /** When any backup that the task has ever found there, including deleted ones, was last verified without faults, in ms since 1970. */
+  /** The last verification without faults of any backup ever found there, in ms since 1970. */
   lastVerifiedAt: Type.Optional(Type.Number()),
-  /** When the oldest of these backups was made. */
+  /** When the oldest backup ever found there was made, in ms since 1970. */
   firstTakenAt: Type.Optional(Type.Number()),
-  /** When the task first examined the location, in ms since 1970; absent if it was not recorded. */
+  /** When the task first examined the location, in ms since 1970. */
   seenAt: Type.Optional(Type.Number()),
-  /** Failed or interrupted attempts since the last backup; absent if there are none. */
+  /** Failed or interrupted attempts since the last backup. */
   failure: Type.Optional(FailedAttempts),
-  /** Failed or interrupted attempts to delete old backups since the last complete deletion; absent if there are none. */
+  /** Failed or interrupted attempts since old backups were last deleted completely. */
   pruneFailure: Type.Optional(FailedAttempts),
 });
-/** The backups that the task has found in its location. */
 export type Backups = Static<typeof Backups>;
 
 const LastVerification = Type.Object({
   /** When the task last ran, in ms since 1970; null for never. */
   at: Nullable(Type.Number()),
-  /** The verified backup; null for none. */
+  /** Null for none. */
   backup: Nullable(Type.String()),
-  /** Empty if there are no faults. */
   problems: Type.Array(Type.String()),
-  /** The reason why backups are not verified here; null if they are. */
+  /** Why backups are not verified here; null if they are. */
   skipped: Nullable(Type.String()),
-  /** Attempts since then that could not run; absent if there are none. */
+  /** Later attempts that could not run. */
   failure: Type.Optional(FailedAttempts),
 });
-/** The last result of the verifying task. */
 export type LastVerification = Static<typeof LastVerification>;
 
-/** Reads the saved results of the tasks. Null if nothing is saved yet. */
+/** Null if nothing is saved yet. */
 export async function readBackupStatus(
   runs: BackgroundTaskRepository,
 ): Promise<{ backups: Backups | null; verification: LastVerification | null }> {
@@ -77,17 +73,17 @@ export async function readBackupStatus(
 /** After a failover, the clock may be slightly behind the previous one. */
 const clockToleranceMs = 300_000;
 
-/** Whether a saved time is plausible. A time far in the future means that the clock was set back. */
+/** Whether a saved time is plausible: one far in the future means that the clock was set back. */
 export function hasPassed(at: number, now: number): boolean {
   return at <= now + clockToleranceMs;
 }
 
-/** When a backup in the location was last verified without faults or, if none was, when the first was made; null if there was none. */
+/** Returns the last verification without faults or, without one, the time of the first backup. */
 export function unverifiedSince({ firstTakenAt, lastVerifiedAt }: Backups, now: number): number | null {
   return [lastVerifiedAt, firstTakenAt].find((at) => at !== undefined && hasPassed(at, now)) ?? null;
 }
 
-/** Saves the backups in the location. Keeps saved data about deleted backups, except verifications far in the future. */
+/** Keeps saved data about deleted backups, except times far in the future. */
 export async function saveBackups(
   runs: BackgroundTaskRepository,
   found: Omit<Backups, 'lastVerifiedAt' | 'firstTakenAt' | 'seenAt'>,
@@ -107,10 +103,7 @@ export async function saveBackups(
   await runs.saveResult(backupTasks.create, JSON.stringify({ ...found, ...history } satisfies Backups));
 }
 
-/**
- * Records that a backup of this installation in the location is without faults. Pages and metrics show this at once: the task that
- * examines the location may be busy with a backup for hours.
- */
+/** Pages and metrics show the verification at once: the task that examines the location may be busy with a backup for hours. */
 export async function noteVerified(
   runs: BackgroundTaskRepository,
   { at, id, location }: { readonly at: number; readonly id: string; readonly location: string },

@@ -12,9 +12,8 @@ import { backupKeys } from './manifest.ts';
 const leftoverAgeMs = 48 * 3600 * 1000;
 
 /**
- * Opens the location of backups, in the form of `parseLocation`. `?lock=governance:DAYS` or `compliance:DAYS` locks the objects written
- * to a bucket. A folder that `mustExist` is not created. `lockDays` replaces the days of a lock. Throws LocationError, and BackupError
- * for a location inside the blob store.
+ * Opens a location in the form of `parseLocation`. `?lock=governance:DAYS` or `compliance:DAYS` locks the objects written to a bucket;
+ * `lockDays` replaces the days. A folder that `mustExist` is not created.
  */
 export async function openTarget(
   location: string,
@@ -37,12 +36,11 @@ export async function openTarget(
   return openBlobStore({ ...target, lock: lock && { ...lock, days: lockDays ?? lock.days } });
 }
 
-/** Removes unfinished uploads of killed backups. */
 export async function sweepUploads(target: BlobStore): Promise<void> {
   try {
     await target.sweepUnfinished(leftoverAgeMs, [backupKeys.root, backupKeys.blobs]);
   } catch (error) {
-    // Some stores do not list them; a lifecycle rule may remove them instead. If the store is away, the backup itself fails.
+    // Some stores do not list them; a lifecycle rule may remove them. If the store is away, the backup itself fails.
     if (!(error instanceof BlobStoreUnavailableError)) throw error;
   }
 }

@@ -3,13 +3,12 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** The time for which a hold is valid without a renewal. */
 export const holdSeconds = 300;
 
-/** Holds of backups. While one is valid, no blob becomes due for deletion. Times are in seconds. */
+/** While a hold is valid, no blob becomes due for deletion. Times are in seconds. */
 export function createBlobHoldRepository(db: Queryable) {
   return {
-    /** Adds a hold that is valid for `seconds`, and with renewals for up to `longest`. Returns its id. Removes expired holds. */
+    /** The hold is valid for `seconds`, with renewals for up to `longest`. Also removes expired holds. */
     insert: async (seconds: number, longest: number): Promise<string> => {
       const { id } = await db.one(sql.rows(IdRow)`
         /* blobHolds.insert */

@@ -12,10 +12,9 @@ const OwnerRow = Type.Object({
   id: Type.String(),
 });
 
-/** Finds the object that consists of the bytes of a blob. */
 export function createBlobOwnerRepository(db: Queryable) {
   return {
-    /** Returns null if there is none. */
+    /** Finds the row whose object consists of the bytes of the blob. */
     find: (key: string) =>
       db.maybeOne(sql.rows(OwnerRow)`
         /* blobOwners.find */

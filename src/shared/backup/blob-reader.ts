@@ -10,7 +10,6 @@ import type { DocumentLocation, DocumentStore } from '../state/checkpoints/docum
 import { createJournalSnapshotRepository } from '../state/journal/journal-snapshot-repository.ts';
 import { createBlobOwnerRepository } from './blob-owner-repository.ts';
 
-/** Parts that determine the content of a blob. */
 export interface BlobReaderParts {
   readonly db: Queryable;
   readonly checkpoints: CheckpointRepository;
@@ -18,7 +17,7 @@ export interface BlobReaderParts {
   readonly eventSegments: EventSegments;
 }
 
-/** Returns a function that compares a blob with its hash in the database. Null if nothing in the database consists of the blob. */
+/** The result compares a blob with its hash in the database. Null if nothing there consists of the blob. */
 export async function findBlobReader(parts: BlobReaderParts, key: string): Promise<ReadDocument | null> {
   const { checkpoints, chunks, db, eventSegments } = parts;
   const owner = await createBlobOwnerRepository(db).find(key);

@@ -10,7 +10,6 @@ import { BackupError } from './backup-error.ts';
 import { type BlobReaderParts, findBlobReader } from './blob-reader.ts';
 import { Meter } from './stored-bytes.ts';
 
-/** The installation that is backed up. */
 export interface BackupSource extends BlobReaderParts {
   readonly blobs: BlobStore;
   readonly copies: DocumentCopies;
@@ -22,14 +21,14 @@ export type CheckedBlob =
   | { readonly state: 'right' | 'unchecked'; readonly body: AsyncIterable<Buffer> }
   | { readonly state: 'missing' | 'wrong'; readonly body: null };
 
-/** Blobs up to this size are read once. Larger ones are read again for the copy. */
+/** Larger blobs are read again for the copy. */
 const keptBytes = 4 * 1024 * 1024;
 const attempts = 3;
 const checkMs = 5_000;
 
 /**
- * Opens a blob after its bytes were compared with the hash in the database. If they are wrong in one store, takes them from the other
- * store and repairs the first. Throws BlobStoreUnavailableError while the blob store is away.
+ * Opens a blob after comparing its bytes with the hash in the database. If one store has wrong bytes, takes the other's and repairs the
+ * first. Throws BlobStoreUnavailableError while the blob store is away.
  */
 export async function openChecked(source: BackupSource, key: string): Promise<CheckedBlob> {
   const { blobs } = source;
@@ -58,7 +57,7 @@ export async function openChecked(source: BackupSource, key: string): Promise<Ch
   }
 }
 
-/** Repairs the store with wrong bytes. Also returns false while the other store is away. */
+/** Repairs the store with wrong bytes. False also while the other store is away. */
 async function isRightSomewhere({ copies }: BackupSource, read: ReadDocument): Promise<boolean> {
   try {
     return (await copies.prove(read)) !== 'damaged';
@@ -99,7 +98,7 @@ class KeepingReader {
     throw new TypeError('A blob that is backed up is not written');
   }
 
-  /** Yields the compared bytes. Throws BackupError at the end if a large blob has changed since. */
+  /** Throws BackupError at the end if a large blob has changed since the comparison. */
   body(): AsyncIterable<Buffer> {
     return this.#kept ? once(this.#kept) : this.#again();
   }

@@ -30,7 +30,6 @@ export interface BackupProgress {
   readonly done: number;
   /** Known from the second step on. */
   readonly total: number;
-  /** Bytes written to the target. */
   readonly bytes: number;
 }
 
@@ -45,9 +44,7 @@ interface BackupParts {
   readonly signal: AbortSignal;
 }
 
-/**
- * The prefix of the blobs without a row, which are all copied. Other objects in the bucket are not: they may be the backups themselves.
- */
+/** The prefix of the blobs without a row, which are all copied. Other objects in the bucket may be the backups themselves. */
 const auditPrefix = 'audit/';
 const keysAtOnce = 5_000;
 const blobsAtOnce = 8;
@@ -57,9 +54,8 @@ const bytesOfList = 64 * 1024 * 1024;
 const cleanUpMs = 5_000;
 
 /**
- * Writes a backup to the target and returns its manifest, which is written last. Copies all tables as of one moment, then the blobs that
- * they need and that no earlier backup of the installation, complete or interrupted, has copied. The caller holds the blobs; see backUp.
- * Throws BlobStoreUnavailableError, BackupError and the reason of `signal`.
+ * Copies all tables as of one moment, then the blobs that they need and that no earlier backup of the installation, complete or
+ * interrupted, has copied. Writes the manifest last. The caller holds the blobs; see backUp. Throws the reason of `signal`.
  */
 export async function createBackup(parts: BackupParts): Promise<Manifest> {
   const { encryption, target } = parts;
@@ -72,8 +68,8 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   try {
     manifest = await copyAll(parts, id, owner);
   } catch (error) {
-    // The next backup copies all tables again, but continues from the lists of blobs. The rollback comes before any slow work, because an
-    // open snapshot holds up the database. A hung store or connection must not delay it.
+    // The next backup continues from the lists of blobs. The rollback comes first, because an open snapshot holds up the database. A hung
+    // store or connection must not delay it.
     await within(cleanUpMs, parts.copies.rollback());
     await within(cleanUpMs, deleteTables(target, id));
     throw error;
@@ -87,7 +83,6 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   return manifest;
 }
 
-/** Waits at most this long for work whose failure does not matter. */
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const timer = new AbortController();
   await Promise.race([work.catch(() => {}), sleep(ms, undefined, { signal: timer.signal }).catch(() => {})]);
@@ -249,7 +244,6 @@ class BlobCopies {
     this.#parts.onProgress({ step: 'blobs', done: this.#count, total, bytes: this.#written });
   }
 
-  /** Returns the copy made by an earlier backup, unless it is gone. */
   async #stillThere(copy: BlobCopy): Promise<BlobCopy | null> {
     const { target } = this.#parts;
     const found = await target.stat(copy.key);
@@ -285,7 +279,7 @@ class BlobCopies {
     }
   }
 
-  /** Writes a list during the backup, so that the next backup can continue after an interruption. */
+  /** After an interruption, the next backup continues from these lists. */
   async #writeList(): Promise<void> {
     if (this.#list.length === 0) return;
     const text = writeBlobList(this.#list);

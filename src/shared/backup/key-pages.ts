@@ -2,7 +2,7 @@ import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 
 const keysOfPage = 5_000;
 
-/** A list of keys that takes about 40 bytes each: as strings, a million of them would fill the heap of a worker. */
+/** Takes about 40 bytes a key: as strings, a million keys would fill the heap of a worker. */
 export class KeyPages {
   readonly #pages: Buffer[] = [];
   #open: string[] = [];
@@ -23,7 +23,7 @@ export class KeyPages {
   }
 
   #close(): void {
-    // Copied, because the result may be part of a larger buffer.
+    // The result may be part of a larger buffer.
     this.#pages.push(Buffer.from(zstdCompressSync(this.#open.join('\n'))));
     this.#open = [];
   }

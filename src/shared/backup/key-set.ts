@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto';
 const firstSlots = 1024;
 
 /**
- * A set of keys that keeps only 64 bits of each, in 16 to 32 bytes. `has` is always right for an added key, and almost always for another
- * one: among a million keys, it is wrong once in 10¹³ calls.
+ * Keeps only 64 bits of each key, in 16 to 32 bytes. `has` is always right for an added key; among a million keys, it is wrong for another
+ * one once in 10¹³ calls.
  */
 export class KeySet {
-  /** A hash table with open addressing; 0 is a free slot. */
+  /** Open addressing; 0 is a free slot. */
   #slots = new BigUint64Array(firstSlots);
   #size = 0;
 

@@ -5,7 +5,6 @@ import { type FoundBackup, findBackups, openBackup } from './backup-list.ts';
 import { type BlobCopy, readBlobList } from './manifest.ts';
 import { readSmall, type StoredObject } from './stored-bytes.ts';
 
-/** A list of blobs, with the range of its keys. */
 interface KnownList {
   readonly key: string;
   readonly first: string;
@@ -13,8 +12,8 @@ interface KnownList {
 }
 
 /**
- * The blobs of the newest complete backup of an installation, and the copies of interrupted backups since then. Only the ranges of the
- * lists are in memory. Lists are almost in the order of their keys, so the copies of a page of keys are in a few lists.
+ * The blobs of the newest complete backup of an installation, and of interrupted ones since then. Only the ranges of the lists are in
+ * memory. Lists are almost in the order of their keys, so the copies of a page of keys are in a few lists.
  */
 export class KnownBlobs {
   readonly #target: BlobStore;
@@ -25,7 +24,6 @@ export class KnownBlobs {
     this.#lists = lists;
   }
 
-  /** Reads the lists, without damaged ones. */
   static async open(target: BlobStore, owner: string): Promise<KnownBlobs> {
     const backups = (await findBackups(target)).filter((backup) => backup.owner === owner);
     const newest = backups.findLastIndex(({ isComplete }) => isComplete);
@@ -39,7 +37,6 @@ export class KnownBlobs {
     return new KnownBlobs(target, lists);
   }
 
-  /** Finds the existing copies of these keys of the target. */
   async find(keys: readonly string[]): Promise<ReadonlyMap<string, BlobCopy>> {
     const found = new Map<string, BlobCopy>();
     const range = rangeOf(keys);
@@ -66,7 +63,7 @@ function rangeOf(keys: readonly string[]): { first: string; last: string } | nul
   return { first, last };
 }
 
-/** The list may belong to an incomplete backup, and then has no hashes. */
+/** A list of an incomplete backup has no hash. */
 type BlobList = Pick<StoredObject, 'key'> & Partial<StoredObject>;
 
 async function listsOf(target: BlobStore, { blobLists, id, isComplete }: FoundBackup): Promise<readonly BlobList[]> {
@@ -80,7 +77,7 @@ async function readList(target: BlobStore, { key, sha256 }: BlobList): Promise<B
   return readBlobList(key, bytes);
 }
 
-/** Also applies if a prune has deleted the backup meanwhile: its blobs are then copied anew. */
+/** A prune may also have deleted the backup meanwhile. Its blobs are copied anew. */
 function noneIfDamaged(error: unknown): never[] {
   if (!(error instanceof BackupError || error instanceof BlobNotFoundError)) throw error;
   return [];

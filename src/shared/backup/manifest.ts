@@ -18,10 +18,9 @@ export type TableCopy = Static<typeof TableCopy>;
 const SequenceValue = Type.Object({ name: Type.String(), value: Type.Integer() });
 export type SequenceValue = Static<typeof SequenceValue>;
 
-/** The copy of a blob. `key`, `bytes` and `sha256` describe the object, which may be encrypted. */
+/** All but `size` describes the object, which may be encrypted. */
 const BlobCopy = Type.Object({
   ...StoredObject.properties,
-  /** Size of the blob itself. */
   size: Type.Integer({ minimum: 0 }),
 });
 export type BlobCopy = Static<typeof BlobCopy>;
@@ -29,11 +28,9 @@ export type BlobCopy = Static<typeof BlobCopy>;
 const Contents = Type.Object({
   installation: Type.String(),
   postgres: Type.String(),
-  /** Position of the write-ahead log; null if the server does not report it. */
+  /** Position in the write-ahead log; null if the server does not report it. */
   position: Type.Union([Type.String(), Type.Null()]),
-  /** In the order of their application. */
   migrations: Type.Array(Type.String()),
-  /** Ids of the master keys that the stored data needs. */
   masterKeys: Type.Array(Type.String()),
   tables: Type.Array(TableCopy),
   sequences: Type.Array(SequenceValue),
@@ -42,36 +39,33 @@ const Contents = Type.Object({
 const Head = Type.Object({
   format: Type.Literal(1),
   id: Type.String(),
-  /** When the database was in the state of the backup, and when the last blob was copied; ISO 8601. */
+  /** ISO 8601: the time of the tables, and the end of the last copy. */
   takenAt: Type.String(),
   finishedAt: Type.String(),
   release: Type.String(),
   /** Stored bytes of tables and blobs. */
   bytes: Type.Integer({ minimum: 0 }),
-  /** The age recipients to whom the backup is encrypted; empty if it is not. */
+  /** Age recipients; empty if the backup is not encrypted. */
   recipients: Type.Array(Type.String()),
-  /** The prefix of the key of each blob. */
   blobPrefix: Type.String(),
-  /** Lists of the blobs, unencrypted. Each line is a BlobCopy as JSON. */
+  /** Unencrypted. Each line is a BlobCopy as JSON. */
   blobLists: Type.Array(StoredObject),
   blobs: Type.Object({ count: Type.Integer(), bytes: Type.Integer() }),
-  /** Blobs that a state needs and that the store lacked. */
+  /** A state needs these blobs, and the store lacked them. */
   missingBlobs: Type.Array(Type.String()),
-  /** Blobs without a readable copy that has their hash. They are not in the backup. Earlier releases made no comparison. */
+  /** No readable copy has their hash. They are not in the backup. Earlier releases made no comparison. */
   wrongBlobs: Type.Optional(Type.Array(Type.String())),
-  /** Number of blobs that were copied without a comparison: encrypted without keys at hand, or replaced meanwhile. */
+  /** Blobs copied without a comparison: encrypted without keys at hand, or replaced meanwhile. */
   uncheckedBlobs: Type.Optional(Type.Integer({ minimum: 0 })),
-  /** The contents as JSON. In an encrypted backup, encrypted and in base64. */
+  /** JSON; in an encrypted backup, encrypted and in base64. */
   contents: Type.String(),
 });
-/** The part of the manifest that can be read without an identity. It is written last: a backup without it is incomplete. */
+/** Written last. It can be read without an identity. */
 export type ManifestHead = Static<typeof Head>;
 const { contents: _, ...openHead } = Head.properties;
-/** The complete description of a backup. */
 export const Manifest = Type.Object({ ...openHead, ...Contents.properties });
 export type Manifest = Static<typeof Manifest>;
 
-/** Keys in the target of backups. */
 export const backupKeys = {
   root: 'backups/',
   /** Written first. For `owner`, see ownerOf. */
@@ -81,14 +75,14 @@ export const backupKeys = {
   verified: (id: string): string => `backups/${id}/verified`,
   table: (id: string, table: string): string => `backups/${id}/tables/${table}.zst`,
   blobList: (id: string, number: number): string => `backups/${id}/blobs/${String(number).padStart(6, '0')}.ndjson`,
-  /** The prefix of all copies of blobs. A blob never changes, so that backups share its copy. */
+  /** A blob never changes, so backups share its copy. */
   blobs: 'blobs/',
 };
 
-/** Returns the name of an installation in keys. It differs from the installation's id, which an encrypted backup does not reveal. */
+/** Names an installation in keys, without its id, which an encrypted backup does not reveal. */
 export const ownerOf = (installation: string): string => hashOf(installation).slice(0, 16);
 
-/** Returns the manifest as text, followed by a line with its SHA-256. */
+/** The last line is the SHA-256 of the rest. */
 export async function writeManifest(manifest: Manifest, encrypt: BackupEncryption['encrypt']): Promise<Buffer> {
   const { installation, masterKeys, migrations, position, postgres, sequences, tables, ...head } = manifest;
   const contents = JSON.stringify({ installation, masterKeys, migrations, position, postgres, sequences, tables });
@@ -97,7 +91,6 @@ export async function writeManifest(manifest: Manifest, encrypt: BackupEncryptio
   return withHash(JSON.stringify({ ...head, contents: encrypted.toString(encoding) } satisfies ManifestHead));
 }
 
-/** Throws BackupError. */
 export function readManifestHead(id: string, bytes: Buffer): ManifestHead {
   const what = `The manifest of backup ${id}`;
   const text = readHashed(bytes);
@@ -107,7 +100,6 @@ export function readManifestHead(id: string, bytes: Buffer): ManifestHead {
   return head;
 }
 
-/** Also reads the contents. `decrypt` is null without an identity. Throws BackupError. */
 export async function readManifest(head: ManifestHead, decrypt: Decrypt | null): Promise<Manifest> {
   const { contents, id, recipients } = head;
   const what = `The manifest of backup ${id}`;
@@ -121,12 +113,11 @@ export async function readManifest(head: ManifestHead, decrypt: Decrypt | null):
   return { ...rest, ...parse(Contents, parseJson(text, what), what) };
 }
 
-/** Returns the list as text, followed by a line with its SHA-256. */
+/** The last line is the SHA-256 of the rest. */
 export function writeBlobList(blobs: readonly BlobCopy[]): Buffer {
   return withHash(blobs.map((blob) => JSON.stringify(blob)).join('\n'));
 }
 
-/** Throws BackupError. */
 export function readBlobList(key: string, bytes: Buffer): BlobCopy[] {
   const text = readHashed(bytes);
   if (text === null) throw new BackupError(`${key} is damaged`);
@@ -137,7 +128,6 @@ function withHash(text: string): Buffer {
   return Buffer.from(`${text}\n${hashOf(text)}\n`);
 }
 
-/** Returns null if the text does not have its hash. */
 function readHashed(bytes: Buffer): string | null {
   const lines = bytes.toString('utf8').split('\n');
   const [hash, rest] = lines.splice(-2);

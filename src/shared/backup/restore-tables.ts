@@ -9,14 +9,13 @@ import type { Manifest, TableCopy } from './manifest.ts';
 import { Meter } from './stored-bytes.ts';
 import type { TableCopyRepository } from './table-copy-repository.ts';
 
-/** Throws BackupError if the backup has migrations that this release lacks. */
 export function assertKnownMigrations({ id, migrations, release }: Manifest): void {
   const known = migrationNames();
   if (migrations.some((name, at) => known[at] !== name))
     throw new BackupError(`Backup ${id} comes from Holdfast ${release}, whose database this release does not know`);
 }
 
-/** Throws BackupError for a database with migrations that the backup lacks: they would not be applied to the loaded rows. */
+/** Migrations that the backup lacks would not be applied to the loaded rows. */
 export async function assertLoadable(copies: TableCopyRepository, { id, migrations }: Manifest): Promise<void> {
   const applied = await copies.listMigrations();
   const other = applied.find((name, at) => migrations[at] !== name);
@@ -25,9 +24,9 @@ export async function assertLoadable(copies: TableCopyRepository, { id, migratio
 }
 
 /**
- * Loads all tables into a database with exactly the migrations of the backup, in one transaction: all or nothing. Adding the foreign keys
- * proves that no row refers to a missing one. `beforeCommit` runs in the transaction. `decrypt` is null if the backup is not encrypted.
- * Throws BackupError, also if the database is already used.
+ * The database has exactly the migrations of the backup. Loads in one transaction, in which `beforeCommit` runs, too. Adding the foreign
+ * keys proves that no row refers to a missing one. `decrypt` is null if the backup is not encrypted. Throws BackupError, also if the
+ * database is already used.
  */
 export async function restoreTables(
   copies: TableCopyRepository,

@@ -11,13 +11,10 @@ import { BodyPace } from './stored-bytes.ts';
 import { createTableCopyRepository } from './table-copy-repository.ts';
 
 const renewEveryMs = 60_000;
-/** A backup that takes longer fails, because blobs that it needs may be gone. */
+/** After this time, blobs that the backup needs may be gone. */
 const longestHoldSeconds = 24 * 3600;
 
-/**
- * Backs up the installation; see createBackup. Meanwhile, no blob becomes due for deletion. Throws BackupError, BlobStoreUnavailableError
- * and the reason of `signal`.
- */
+/** Meanwhile, no blob becomes due for deletion; see createBackup. */
 export async function backUp({
   bytesPerSecond,
   onProgress = () => {},
@@ -27,9 +24,8 @@ export async function backUp({
   target,
 }: {
   readonly source: BackupSource & { readonly db: Database };
-  /** Maximum rate of writes to the target. */
   readonly bytesPerSecond?: number | undefined;
-  /** The age recipients who can read the backup; empty if everybody can. */
+  /** Age recipients; empty if everybody can read the backup. */
   readonly recipients: readonly string[];
   readonly onProgress?: (progress: BackupProgress) => void;
   readonly signal?: AbortSignal;

@@ -5,7 +5,6 @@ export interface StackHeadRow {
   /** `organization/project/stack`. */
   readonly stack: string;
   readonly version: number;
-  /** The stack's newest checkpoint. */
   readonly head: string | null;
   readonly changedAt: Date;
 }
@@ -13,7 +12,7 @@ export interface StackHeadRow {
 const stacksAtOnce = 5_000;
 const firstId = '00000000-0000-0000-0000-000000000000';
 
-/** The newest states of all stacks, read on a separate connection. */
+/** Uses a separate connection. */
 export function createStackHeadRepository(client: pg.Client) {
   return {
     list: async function* (): AsyncGenerator<StackHeadRow> {

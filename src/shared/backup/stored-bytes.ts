@@ -4,16 +4,14 @@ import { type Static, Type } from 'typebox';
 import type { BlobStore, PutOptions } from '../platform/blobs/blob-store.ts';
 import { BytePace } from '../platform/slices/byte-pace.ts';
 
-/** An object of a backup in its stored form. */
 export const StoredObject = Type.Object({
   key: Type.String(),
   bytes: Type.Integer({ minimum: 0 }),
-  /** SHA-256 of the stored bytes, lower-case hex. */
+  /** In hex, lower case. */
   sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
 });
 export type StoredObject = Static<typeof StoredObject>;
 
-/** Stores `body` under `key` and returns a description of the stored object. */
 export async function store(
   target: BlobStore,
   key: string,
@@ -25,19 +23,17 @@ export async function store(
   return { key, bytes: meter.bytes, sha256: meter.sha256 };
 }
 
-/** Whether the object has the bytes that were stored. Throws the errors of the store, and BlobNotFoundError. */
 export async function isIntact(target: BlobStore, { bytes, key, sha256 }: StoredObject): Promise<boolean> {
   const meter = new Meter();
   for await (const _ of meter.pass(await target.open(key)));
   return meter.bytes === bytes && meter.sha256 === sha256;
 }
 
-/** Reads an object of a few MiB. Throws the errors of the store, and BlobNotFoundError. */
+/** For objects of a few MiB. */
 export async function readSmall(target: BlobStore, key: string): Promise<Buffer> {
   return Buffer.concat(await Array.fromAsync(await target.open(key)));
 }
 
-/** Counts and hashes passing bytes. */
 export class Meter {
   readonly #hash = createHash('sha256');
   bytes = 0;
@@ -50,17 +46,16 @@ export class Meter {
     }
   }
 
-  /** The hash of the bytes that have passed. Read it once. */
+  /** Read it once, after all bytes. */
   get sha256(): string {
     return this.#hash.digest('hex');
   }
 }
 
-/** Limits the rate of all passing bodies. */
+/** One limit for all passing bodies. */
 export class BodyPace {
   readonly #pace: BytePace;
 
-  /** There is no limit by default. */
   constructor(bytesPerSecond = Number.POSITIVE_INFINITY) {
     this.#pace = new BytePace(bytesPerSecond);
   }

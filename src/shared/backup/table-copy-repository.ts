@@ -26,10 +26,10 @@ const tables = `
   where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
     and c.relname <> '${migrationsTable}' and ${isOurs('c')}`;
 
-/** The locations of the blobs. A restored installation has its blobs in the store of its settings. */
+/** Not copied: a restored installation has its blobs in the store of its settings. */
 const locationsTable = 'blob_places';
 
-/** Copies of the tables, on a separate connection. Names in results are quoted where SQL requires it. */
+/** Uses a separate connection. Names in results are quoted where SQL requires it. */
 export function createTableCopyRepository(client: pg.Client) {
   const run = async <T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> => {
     const result = await client.query<T>(text, values);
@@ -37,7 +37,7 @@ export function createTableCopyRepository(client: pg.Client) {
     return result.rows;
   };
   return {
-    /** Begins a snapshot: until `end`, all reads see the present state of the database. */
+    /** Until `end`, all reads see the present state of the database. */
     beginSnapshot: async () => {
       await run('begin isolation level repeatable read, read only');
       await run(`set local datestyle = 'ISO'`);
@@ -69,16 +69,14 @@ export function createTableCopyRepository(client: pg.Client) {
         return null;
       }
     },
-    /** Lists migrations in the order of their application; none in a database that was never migrated. */
+    /** In the order of their application. */
     listMigrations: async (): Promise<string[]> => {
       const [table] = await run<{ found: boolean }>(`select to_regclass('${migrationsTable}') is not null as found`);
       if (!table?.found) return [];
       return (await run<{ name: string }>(`select name from ${migrationsTable} order by id`)).map(({ name }) => name);
     },
 
-    /**
-     * Lists all tables of a backup; `withLocations` includes the locations of the blobs. Throws AppRoleError if one has another owner.
-     */
+    /** `withLocations` includes the locations of the blobs. Throws AppRoleError if a table has another owner. */
     listTables: async ({ withLocations = false } = {}) => {
       await assertOneOwner(client);
       return run<TableShape>(`
@@ -102,7 +100,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return Number(row?.bytes);
     },
 
-    /** Lists the last values of sequences that were used. */
+    /** Lists only used sequences. */
     listSequences: () =>
       run<SequenceValue>(`
         /* tableCopies.listSequences */
@@ -111,7 +109,7 @@ export function createTableCopyRepository(client: pg.Client) {
         where s.schemaname = current_schema() and s.last_value is not null and ${isOurs('c')}
           and s.sequencename <> '${migrationsTable}_id_seq' order by s.sequencename`),
 
-    /** Returns the rows as text of COPY. `rows` is known at the end of the stream. */
+    /** Returns text of COPY. `rows` is known at the end of the stream. */
     read: ({ columns, name }: TableShape): { text: Readable; rows: () => number } => {
       const text = client.query(copyTo(`copy (select ${columns.join(', ')} from ${name}) to stdout`));
       // The reader gets the error. After the reader has ended, the error of a lost connection would end the process.
@@ -119,7 +117,6 @@ export function createTableCopyRepository(client: pg.Client) {
       return { text, rows: () => text.rowCount };
     },
 
-    /** Lists one page of the keys of all referenced blobs. */
     listReferencedBlobs: async (after: string, limit: number): Promise<string[]> => {
       const rows = await run<{ key: string }>(
         `/* tableCopies.listReferencedBlobs */
@@ -138,7 +135,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return new Map(rows.map(({ base, id }) => [id, base]));
     },
 
-    /** Whether the database has organizations. A database without migrations is empty. */
+    /** Whether the database has organizations. */
     isUsed: async () => {
       const [table] = await run<{ found: boolean }>(`select to_regclass('organizations') is not null as found`);
       if (!table?.found) return false;
@@ -146,12 +143,12 @@ export function createTableCopyRepository(client: pg.Client) {
       return row?.used ?? true;
     },
 
-    /** Prevents anybody from beginning to use the database, until the end of the transaction. */
+    /** Until the end of the transaction, nobody can begin to use the database. */
     lockUse: async () => {
       const [table] = await run<{ found: boolean }>(`select to_regclass('organizations') is not null as found`);
       if (table?.found) await run('lock table organizations in access exclusive mode');
     },
-    /** Takes the lock of restores, which the end of the session releases. Returns whether another session has it. */
+    /** The end of the session releases the lock. Returns whether another session has it. */
     lockRestore: async (): Promise<boolean> => {
       const [row] = await run<{ held: boolean }>(
         `/* tableCopies.lockRestore */ select pg_try_advisory_lock(hashtextextended('holdfast restore', 0)) as held`,
@@ -161,7 +158,7 @@ export function createTableCopyRepository(client: pg.Client) {
 
     analyze: () => run('analyze'),
 
-    /** Records, in the transaction of a load, the backup that is being restored; null when the restore has ended. */
+    /** Called in the transaction of a load; with null when the restore has ended. */
     markRestore: async (id: string | null) => {
       const [row] = await run<{ statement: string }>(
         `select format('comment on table installation is %L', $1::text) as statement`,
@@ -169,7 +166,7 @@ export function createTableCopyRepository(client: pg.Client) {
       );
       await run(row?.statement as string);
     },
-    /** Returns the backup whose restore was interrupted after it had loaded the tables; null if there is none. */
+    /** Finds a restore that was interrupted after it had loaded the tables. */
     readRestoreMark: async (): Promise<string | null> => {
       const [row] = await run<{ note: string | null }>(
         `select obj_description('installation'::regclass, 'pg_class') as note`,
@@ -177,7 +174,7 @@ export function createTableCopyRepository(client: pg.Client) {
       return row?.note?.startsWith(restoreMark) ? row.note.slice(restoreMark.length) : null;
     },
 
-    /** Blocks the sending of webhooks and audit events, if the migrations of the load support this. */
+    /** Blocks webhooks and audit events, if the migrations of the load support this. */
     holdOutgoing: async () => {
       const column = await run(
         `select 1 from pg_attribute where attrelid = 'installation'::regclass and attname = 'outgoing_held_since'`,
@@ -185,7 +182,7 @@ export function createTableCopyRepository(client: pg.Client) {
       if (column.length > 0) await run('update installation set outgoing_held_since = clock_timestamp()');
     },
 
-    /** Removes the foreign keys, disables the triggers, and empties all tables, in the caller's transaction. */
+    /** Works in the caller's transaction. Returns the removed foreign keys. */
     prepareLoad: async (): Promise<ForeignKey[]> => {
       await run(`set local datestyle = 'ISO'`);
       await liftLimits(client, { isLocal: true });
@@ -203,7 +200,6 @@ export function createTableCopyRepository(client: pg.Client) {
       return keys;
     },
 
-    /** Adds the original partitions of the table. */
     addPartitions: async ({ name, partitions }: TableShape) => {
       const present = new Set(
         (
@@ -219,7 +215,6 @@ export function createTableCopyRepository(client: pg.Client) {
           await run(`create table ${partition.name} partition of ${name} ${partition.bounds}`);
     },
 
-    /** Loads the rows and returns their number. */
     write: async ({ columns, name }: TableShape, text: AsyncIterable<Buffer>): Promise<number> => {
       const rows = client.query(copyFrom(`copy ${name} (${columns.join(', ')}) from stdin`));
       await pipeline(Readable.from(text, { objectMode: false }), rows);
@@ -233,7 +228,7 @@ export function createTableCopyRepository(client: pg.Client) {
 
     setSequence: ({ name, value }: SequenceValue) => run('select setval($1::regclass, $2)', [name, value]),
 
-    /** Enables the triggers and adds the foreign keys again that `prepareLoad` has removed. Fails if a row refers to a missing one. */
+    /** Fails if a row refers to a missing one. */
     finishLoad: async (keys: readonly ForeignKey[]) => {
       for (const { name } of await run<{ name: string }>(`select quote_ident(c.relname) as name ${tables}`))
         await run(`alter table ${name} enable trigger user`);

@@ -28,7 +28,6 @@ const scratchFolder = 'cluster.upgrade';
 const connectMs = 30_000;
 const stopMs = 60_000;
 
-/** The result of an upgrade: the versions, and the location of the old files. */
 export interface DatabaseUpgrade {
   readonly from: number;
   readonly to: number;
@@ -37,9 +36,9 @@ export interface DatabaseUpgrade {
 }
 
 /**
- * Copies the embedded database in `directory`, whose files have an earlier major version, into a new cluster, and puts the new cluster in
- * its place. The old files stay beside it. An interruption at any moment leaves either the old cluster or the complete new one. Returns
- * null if no upgrade is needed. Throws UpgradeError and EmbeddedPostgresError.
+ * Copies the embedded database, whose files have an earlier major version, into a new cluster, and puts it in the place of the old one,
+ * whose files stay beside it. An interruption at any moment leaves either the old cluster or the complete new one. Returns null if no
+ * upgrade is needed.
  */
 export async function upgradeCluster(
   directory: string,
@@ -51,7 +50,7 @@ export async function upgradeCluster(
   }: {
     readonly claim: DataDirClaim;
     readonly logger: Logger;
-    /** The folder with the programs of the old version; null to search the folders of packages. */
+    /** The programs of the old version; null to search the folders of packages. */
     readonly oldPostgres: string | null;
     readonly onStep: (text: string) => void;
   },
@@ -102,7 +101,7 @@ export async function upgradeCluster(
   return { from, to, rows, kept };
 }
 
-/** Stops the processes of an interrupted upgrade, and removes its copy. */
+/** Also stops the processes of the upgrade. */
 export async function abandonUpgrade(directory: string, logger: Logger): Promise<void> {
   for (const cluster of [scratchFolder, clusterFolder]) await stopOrphan(path.join(directory, cluster), stopMs, logger);
   removeCopy(directory);
@@ -147,7 +146,7 @@ async function copyDatabase(from: string, to: string, logger: Logger, onStep: (t
   }
 }
 
-/** Copies all tables in one transaction and compares the numbers of their rows. Returns the number of rows. */
+/** Works in one transaction. Compares the numbers of rows, and returns their total. */
 async function copyTables(
   old: TableCopyRepository,
   fresh: TableCopyRepository,

@@ -18,7 +18,6 @@ import { OperatorError } from '../platform/errors/errors.ts';
 import { findStoreOwner, ownerKey, shareOwnership } from '../state/blobs/store-ownership.ts';
 import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
 
-/** The blobs cannot be moved like this, or not now. */
 export class BlobMoveError extends OperatorError {
   override readonly name = 'BlobMoveError';
 }
@@ -29,11 +28,10 @@ export interface MoveParts {
   readonly config: Pick<Config, 'blobs' | 'secondStore'>;
   readonly db: Database;
   readonly locations: BlobLocationRepository;
-  /** Records the change of the move, in the same transaction. */
+  /** Runs in the transaction of the change. */
   readonly record?: (db: Queryable) => Promise<void>;
 }
 
-/** Both stores of a move, and its row in the database. */
 export interface Move {
   readonly row: BlobLocations;
   readonly main: BlobStore;
@@ -42,7 +40,7 @@ export interface Move {
 
 const sampled = 1_000;
 
-/** Opens the current move in this phase. Throws BlobMoveError if there is none, and BlobStoreUnavailableError. */
+/** Throws BlobMoveError without a move in this phase. */
 export async function openMove({ blobs }: Pick<MoveParts, 'blobs'>, phase: 'copying' | 'switched'): Promise<Move> {
   const row = await blobs.read();
   if (row?.phase !== phase || row.otherId === null || row.otherUrl === null)
@@ -67,8 +65,8 @@ async function assertUnmarked(store: BlobStore, url: string, id: string): Promis
 }
 
 /**
- * Begins, or resumes, moving the blobs to `to`: from now on, each process writes new blobs to both locations. Marks both locations, so
- * that a process that finds another store in one does not use it. Throws BlobMoveError, LocationError and BlobStoreUnavailableError.
+ * Begins or resumes a move: from now on, each process writes new blobs to both locations. Marks both, so that a process that finds another
+ * store in one does not use it. Throws BlobMoveError, LocationError and BlobStoreUnavailableError.
  */
 export async function beginMove(parts: MoveParts, to: string): Promise<void> {
   const { blobs, config, db, record } = parts;
@@ -111,7 +109,7 @@ export async function beginMove(parts: MoveParts, to: string): Promise<void> {
   }
 }
 
-/** Returns the id of a location. If the location has none, writes a new id there first. */
+/** Writes a new id if the location has none. */
 async function markLocation(store: BlobStore, url: string): Promise<string> {
   const { blobs } = await store.list(locationKey(''));
   const [first, ...others] = blobs.map(({ key }) => key.slice(locationKey('').length));
@@ -155,7 +153,7 @@ function assertApart(main: BlobStoreConfig, target: BlobStoreConfig): void {
   if (formatLocation(main) === formatLocation(target)) throw new BlobMoveError('The blobs are there already');
 }
 
-/** Throws BlobMoveError if the URL is the second store, which has the copies for the other site. */
+/** The second store has the copies for the other site. */
 export function assertNotSecond({ blobs, secondStore }: MoveParts['config'], url: string): void {
   if (secondStore === null) return;
   const placeOf = (text: string): string => text.replace(/&profile=[^&]*$/, '');

@@ -5,7 +5,6 @@ import { readBlob } from '../platform/blobs/locations/located-blob-store.ts';
 import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
 import { BlobMoveError, type Move, type MoveParts } from './begin-move.ts';
 
-/** The progress of a pass over all blobs. */
 export interface PassProgress {
   readonly done: number;
   readonly total: number;
@@ -18,9 +17,9 @@ export interface PassOptions {
 }
 
 export interface CopyOptions {
-  /** Whether blobs that are in both locations are compared, too. */
+  /** Also compares blobs that are in both locations. */
   readonly again?: boolean;
-  /** Replaces a copy that does not have the hash of its row. Returns false if there is no hash; the main location is then right. */
+  /** Replaces a copy without the hash of its row. Returns false if there is no hash; the main location is then right. */
   readonly repair?: (key: string) => Promise<boolean>;
 }
 
@@ -38,7 +37,7 @@ export interface BlobFault {
 export interface VerifyResult {
   readonly compared: number;
   readonly faults: readonly BlobFault[];
-  /** Blobs that a state needs and that neither location has. They were lost before the move. */
+  /** A state needs these blobs, but they were lost before the move. */
   readonly lost: readonly string[];
 }
 
@@ -53,8 +52,7 @@ const rowlessPrefixes = ['audit/', 'installations/'];
 
 /**
  * Copies the blobs that the other location lacks; `again` also compares the others and replaces wrong ones. Each copy is read back and
- * compared by its SHA-256. Concurrent writes go to both locations. Can be repeated after an interruption. Throws BlobMoveError,
- * BlobStoreUnavailableError and the reason of the signal.
+ * compared. Concurrent writes go to both locations. Can be repeated after an interruption.
  */
 export async function copyBlobs(
   parts: MoveParts,
@@ -80,10 +78,7 @@ export async function copyBlobs(
   return { blobs, copied, bytes };
 }
 
-/**
- * Reads all blobs in both locations and compares them. A result without faults permits the switch, unless a later upload to the other
- * location fails. Throws BlobStoreUnavailableError and the reason of the signal.
- */
+/** A result without faults permits the switch, unless a later upload to the other location fails. */
 export async function verifyBlobs(parts: MoveParts, move: Move, options: PassOptions = {}): Promise<VerifyResult> {
   const { blobRows, locations } = parts;
   const { main, other, row } = move;
@@ -99,7 +94,7 @@ export async function verifyBlobs(parts: MoveParts, move: Move, options: PassOpt
         else missing.push(key);
       }
     });
-    // No fault if the blob was deleted while the page was compared.
+    // A blob that was deleted meanwhile is no fault.
     for (const key of await stillNeeded(blobRows, missing)) {
       if ((await other.stat(key)) !== null) continue;
       if ((await main.stat(key)) === null) lost.push(key);
@@ -113,9 +108,7 @@ export async function verifyBlobs(parts: MoveParts, move: Move, options: PassOpt
   return { compared, faults: faults.sort((one, two) => (one.key < two.key ? -1 : 1)), lost: lost.sort() };
 }
 
-/**
- * Runs `compare` on pages of all blobs. `each` runs its function on the blobs of the page, some at a time. Returns the number of blobs.
- */
+/** `each` runs its function on the blobs of the page, some at a time. Returns the number of blobs. */
 async function overAllBlobs(
   { blobRows }: MoveParts,
   main: BlobStore,
@@ -151,7 +144,7 @@ async function overAllBlobs(
   return done;
 }
 
-/** Copies a blob and reads it back. Returns its size; null if it was deleted meanwhile. Throws BlobMoveError. */
+/** Reads the copy back. Returns its size; null if the blob was deleted meanwhile. */
 async function copyBlob(from: BlobStore, to: BlobStore, key: string): Promise<number | null> {
   const meter = new Meter();
   try {
@@ -173,7 +166,6 @@ async function areSame(one: BlobStore, two: BlobStore, key: string): Promise<boo
   return here === null || here === there;
 }
 
-/** Returns the SHA-256 of a blob; null if it does not exist. */
 export async function digest(store: BlobStore, key: string): Promise<string | null> {
   const meter = new Meter();
   try {
@@ -185,7 +177,7 @@ export async function digest(store: BlobStore, key: string): Promise<string | nu
   return meter.sha256;
 }
 
-/** Returns the given keys that a state or the audit log needs. */
+/** Keeps the keys that a state or the audit log needs. */
 export async function stillNeeded(blobRows: BlobRepository, keys: readonly string[]): Promise<readonly string[]> {
   if (keys.length === 0) return keys;
   const rowless = keys.filter((key) => rowlessPrefixes.some((prefix) => key.startsWith(prefix)));

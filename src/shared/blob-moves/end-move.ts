@@ -11,9 +11,8 @@ import { assertNotSecond, BlobMoveError, type Move, type MoveParts, openMove } f
 import { digest, type PassOptions, stillNeeded } from './compare-locations.ts';
 
 /**
- * Makes the other location the main one, or completes an interrupted switch. If this database owns the location that it leaves, marks
- * that location as left: `finishMove` empties only a marked one. Throws BlobMoveError if the new location is not verified or a backup is
- * running, and BlobStoreUnavailableError.
+ * Also completes an interrupted switch. If this database owns the location that it leaves, marks it as left: `finishMove` empties only a
+ * marked one. Throws BlobMoveError if the new location is not verified or a backup is running.
  */
 export async function switchMove({ blobs, db, record }: MoveParts): Promise<void> {
   const row = await blobs.read();
@@ -48,7 +47,7 @@ async function leaveSwitched({ blobs, db }: Pick<MoveParts, 'blobs' | 'db'>, row
   });
 }
 
-/** Gives up the location to which blobs are copied. The copies stay there. Throws BlobMoveError. */
+/** The copies stay there. */
 export async function cancelMove(parts: MoveParts): Promise<void> {
   const { blobRows, blobs, db } = parts;
   const row = await blobs.read();
@@ -57,13 +56,12 @@ export async function cancelMove(parts: MoveParts): Promise<void> {
   if (!id || !url) return;
   await unlessAway(async () => {
     const other = await blobs.storeOf({ id, url });
-    // So that blobs can be copied there again.
+    // Blobs can then be copied there again.
     if ((await findStoreOwner({ blobs: other, db })) === 'this database')
       await other.delete(ownerKey(await blobRows.installationId()));
   });
 }
 
-/** Ends the move. Returns false if it is in another phase. */
 function settle({ db, record }: MoveParts, phase: 'copying' | 'switched'): Promise<boolean> {
   return db.inTransaction(async (tx) => {
     const isSettled = await createBlobLocationRepository(tx).settle(phase);
@@ -72,7 +70,6 @@ function settle({ db, record }: MoveParts, phase: 'copying' | 'switched'): Promi
   });
 }
 
-/** Returns null if the store fails. */
 async function unlessAway<T>(run: () => Promise<T>): Promise<T | null> {
   try {
     return await run();
@@ -84,15 +81,14 @@ async function unlessAway<T>(run: () => Promise<T>): Promise<T | null> {
 
 export interface EmptyOptions {
   readonly empty?: boolean;
-  /** Repairs the main location if the left one has the bytes with the hash in the database. Returns whether the main one is right. */
+  /** Repairs the main location if the left one has the hash in the database. Returns whether the main one is right. */
   readonly repair?: (key: string) => Promise<boolean>;
 }
 
 /**
  * Forgets the location that was left. With `empty`, first deletes its blobs, except unneeded ones that the main location lacks. Can be
- * repeated after an interruption. Returns the numbers of deleted and remaining blobs. Before any deletion, throws BlobMoveError, with the
- * keys, if the main location lacks a needed blob or has other bytes. Throws BlobMoveError, too, if another copy of the database may use
- * the location, or if it is the second store. Throws BlobStoreUnavailableError.
+ * repeated after an interruption. Throws BlobMoveError, before any deletion, if the main location lacks a needed blob or has other bytes,
+ * if another copy of the database may use the location, or if it is the second store.
  */
 export async function finishMove(
   parts: MoveParts,
@@ -119,7 +115,7 @@ export async function finishMove(
   return result;
 }
 
-/** Throws BlobMoveError for a location that this database did not own at the switch: another copy of the database may use it. */
+/** A location that this database did not own at the switch may belong to another copy of it. */
 async function assertLeft({ blobRows, db }: MoveParts, { other, row }: Move): Promise<void> {
   const owner = await findStoreOwner({ blobs: other, db });
   if (owner === 'nobody' || owner === `left for ${row.mainId}`) return;
@@ -129,10 +125,10 @@ async function assertLeft({ blobRows, db }: MoveParts, { other, row }: Move): Pr
 }
 
 const shownKeys = 100;
-/** Number of blobs that are deleted between two checks of the location's owner. */
+/** Blobs deleted between two checks of the location's owner. */
 const deletesAtOnce = 16;
 
-/** Reads the blobs of the left location in both locations, and compares them. Throws BlobMoveError if they differ. */
+/** Compares the blobs of the left location in both. */
 async function assertSame(
   { blobRows }: MoveParts,
   { main, other }: Move,
@@ -161,7 +157,7 @@ async function assertSame(
   );
 }
 
-/** Deletes the blobs of the left location, except blobs that the main location lacks. */
+/** Keeps blobs that the main location lacks. */
 async function emptyLocation(
   parts: MoveParts,
   move: Move,
@@ -187,7 +183,7 @@ async function emptyLocation(
   return { deleted, left };
 }
 
-/** Lists the keys of a location, without its mark and its owner. */
+/** Omits the mark and the owner. */
 async function* listPages(store: BlobStore): AsyncGenerator<readonly string[]> {
   for (let after: string | null | undefined; after !== null; ) {
     const page: Awaited<ReturnType<BlobStore['list']>> = await store.list('', after);

@@ -6,19 +6,16 @@ import { type KmsKey, parseKmsUrl } from '../platform/kms/kms-url.ts';
 import { openKms } from '../platform/kms/open-kms.ts';
 import { kmsAccess } from '../secrets/open-master-keys.ts';
 
-/** The means of encrypting the bundle's secrets. */
 export type BundleSecret = { readonly passphrase: string } | { readonly kms: KmsKey };
 
-/** A key of the bundle, with the text that is needed to open it again. */
 export interface BundleKey {
   readonly crypter: SecretsCrypter;
-  /** The salt of a passphrase, or the key wrapped by a KMS. */
+  /** Opens the key again: the salt of a passphrase, or the key wrapped by a KMS. */
   readonly stored: string;
 }
 
 type Parts = Pick<Config, 'kms' | 'secrets'>;
 
-/** Reads the secret from the settings. Throws ConfigError. */
 export function bundleSecretOf({ bundleKms, secrets }: Pick<Config, 'bundleKms' | 'secrets'>): BundleSecret {
   const refuse = (reason: string): never => {
     throw new ConfigError(`Invalid settings:\n  ${reason}`);
@@ -33,7 +30,6 @@ export function bundleSecretOf({ bundleKms, secrets }: Pick<Config, 'bundleKms' 
   return typeof kms === 'string' ? refuse(`HOLDFAST_BUNDLE_KMS: ${kms}`) : { kms };
 }
 
-/** Creates a key for a bundle. Throws KmsError. */
 export async function createBundleKey(secret: BundleSecret, config: Parts): Promise<BundleKey> {
   if ('passphrase' in secret) {
     const crypter = await PassphraseCrypter.create(secret.passphrase);
@@ -43,7 +39,7 @@ export async function createBundleKey(secret: BundleSecret, config: Parts): Prom
   return { crypter, stored: toStored(crypter) };
 }
 
-/** Opens the key of a bundle; null if the settings name another passphrase or KMS key. Throws KmsError. */
+/** Null if the settings name another passphrase or KMS key. */
 export async function openBundleKey(secret: BundleSecret, stored: string, config: Parts): Promise<BundleKey | null> {
   if ('passphrase' in secret) {
     const crypter = await PassphraseCrypter.open(secret.passphrase, stored);
@@ -56,7 +52,7 @@ export async function openBundleKey(secret: BundleSecret, stored: string, config
   return crypter && { crypter, stored };
 }
 
-/** Whether the stored key is that of a state's secrets provider. The CLI may reach a KMS by another URL. */
+/** The CLI may reach a KMS by another URL. */
 export function isKeyOf(stored: string, { state, type }: SecretsProvider): boolean {
   return stored.split(' ')[0] === state[type === 'passphrase' ? 'salt' : 'encryptedkey'];
 }
@@ -66,7 +62,7 @@ function toStored({ provider, wrapped }: CloudCrypter): string {
   return `${wrapped} ${String(provider.state['url'])}`;
 }
 
-/** Returns the URL by which the CLI finds the key (gocloud.dev/secrets). The CLI takes Vault's address from its environment. */
+/** The CLI finds the key by this URL (gocloud.dev/secrets), and takes Vault's address from its environment. */
 export function cliUrlOf(kms: KmsKey): string {
   if (kms.kind === 'google') return `gcpkms://${kms.key}`;
   if (kms.kind === 'vault')

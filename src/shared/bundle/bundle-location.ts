@@ -8,13 +8,11 @@ import { OperatorError } from '../platform/errors/errors.ts';
 import { type BundleSecret, bundleSecretOf } from './bundle-key.ts';
 import type { BundleLocation } from './bundle-repository.ts';
 
-/** The location of the bundle, and the means of encrypting its secrets. */
 export interface BundleSettings {
   readonly location: string;
   readonly secret: BundleSecret;
 }
 
-/** Returns the settings of the bundle; null if there is none. Throws ConfigError. */
 export function bundleOf(config: Pick<Config, 'bundleUrl' | 'bundleKms' | 'secrets'>): BundleSettings | null {
   return config.bundleUrl === null ? null : { location: config.bundleUrl, secret: bundleSecretOf(config) };
 }
@@ -24,12 +22,10 @@ export class BundleChangedError extends OperatorError {
   override readonly name = 'BundleChangedError';
 }
 
-/** Returns `project/stack`. */
 export function pathOf({ project, stack }: BundleLocation): string {
   return `${project}/${stack}`;
 }
 
-/** The present state file. */
 export interface StateThere {
   readonly name: string;
   readonly sha256: string;
@@ -39,7 +35,7 @@ export interface StateThere {
 /** Longer than the text before the mark of a state file. */
 const headBytes = 2048;
 
-/** Reads the state files of a stack: usually one, or two if a user has also compressed it. */
+/** A stack usually has one state file, or two if a user has also compressed it. */
 export async function readThere(folder: Folder, where: BundleLocation): Promise<StateThere[]> {
   const found: StateThere[] = [];
   for (const name of stateNames(where)) {
@@ -56,7 +52,7 @@ export async function readThere(folder: Folder, where: BundleLocation): Promise<
   return found;
 }
 
-/** Returns the names under which the CLI reads a state. */
+/** The CLI reads a state under these names. */
 export function stateNames(where: BundleLocation): string[] {
   const name = stateFile(pathOf(where));
   return [name, `${name}.gz`, `${name}.zst`];
@@ -70,15 +66,15 @@ export function isOurs(
   return sha256 === known.sha256 || (mark !== null && known.attempts.includes(mark));
 }
 
-/** Whether somebody is working on the stack in the bundle. */
+/** Whether somebody works on the stack in the bundle. */
 export async function isLocked(folder: Folder, where: BundleLocation): Promise<boolean> {
   for await (const _ of folder.list(locksOf(pathOf(where)))) return true;
   return false;
 }
 
 /**
- * Finds an update of the CLI in the history after `entry`; null for none. If the state file is a worker's, this worker was frozen while
- * it wrote, and has overwritten the state of the update. Workers store the number of the version in their entries.
+ * Finds an update of the CLI after `entry`. If the state file is a worker's, this worker was frozen while it wrote, and has overwritten the
+ * state of the update. Workers store the number of the version in their entries.
  */
 export async function findOverwritten(
   folder: Folder,
@@ -107,7 +103,6 @@ function isOfCli(name: string, text: string | null): boolean {
   }
 }
 
-/** Describes how to handle an update found by `findOverwritten`. */
 export function overwrittenText(where: BundleLocation, entry: string): string {
   return `a worker wrote over the state of update ${entry} in the bundle: bring what it did into the stack here, then delete its checkpoint from ${historyOf(pathOf(where))}`;
 }

@@ -3,17 +3,17 @@ import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { mayBeSent } from '../platform/outgoing/held-outgoing-repository.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 
-/** The name of the task. Every write of a worker requires its claim. */
+/** Every write of a worker requires the claim of this task. */
 export const bundleTask = 'bundle';
 
-/** `key` opens the key of the secrets again; see BundleKey. */
+/** For `key`, see BundleKey. */
 const BundleRow = Type.Object({ location: Type.String(), key: Type.String() });
 const KeysRow = Type.Object({ key: Type.String(), earlier: Type.Array(Type.String()) });
 
 const address = { organization: Type.String(), project: Type.String(), stack: Type.String() };
 const bundled = {
   stackVersion: Nullable(Type.Integer()),
-  /** The checkpoint of the state: a version that was completed later has another one. Null if unknown. */
+  /** A version that was completed later has another checkpoint. Null if unknown. */
   checkpointId: Nullable(Type.String()),
   tags: Nullable(Type.String()),
   entry: Nullable(Type.String()),
@@ -21,7 +21,6 @@ const bundled = {
   attempts: Type.Array(Type.String()),
 };
 const BundledRow = Type.Object({ ...address, stackId: Type.String(), ...bundled, error: Nullable(Type.String()) });
-/** A stack as recorded for the bundle. */
 export type BundledRow = Row<typeof BundledRow>;
 export type BundleLocation = Pick<BundledRow, 'organization' | 'project' | 'stack'>;
 
@@ -37,7 +36,6 @@ const DueRow = Type.Object({
   bundledId: Nullable(Type.String()),
   ...bundled,
 });
-/** A stack whose files must be written. */
 export type DueRow = Row<typeof DueRow>;
 
 const LagRow = Type.Object({ stacks: Type.Integer(), seconds: Type.Integer(), errors: Type.Integer() });
@@ -46,22 +44,19 @@ const NameRow = Type.Object({ name: Type.String() });
 const AddressRow = Type.Object(address);
 const FoundRow = Type.Object({ stack: Type.String() });
 
-/** A write does not become visible later than this after its beginning. */
+/** A write is visible within this time after its beginning. */
 const attemptSeconds = 1200;
 const recheckSeconds = 60;
 const retrySeconds = 30;
 const maxRetrySeconds = 3600;
-/** Number of changed stacks that are written for each missing one, so that a first fill of thousands delays no change. */
+/** Changed stacks written for each missing one, so that a first fill of thousands delays no change. */
 const changesFirst = 4;
-/** Maximum number of attempts kept per stack. */
 const maxAttempts = 20;
 const maxError = 500;
-/** Maximum number of earlier keys kept. */
 const maxEarlierKeys = 100;
 
 export type BundleRepository = ReturnType<typeof createBundleRepository>;
 
-/** The bundle, and its recorded content for each stack. */
 export function createBundleRepository(db: Queryable) {
   const columns = sql.fragment`
     b.organization, b.project, b.stack, b.stack_id as "stackId", b.stack_version as "stackVersion",
@@ -70,7 +65,7 @@ export function createBundleRepository(db: Queryable) {
     organization, project, stack, stack_id, stack_version, checkpoint_id, changed_at, tags, entry, sha256, attempts, attempted_at`;
   const at = (where: BundleLocation) => sql.fragment`
     organization = ${where.organization} and project = ${where.project} and stack = ${where.stack}`;
-  /** Whether this worker still holds the task. Another one may have taken over. */
+  /** Another worker may have taken over the task. */
   const isHeld = (holder: string) => sql.fragment`
     exists (select 1 from maintenance_runs where name = ${bundleTask} and claimed_by = ${holder}::uuid)`;
   const live = sql.fragment`stack_changes c join organizations o on o.id = c.organization_id`;
@@ -78,24 +73,18 @@ export function createBundleRepository(db: Queryable) {
   const isChanged = sql.fragment`(b.stack_id is distinct from c.stack_id or b.changed_at is distinct from c.changed_at)`;
   const isOutdated = sql.fragment`(b.stack_version is not null and ${isChanged})`;
   const isImported = sql.fragment`not exists (select 1 from stacks s where s.id = c.stack_id and s.import_unfinished)`;
-  /**
-   * The bundle of a restored database may still belong to another one. A wait beyond the maximum is from before the clock was set back.
-   */
+  /** The bundle of a restored database may still belong to another one. A wait beyond the maximum is from before the clock was set back. */
   const isReady = sql.fragment`(${mayBeSent} and (b.postponed_until is null or b.postponed_until <= clock_timestamp()
     or b.postponed_until > clock_timestamp() + make_interval(secs => ${maxRetrySeconds})))`;
 
   return {
     find: () => db.maybeOne(sql.rows(BundleRow)`/* bundles.find */ select place as location, salt as key from bundles`),
 
-    /** Returns the present and earlier keys of the bundle. */
     findKeys: () =>
       db.maybeOne(sql.rows(KeysRow)`
         /* bundles.findKeys */ select salt as key, earlier_keys as earlier from bundles`),
 
-    /**
-     * Changes location and key. The records of the stacks at the previous location are kept for a return to it. After a change of the
-     * key, all stacks are written again.
-     */
+    /** Keeps the records of the stacks at the previous location for a return to it. With another key, all stacks are written again. */
     set: async (bundle: { readonly location: string; readonly key: string }): Promise<void> => {
       const before = await db.maybeOne(sql.rows(BundleRow)`
         /* bundles.lock */ select place as location, salt as key from bundles for update`);
@@ -126,12 +115,10 @@ export function createBundleRepository(db: Queryable) {
             else (bundles.earlier_keys || bundles.salt)[greatest(cardinality(bundles.earlier_keys) + 2 - ${maxEarlierKeys}::integer, 1):] end`);
     },
 
-    /** Forgets the records of an organization. */
     forget: (organization: string) =>
       db.query(sql.nothing`
         /* bundledStacks.forget */ delete from bundled_stacks where organization = ${organization}`),
 
-    /** Lists organizations with stacks in the bundle. */
     listBundledOrganizations: async (): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* bundledStacks.listOrganizations */ select distinct organization as name from bundled_stacks order by 1`);
@@ -139,8 +126,8 @@ export function createBundleRepository(db: Queryable) {
     },
 
     /**
-     * Lists changed stacks and, between them, stacks that the bundle lacks or that have unfinished writes; the longest waiting first.
-     * Omits stacks whose import has not ended, because updates of an old state could be made in the bundle.
+     * Lists changed stacks and, between them, stacks that the bundle lacks or that have unfinished writes; the longest waiting first. Omits
+     * stacks whose import has not ended, because updates of an old state could be made in the bundle.
      */
     listDue: (limit: number) =>
       db.any(sql.rows(DueRow)`
@@ -169,7 +156,7 @@ export function createBundleRepository(db: Queryable) {
                 and n.stack_id = c.stack_id and n.stack_version is not null))
         order by b.organization, b.project, b.stack limit ${limit}`),
 
-    /** Lists all stacks of the bundle, or of one organization in it, by address. */
+    /** Sorts by address. */
     list: (organization: string | null = null) =>
       db.any(sql.rows(BundledRow)`
         /* bundledStacks.list */
@@ -183,7 +170,7 @@ export function createBundleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Records that files are about to be written. Returns false if another worker has taken over. */
+    /** Called before files are written. Returns false if another worker has taken over. */
     begin: async (
       where: BundleLocation,
       write: { stackId: string; mark: string; holder: string },
@@ -200,7 +187,7 @@ export function createBundleRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Records that the files are written. Returns false if another worker has taken over. */
+    /** Called when files were written. Returns false if another worker has taken over. */
     confirm: async (
       where: BundleLocation,
       holder: string,
@@ -219,14 +206,14 @@ export function createBundleRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Records a change of the stack that does not affect its bundled content. */
+    /** Records a change that does not affect the bundled content. */
     pass: (where: BundleLocation, holder: string, changedAt: string) =>
       db.query(sql.nothing`
         /* bundledStacks.pass */
         update bundled_stacks set changed_at = ${changedAt}::timestamptz, behind_since = null, failures = 0, postponed_until = null, error = null
         where ${at(where)} and ${isHeld(holder)}`),
 
-    /** Marks the stack to be checked again, because a worker that lost its claim may have left a file. */
+    /** Has the stack checked again: a worker that lost its claim may have left a file. */
     doubt: (where: BundleLocation) =>
       db.query(sql.nothing`/* bundledStacks.doubt */ update bundled_stacks set changed_at = null where ${at(where)}`),
 
@@ -238,7 +225,7 @@ export function createBundleRepository(db: Queryable) {
           attempts = case when attempted_at < clock_timestamp() - make_interval(secs => ${attemptSeconds}) then '{}' else attempts end
         where ${at(where)}`),
 
-    /** Postpones a stack after an error, twice as long each time, up to an hour. */
+    /** The stack waits twice as long each time, up to an hour. */
     postpone: (where: BundleLocation, failure: { stackId: string; changedAt: string | null; error: string }) =>
       db.query(sql.nothing`
         /* bundledStacks.postpone */
@@ -253,7 +240,7 @@ export function createBundleRepository(db: Queryable) {
       db.query(sql.nothing`
         /* bundledStacks.delete */ delete from bundled_stacks where ${at(where)} and ${isHeld(holder)}`),
 
-    /** Records that this stack has the bundle's content up to `entry`, and all of it if `sha256` is known. The worker writes it again. */
+    /** The stack has the bundle's content up to `entry`, and all of it if `sha256` is known. The worker writes it again. */
     adopt: (
       where: BundleLocation,
       taken: { stackId: string; stackVersion: number; entry: string | null; sha256: string | null },
@@ -275,7 +262,7 @@ export function createBundleRepository(db: Queryable) {
         from ${live} left join bundled_stacks b on ${sameAddress} where ${isChanged} and not ${isImported}
         order by 1, 2, 3 limit ${limit}`),
 
-    /** Returns the lag of the bundle behind the stacks of `listDue`. */
+    /** The lag behind the stacks of `listDue`. */
     readLag: () =>
       db.one(sql.rows(LagRow)`
         /* bundledStacks.readLag */

@@ -5,11 +5,11 @@ import { SecretsCrypter } from './secrets-crypter.ts';
 const keyBytes = 32;
 
 /**
- * The CLI's secrets providers of key management services (pkg/secrets/cloud): a data key encrypts the secrets, and a state contains it,
- * wrapped by the service without a context.
+ * Like the CLI (pkg/secrets/cloud): a data key encrypts the secrets. A state contains it, wrapped by a key management service without a
+ * context.
  */
 export class CloudCrypter extends SecretsCrypter {
-  /** The data key wrapped by the service, in base64. */
+  /** Base64. */
   readonly wrapped: string;
 
   private constructor(key: Buffer, url: string, wrapped: string) {
@@ -17,14 +17,14 @@ export class CloudCrypter extends SecretsCrypter {
     this.wrapped = wrapped;
   }
 
-  /** Creates a data key. `url` is the name of the service's key for the CLI. Throws KmsError. */
+  /** `url` names the service's key for the CLI. */
   static async create(kms: Kms, url: string): Promise<CloudCrypter> {
     const key = randomBytes(keyBytes);
     const wrapped = await kms.wrap(key, null);
     return new CloudCrypter(key, url, wrapped.toString('base64'));
   }
 
-  /** Unwraps a data key; null if another key of the service has wrapped it. Throws KmsError. */
+  /** Null if another key of the service has wrapped the data key. */
   static async open(kms: Kms, url: string, wrapped: string): Promise<CloudCrypter | null> {
     try {
       const key = await kms.unwrap(Buffer.from(wrapped, 'base64'), null);

@@ -1,8 +1,8 @@
 import { stringify } from 'yaml';
 
 /**
- * Returns the text of a `Pulumi.STACK.yaml`. The CLI decodes values of objects with libraries of two YAML versions, which misread plain
- * texts like 2012-10-17, 1_000 or no. Therefore all values are written as JSON, with numbers unchanged.
+ * The CLI decodes values of objects with libraries of two YAML versions, which misread plain texts like 2012-10-17, 1_000 or no. Therefore
+ * all values are written as JSON, with numbers unchanged.
  */
 export function configText(settings: object, config: Readonly<Record<string, unknown>> | null): string {
   const head = Object.keys(settings).length === 0 ? '' : stringify(settings);

@@ -5,7 +5,7 @@ import type { Folder, FolderFile } from '../platform/blobs/folder.ts';
 import { OperatorError } from '../platform/errors/errors.ts';
 import { inSlices } from '../platform/slices/slices.ts';
 
-/** The files of a DIY backend (pkg/backend/diy): their names and compression. */
+/** The files of a DIY backend (pkg/backend/diy). A `path` is `project/stack`. */
 export const root = '.pulumi';
 export const metaFile = `${root}/meta.yaml`;
 const stacksFolder = `${root}/stacks/`;
@@ -15,44 +15,39 @@ const locksFolder = `${root}/locks/`;
 /** The organization of every stack in a DIY backend. */
 export const diyOrganization = 'organization';
 
-/** The file of a stack's state, by its `project/stack`. The CLI may also have compressed it. */
+/** The CLI may also have compressed it. */
 export function stateFile(path: string): string {
   return `${stacksFolder}${path}.json`;
 }
 
-/** The file of a stack's tags, by its `project/stack`. */
 export function tagsFile(path: string): string {
   return `${stacksFolder}${path}.pulumi-tags`;
 }
 
-/** The folder of a stack's history, by its `project/stack`. */
 export function historyOf(path: string): string {
   return `${historyFolder}${path}/`;
 }
 
-/** The folder of a stack's locks, by its `project/stack`. */
 export function locksOf(path: string): string {
   return `${locksFolder}${diyOrganization}/${path}/`;
 }
 
-/** The file of a stack's configuration, beside the files that the CLI reads. */
+/** The CLI reads other files beside it. */
 export function configFile({ project, stack }: { readonly project: string; readonly stack: string }): string {
   return `config/${project}/Pulumi.${stack}.yaml`;
 }
 
-/** Returns the entry of a file in a history; null if it has none. */
 export function entryOf(file: string): string | null {
   return /-(\d+)\.(?:history|checkpoint)\.json(?:\.gz|\.zst)?$/.exec(file)?.[1] ?? null;
 }
 
-/** The folder cannot be imported, or an operation on it is refused. */
 export class TransferError extends OperatorError {
   override readonly name = 'TransferError';
 }
 
 /** An update in the history of a stack, and the resulting state. */
 export interface HistoryEntry {
-  /** The time in its name, in ns. Its identity, and its position in the history. */
+  /** The time in its name, in ns: its identity and its position in the history. */
   readonly id: string;
   readonly update: FolderFile;
   readonly state: FolderFile;
@@ -61,23 +56,20 @@ export interface HistoryEntry {
 export interface FolderStack {
   /** `project/stack`, or only the stack in the layout without projects. */
   readonly name: string;
-  /** Null in the layout without projects. */
   readonly project: string | null;
   readonly stack: string;
   readonly state: FolderFile;
   readonly tags: FolderFile | null;
   /** Oldest first. */
   readonly history: readonly HistoryEntry[];
-  /** Number of updates whose state is missing. */
+  /** Updates whose state is missing. */
   readonly withoutState: number;
-  /** The lock files. */
   readonly locks: readonly string[];
 }
 
-/** The content of the folder. */
 export interface FolderListing {
   readonly stacks: readonly FolderStack[];
-  /** Files that look like stacks of the layout that the folder does not use. */
+  /** Files that look like stacks of the other layout. */
   readonly strays: readonly string[];
 }
 
@@ -89,7 +81,6 @@ interface Found {
   readonly locks: string[];
 }
 
-/** Lists all stacks by name, with their files. Throws TransferError. */
 export async function listFolder(folder: Folder): Promise<FolderListing> {
   const hasProjects = (await readLayoutVersion(folder)) === 1;
   const depth = hasProjects ? 2 : 1;
@@ -147,7 +138,7 @@ function toStack(name: string, state: FolderFile, found: Found, hasProjects: boo
   };
 }
 
-/** Returns 1 for the layout with projects, 0 for the older one. */
+/** 1 is the layout with projects. */
 async function readLayoutVersion(folder: Folder): Promise<number> {
   const text = await readText(folder, metaFile);
   if (text === null) return 0;
@@ -156,10 +147,8 @@ async function readLayoutVersion(folder: Folder): Promise<number> {
   throw new TransferError(`${metaFile} names version ${String(version)} of the layout; versions 0 and 1 are known`);
 }
 
-/** Maximum size of a file that is read as a whole. */
 const maxTextBytes = 64 * 1024 * 1024;
 
-/** Returns the text of a small file; null if it does not exist. Throws TransferError. */
 export async function readText(folder: Folder, name: string): Promise<string | null> {
   const file = await folder.open(name);
   if (file === null) return null;
@@ -173,14 +162,14 @@ export async function readText(folder: Folder, name: string): Promise<string | n
   return Buffer.concat(parts).toString('utf8');
 }
 
-/** Yields the bytes of a file, decompressed according to its first bytes, like the CLI. Throws TransferError if the file is gone. */
+/** Throws TransferError if the file is gone. */
 export async function* readBytes(folder: Folder, name: string): AsyncGenerator<Buffer> {
   const file = await folder.open(name);
   if (file === null) throw new TransferError(`${name} was deleted meanwhile`);
   yield* inSlices(decompressed(file));
 }
 
-/** Decompresses bytes according to the first ones: gzip, zstd or neither. */
+/** Recognizes gzip and zstd by the first bytes, like the CLI. */
 export async function* decompressed(file: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const chunks = file[Symbol.asyncIterator]();
   const head: Buffer[] = [];

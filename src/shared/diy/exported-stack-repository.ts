@@ -13,7 +13,7 @@ const VersionRow = Type.Object({
 /** An ended update that has a version. */
 export type ExportedVersionRow = Row<typeof VersionRow>;
 const EntryRow = Type.Pick(VersionRow, ['stackVersion', 'entry', 'endedAt']);
-/** The fields that determine the name of a version in a history. */
+/** These fields determine the name of a version in a history. */
 export type EntryRow = Row<typeof EntryRow>;
 
 const FirstRow = Type.Object({ stackVersion: Nullable(Type.Integer()) });
@@ -21,10 +21,10 @@ const ConfigRow = Type.Object({ config: Type.String() });
 
 const maxVersion = 2 ** 31 - 1;
 
-/** Stacks of an organization, with all data of an export except the states. */
+/** All data of an export except the states. */
 export function createExportedStackRepository(db: Queryable) {
   return {
-    /** Lists a page of an organization's stacks, by project and name. */
+    /** Sorts by project and name. */
     listStacks: (organizationId: string, after: { project: string; stack: string }, limit: number) =>
       db.any(sql.rows(StackRow)`
         /* exportedStacks.listStacks */
@@ -32,7 +32,7 @@ export function createExportedStackRepository(db: Queryable) {
         where p.organization_id = ${organizationId} and s.deleted_at is null and (p.name, s.name) > (${after.project}, ${after.stack})
         order by p.name, s.name limit ${limit}`),
 
-    /** Finds the first of the newest `count` versions; null if there are none. */
+    /** Finds the first of the newest `count` versions. */
     findFirstVersion: async (stackId: string, count: number): Promise<number | null> => {
       const row = await db.one(sql.rows(FirstRow)`
         /* exportedStacks.findFirstVersion */
@@ -43,7 +43,7 @@ export function createExportedStackRepository(db: Queryable) {
       return row.stackVersion;
     },
 
-    /** Lists a page of versions before `before`, with or without their states, oldest first. */
+    /** Lists versions oldest first, with or without their states. */
     listEntries: (stackId: string, { from, before }: { from: number; before: number }, limit: number) =>
       db.any(sql.rows(EntryRow)`
         /* exportedStacks.listEntries */
@@ -53,7 +53,7 @@ export function createExportedStackRepository(db: Queryable) {
           and u.status in ('succeeded', 'failed', 'cancelled')
         order by u.stack_version limit ${limit}`),
 
-    /** Lists a page of versions, oldest first. */
+    /** Lists versions oldest first. */
     listVersions: (
       stackId: string,
       { from, to = maxVersion }: { from: number; to?: number | undefined },

@@ -2,9 +2,7 @@ import type { createExportedStackRepository, EntryRow } from './exported-stack-r
 
 const pageRows = 1_000;
 
-/**
- * Returns the time of a version in ns, later than the previous version's: its entry in the history. An imported version keeps its entry.
- */
+/** The entry is the version's time in ns, later than the previous version's. An imported version keeps its entry. */
 export function laterOf(last: bigint, { endedAt, entry }: EntryRow): bigint {
   // Entries of a service are not times.
   const own = entry && /^\d+$/.test(entry) ? BigInt(entry) : BigInt(endedAt.getTime()) * 1_000_000n;

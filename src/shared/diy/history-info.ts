@@ -9,14 +9,13 @@ const exactJson = JSON as unknown as {
   parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): unknown;
 };
 
-/** A configuration value in an update of the service. */
 interface ConfigValue {
   readonly string: string;
   readonly secret: boolean;
   readonly object: boolean;
 }
 
-/** An update in the form that a service lists (sdk/go/common/apitype/history.go). */
+/** An update as a service lists it (sdk/go/common/apitype/history.go). */
 export interface ServiceUpdate {
   readonly kind?: string;
   readonly startTime?: number;
@@ -32,7 +31,7 @@ export interface ServiceUpdate {
   readonly requestedBy?: { readonly name?: string; readonly githubLogin?: string };
 }
 
-/** The member of an environment that names the user in the other service. */
+/** Names the user in the other service. */
 const requesterMember = 'import.requestedBy';
 
 /** An update in the history of a DIY backend (pkg/backend/updates.go). */
@@ -43,7 +42,7 @@ export interface HistoryInfo {
   readonly endTime: number;
   readonly message: string;
   readonly environment: string;
-  /** In the form `{"key": {"string", "secret", "object"}}`. */
+  /** `{"key": {"string", "secret", "object"}}`. */
   readonly config: string;
   readonly result: string;
   readonly resourceChanges: string;
@@ -51,7 +50,7 @@ export interface HistoryInfo {
   readonly version: number | null;
 }
 
-/** Reads the fields of a history file. Texts are JSON. Throws TransferError. */
+/** Texts in the result are JSON. Throws TransferError. */
 export function readHistoryInfo(name: string, text: string): HistoryInfo {
   let info: Readonly<Record<string, unknown>>;
   try {
@@ -72,10 +71,9 @@ export function readHistoryInfo(name: string, text: string): HistoryInfo {
   };
 }
 
-/** The status of an imported update. Only archives contain cancelled ones. */
+/** Only archives contain cancelled updates. */
 export type StoredStatus = 'succeeded' | 'failed' | 'cancelled';
 
-/** The kind and status under which the service keeps the update. */
 export function storedOutcome({ kind, result }: Pick<HistoryInfo, 'kind' | 'result'>): {
   kind: string;
   status: StoredStatus;
@@ -87,7 +85,7 @@ export function storedOutcome({ kind, result }: Pick<HistoryInfo, 'kind' | 'resu
   };
 }
 
-/** The same for a preview, whose kind the service may write with a P, as in `Pupdate`. */
+/** The service may write the kind of a preview with a P, as in `Pupdate`. */
 export function storedPreview({ kind, result }: Pick<HistoryInfo, 'kind' | 'result'>): {
   kind: string;
   status: StoredStatus;
@@ -106,10 +104,7 @@ export function unrecordedInfo(at: Date): HistoryInfo {
   };
 }
 
-/**
- * Converts the configuration of a service's update to that of a history file. `encrypt` gets the ciphertexts of secrets, in order, and
- * returns the new ones.
- */
+/** `reencrypt` gets the ciphertexts in order. */
 export async function toHistoryConfig(
   stored: string,
   reencrypt: (ciphertexts: readonly string[]) => Promise<readonly string[]>,
@@ -129,8 +124,8 @@ export async function toHistoryConfig(
 }
 
 /**
- * Reads the fields of an update listed by a service, in the form for the CLI or the one for consoles, which nests them in `info`. The
- * requester becomes a member of the environment, because users of another service are not users of this one.
+ * Takes the form for the CLI or the one for consoles, which nests the fields in `info`. The requester becomes a member of the environment,
+ * because users of another service are not users of this one.
  */
 export function readServiceInfo(update: ServiceUpdate): HistoryInfo {
   const { info = update, requestedBy } = update;
@@ -147,13 +142,13 @@ export function readServiceInfo(update: ServiceUpdate): HistoryInfo {
   return { ...readHistoryInfo('the update', texts), config: JSON.stringify(Object.fromEntries(config)) };
 }
 
-/** Adds the requester in the source to the environment of an update, as JSON text. */
+/** The environment is JSON text. */
 export function withRequester(environment: string, requester: string | null): string {
   if (requester === null) return storable(environment);
   return JSON.stringify({ ...(JSON.parse(environment) as object), ...requestedIn(requester) });
 }
 
-/** Returns the requester of an imported update in the source; null if unknown. */
+/** Returns the requester in the source. */
 export function requesterIn(environment: object): string | null {
   const requester = (environment as Readonly<Record<string, unknown>>)[requesterMember];
   return typeof requester === 'string' ? requester : null;
@@ -163,7 +158,7 @@ function requestedIn(requester: string): object {
   return requester === '' ? {} : { [requesterMember]: requester };
 }
 
-/** Replaces the ciphertexts in a configuration of the service; null keeps a ciphertext. */
+/** Null keeps a ciphertext. */
 export async function reencryptConfig(
   stored: string,
   reencrypt: (ciphertexts: readonly string[]) => Promise<readonly (string | null)[]>,
@@ -224,7 +219,7 @@ function parseExactly(text: string): unknown {
   );
 }
 
-/** Far more than any stack gets, and far below the limit of Postgres's integers. */
+/** More than any stack gets, and below the limit of Postgres's integers. */
 const maxVersion = 1_000_000_000;
 
 function versionOf(value: unknown): number | null {
@@ -241,7 +236,7 @@ function numberOf(value: unknown): number {
   return Number(typeof value === 'object' && value !== null ? JSON.stringify(value) : value);
 }
 
-/** Postgres stores no NULs and no lone surrogates. JSON texts contain only escapes of them, which Postgres keeps. */
+/** Postgres stores no NULs and no lone surrogates, but keeps their escapes in JSON texts. */
 export function storable(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }

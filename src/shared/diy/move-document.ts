@@ -4,27 +4,23 @@ import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { ScanWindow } from '../platform/json/scan-window.ts';
 import { assertDeploymentVersion } from '../state/checkpoints/deployment-scanner.ts';
 
-/** The members before the deployment. */
 interface Envelope {
   readonly version: number;
-  /** Raw JSON of a list that is not empty; null if there is none. */
+  /** Raw JSON; null for no or an empty list. */
   readonly features: string | null;
 }
 
 interface Shape {
-  /** The path of the deployment. */
   readonly path: readonly string[];
   head(envelope: Envelope): string;
   readonly tail: string;
 }
 
-/** Maximum size of the members around the deployment. */
 const maxMemberBytes = 64 * 1024;
 
 /**
- * Converts a checkpoint file `{version, features?, checkpoint: {stack, latest}}` to the deployment document `{version, features?,
- * deployment}`, with the bytes of the deployment unchanged. Yields nothing if the stack has no state. Throws JsonSyntaxError and
- * InvalidRequestError.
+ * Converts `{version, features?, checkpoint: {stack, latest}}` to `{version, features?, deployment}`, with the bytes of the deployment
+ * unchanged. Yields nothing if the stack has no state. Throws JsonSyntaxError and InvalidRequestError.
  */
 export function documentOfCheckpoint(checkpoint: ByteSource): AsyncGenerator<Buffer> {
   return cutOut(checkpoint, {
@@ -34,7 +30,7 @@ export function documentOfCheckpoint(checkpoint: ByteSource): AsyncGenerator<Buf
   });
 }
 
-/** Converts a deployment document to a checkpoint file; reverses `documentOfCheckpoint`. The CLI drops the mark when it writes. */
+/** Reverses `documentOfCheckpoint`. The CLI drops the mark when it writes. */
 export function checkpointOfDocument(document: ByteSource, stackName: string, mark?: string): AsyncGenerator<Buffer> {
   const marked = mark === undefined ? '' : `"holdfast":${JSON.stringify(mark)},`;
   return cutOut(document, {
@@ -48,7 +44,7 @@ export function checkpointOfDocument(document: ByteSource, stackName: string, ma
 /** Marks the state of a stack that has no versions. */
 export const initialMark = 'initial';
 
-/** Returns the mark of a checkpoint file, from its first bytes; null if it has none. */
+/** Takes the first bytes of a checkpoint file. */
 export function markOf(head: Buffer): string | null {
   return /"checkpoint":\{"stack":"[^"]*","holdfast":"([^"]*)","latest":/.exec(head.toString('latin1'))?.[1] ?? null;
 }
@@ -126,7 +122,7 @@ async function readEnvelope(source: ByteSource): Promise<Envelope> {
   return { version: assertDeploymentVersion(version), features };
 }
 
-/** All features are kept: without them, the CLI would misread the state. */
+/** Without all features, the CLI would misread the state. */
 function readFeatures(kind: string, text: Buffer | null): string | null {
   if (kind === 'literal') return null;
   if (kind !== 'array' || text === null)

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { sql } from '../platform/db/sql.ts';
 import { Timestamp } from '../platform/schema/standard-schema.ts';
 
-/** The fields of an update with a version that imports and exports transfer, besides its state. */
+/** Imports and exports transfer these fields and the state. */
 export const movedVersion = {
   stackVersion: Type.Integer(),
   kind: Type.String(),
@@ -15,7 +15,7 @@ export const movedVersion = {
   endedAt: Timestamp,
 };
 
-/** The columns of `movedVersion`, for updates `u`. */
+/** For updates `u`. */
 export const movedVersionColumns = sql.fragment`
   u.stack_version as "stackVersion", u.kind, u.status, u.message, u.environment, u.config,
   u.resource_changes as "resourceChanges", coalesce(u.started_at, u.created_at) as "startedAt",

@@ -6,24 +6,23 @@ import { type Replacement, replaceRanges } from '../platform/json/member-edits.t
 const signatureKey = '4dabf18193072939515e22adb298388d';
 const secretSignature = '1b47061264138c4ac30d75fd1eb44270';
 
-/** Reencrypts ciphertexts. Returns null for each one that does not belong to the stack. */
+/** Null keeps a ciphertext that does not belong to the stack. */
 export type Reencrypt = (ciphertexts: readonly string[]) => Promise<readonly (string | null)[]>;
 
-/** Facts about the secrets of a document, known once it was read. */
+/** Known once the document was read. */
 export interface DocumentSecrets {
-  /** The original secrets provider of the document. */
+  /** The original secrets provider. */
   provider: { readonly type: string; readonly state: Readonly<Record<string, unknown>> } | null;
   reencrypted: number;
-  /** Number of secrets that are kept unchanged. */
   kept: number;
 }
 
-/** Returns the secrets provider to write instead of this one; null to keep it. */
+/** Null keeps the secrets provider. */
 type ReplaceProvider = (current: NonNullable<DocumentSecrets['provider']>) => Promise<object | null>;
 
 /**
- * Yields the deployment document with new ciphertexts from `reencrypt`, and with another secrets provider if `provider` returns one.
- * Keeps all other bytes. Reads the document once; memory depends on its largest value. Throws JsonSyntaxError.
+ * Replaces ciphertexts and the secrets provider; keeps all other bytes. Reads the document once; memory depends on its largest value.
+ * Throws JsonSyntaxError.
  */
 export async function* reencryptDocument(
   document: AsyncIterable<Buffer>,
@@ -61,7 +60,7 @@ export async function* reencryptDocument(
     edits.sort((a, b) => a.start - b.start);
     const done = end - textStart;
     if (done > 0) yield replaceRanges(text.subarray(0, done), edits);
-    // Copied, because the next chunk may overwrite this one.
+    // The next chunk may overwrite this one.
     text = Buffer.from(text.subarray(done));
     textStart = end;
   }
@@ -74,9 +73,9 @@ interface Span {
   readonly end: number;
 }
 
-/** Finds ciphertexts and the secrets provider in a document that arrives in chunks. */
+/** Takes a document in chunks. */
 class SecretSpans {
-  /** Whether the open object at a depth is a secret. The signature comes first, both in the CLI's output and with sorted members. */
+  /** Indexed by depth. The signature comes first, both in the CLI's output and with sorted members. */
   readonly #isSecret: boolean[] = [];
   #ciphertexts: Span[] = [];
   #provider: Span | null = null;
@@ -101,7 +100,7 @@ class SecretSpans {
     this.#scanner.write(chunk);
   }
 
-  /** Returns the findings since the last call, and the offset up to which the text is complete. */
+  /** Also returns the offset up to which the text is complete. */
   take(): { ciphertexts: readonly Span[]; provider: Span | null; end: number } {
     const found = { ciphertexts: this.#ciphertexts, provider: this.#provider, end: this.#openProvider ?? this.#end };
     this.#ciphertexts = [];

@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** One of the CLI's secrets providers, as named in a state. */
+/** A secrets provider as named in a state. */
 export interface SecretsProvider {
   readonly type: string;
   readonly state: Readonly<Record<string, unknown>>;
@@ -24,20 +24,19 @@ export class SecretsCrypter {
     return encryptWith(this.#key, plaintext);
   }
 
-  /** Returns null if the ciphertext was encrypted with another key. */
+  /** Returns null for a ciphertext of another key. */
   decrypt(ciphertext: string): Buffer | null {
     return decryptWith(this.#key, ciphertext);
   }
 }
 
-/** Returns the first members of `Pulumi.<stack>.yaml` for a provider; null if the CLI needs other members. */
+/** The first members of `Pulumi.<stack>.yaml`; null if the CLI needs other members. */
 export function settingsOf({ state, type }: SecretsProvider): Record<string, unknown> | null {
   if (type === 'passphrase') return { encryptionsalt: state['salt'] };
   if (type === 'cloud') return { secretsprovider: state['url'], encryptedkey: state['encryptedkey'] };
   return null;
 }
 
-/** Returns a ciphertext in the CLI's format. */
 export function encryptWith(key: Buffer, plaintext: Buffer): string {
   const nonce = randomBytes(nonceBytes);
   const cipher = createCipheriv('aes-256-gcm', key, nonce);
@@ -45,7 +44,6 @@ export function encryptWith(key: Buffer, plaintext: Buffer): string {
   return `v1:${nonce.toString('base64')}:${encrypted.toString('base64')}`;
 }
 
-/** Returns the plaintext; null if the ciphertext was encrypted with another key. */
 export function decryptWith(key: Buffer, ciphertext: string): Buffer | null {
   const [, nonce = '', encrypted = ''] = /^v1:([^:]+):([^:]+)$/.exec(ciphertext) ?? [];
   const bytes = Buffer.from(encrypted, 'base64');

@@ -33,43 +33,41 @@ interface ExportParts {
   readonly to: string;
   /** Maximum number of updates of each stack. */
   readonly history: number;
-  /** Called when the first secret under the server's keys is found. Throws TransferError without a passphrase. */
+  /** Called for the first secret under the server's keys. Throws TransferError without a passphrase. */
   readonly crypter: () => Promise<SecretsCrypter>;
-  /** Called with the SHA-256 of the state when it was read completely, before it becomes visible. An error ends the export. */
+  /** Called when the state was read completely, before it becomes visible. An error ends the export. */
   readonly beforeState: (sha256: string) => Promise<void>;
-  /** Limits the export to a part of the stack, which is written over the existing files. */
+  /** A part of the stack, which is written over the existing files. */
   readonly part?: ExportPart;
   readonly signal?: AbortSignal;
 }
 
-/** A state that is written over an earlier one of the same stack. */
 interface ExportPart {
-  /** The first version of the history to write, up to the state's version; null for none. */
+  /** The first version of the history to write; null for none. */
   readonly fromVersion: number | null;
   readonly toVersion: number;
-  /** Reads the state, instead of the current one. Called again if its bytes are read again. */
+  /** Replaces the current state. Called again if its bytes are read again. */
   readonly readState: () => Promise<StateDocument>;
-  /** The newest entry of its history there. New entries are later, whatever the clock of the server says. */
+  /** New entries are later, whatever the clock of the server says. */
   readonly lastEntry: string | null;
-  /** A member of the state file by which it is recognized again. */
+  /** A member by which the state file is recognized again. */
   readonly mark: string;
 }
 
-/** The written files of a stack. */
 export interface ExportedStack {
   readonly versions: number;
   readonly reencrypted: number;
   readonly notes: readonly string[];
-  /** Its newest entry in the history; 0 if there is none. */
+  /** The newest entry in the history; 0 if there is none. */
   readonly newest: bigint;
-  /** SHA-256 of the file of the state, in hex. */
+  /** Hash of the state file, in hex. */
   readonly sha256: string;
 }
 
 /** The CLI finds only projects with these names in a folder (sdk/go/common/tokens/names.go). */
 const projectPattern = /^[A-Za-z_.][A-Za-z0-9_.-]*$/;
 
-/** Writes a stack in the layout of a DIY backend. The newest state is written last, so an existing stack is complete. */
+/** The newest state is written last, so an existing stack is complete. */
 export async function exportStack(parts: ExportParts, stack: StackRow): Promise<ExportedStack> {
   if (!projectPattern.test(stack.project))
     throw new TransferError(`the CLI does not list projects named ${stack.project}`);
@@ -82,9 +80,9 @@ class StackExport {
   readonly #path: string;
   readonly #notes: string[] = [];
   #reencrypted = 0;
-  /** SHA-256 of the last written state. */
+  /** Hash of the last written state. */
   #sha256 = '';
-  /** Whether the decryption is recorded in the audit log. */
+  /** Whether the decryption is in the audit log. */
   #isAudited = false;
 
   constructor(parts: ExportParts, stack: StackRow) {
@@ -212,7 +210,7 @@ class StackExport {
     };
   }
 
-  /** Writes `Pulumi.<stack>.yaml` for the secrets provider of the exported state, beside the folder that the CLI reads. */
+  /** Uses the secrets provider of the exported state. The file is beside the folder that the CLI reads. */
   async #writeConfig({ provider }: DocumentSecrets, stored: string | null): Promise<void> {
     const before = this.#reencrypted;
     const config = stored === null ? {} : await toHistoryConfig(stored, this.#reencryptConfig);

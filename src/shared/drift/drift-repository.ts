@@ -10,11 +10,10 @@ const WaitingRow = Type.Object({
   organizationId: Type.String(),
   kind: Type.String(),
   resourceChanges: Type.String(),
-  /** Whether the stack has resources to compare. */
   hasResources: Type.Boolean(),
-  /** Whether the run compared only some of the resources. */
+  /** The run compared only some of the resources. */
   isPartial: Type.Boolean(),
-  /** Whether an update was changing the stack at the same time. */
+  /** An update was changing the stack at the same time. */
   isBesideUpdate: Type.Boolean(),
 });
 export type WaitingDriftRun = Row<typeof WaitingRow>;
@@ -27,7 +26,7 @@ const RunRow = Type.Object({
   createdAt: Timestamp,
   endedAt: Nullable(Timestamp),
   status: Type.String(),
-  /** The update that restored what the stack's program describes. */
+  /** Restored what the stack's program describes. */
   remedyId: Nullable(Type.String()),
   remedyEndedAt: Nullable(Timestamp),
 });
@@ -41,9 +40,9 @@ const StatusRow = Type.Object({
 const NewsRow = Type.Object({ isNews: Type.Boolean() });
 const CountRow = Type.Object({ count: Type.Integer() });
 
-/** Runs that compared states with reality. Triggers add a run when its update ends. */
+/** Triggers add a run when its update ends. */
 export function createDriftRepository(db: Queryable) {
-  // An update, possibly the one that made the comparison, restores what the stack's program describes.
+  // The update that made the comparison may be its own remedy.
   const remedy = sql.fragment`
     select u.id, u.ended_at from updates u
     where u.stack_id = r.stack_id and u.number >= r.number and u.kind in ('update', 'destroy') and not u.dry_run and u.status = 'succeeded'`;
@@ -58,7 +57,7 @@ export function createDriftRepository(db: Queryable) {
       where b.started_at is not null and (b.ended_at is null or b.ended_at > u.started_at))
     or exists (select 1 from updates b where ${changesStack} and b.number > r.number and b.started_at < u.ended_at)`;
   return {
-    /** Lists runs whose events must be read, oldest first, after this run. */
+    /** Runs whose events must be read, oldest first. */
     listWaiting: (after: WaitingDriftRun | null, limit: number) =>
       db.any(sql.rows(WaitingRow)`
         /* drift.listWaiting */
@@ -71,15 +70,15 @@ export function createDriftRepository(db: Queryable) {
         where r.state = 'waiting' and ${after === null ? sql.fragment`true` : sql.fragment`(r.number, r.update_id) > (${after.number}, ${after.updateId}::uuid)`}
         order by r.number, r.update_id limit ${limit}`),
 
-    /** Removes a run that contains no information about the stack. */
+    /** For a run that contains no information about the stack. */
     forget: (updateId: string) =>
       db.query(
         sql.nothing`/* drift.forget */ delete from drift_runs where update_id = ${updateId} and state = 'waiting'`,
       ),
 
     /**
-     * Records, once, the drift that a run found. Returns whether the drift is new: the previous run found none or different drift, or the
-     * state has changed since. Returns null if the drift was already recorded.
+     * Returns whether the drift is new: the previous run found none or different drift, or the state has changed since. Returns null if the
+     * drift was already recorded.
      */
     finish: async (updateId: string, isDetected: boolean, changes: string): Promise<boolean | null> => {
       const row = await db.maybeOne(sql.rows(NewsRow)`
@@ -109,7 +108,6 @@ export function createDriftRepository(db: Queryable) {
           left join lateral (${remedy} order by u.number limit 1) m on r.is_detected
         where r.stack_id = (${named(ref)}) order by r.number desc limit ${limit} offset ${offset}`),
 
-    /** The number of runs. */
     count: async (ref: StackRef): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* drift.count */ select count(*)::integer as count from drift_runs where stack_id = (${named(ref)})`);
@@ -127,7 +125,7 @@ export function createDriftRepository(db: Queryable) {
         from (${named(ref)}) s left join lateral (
           select * from drift_runs r where r.stack_id = s.id and r.state = 'done' order by r.number desc limit 1) r on true`),
 
-    /** Counts the stacks whose last run found drift that nothing has repaired since. */
+    /** Stacks whose last run found drift that nothing has repaired since. */
     countDrifted: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* drift.countDrifted */

@@ -4,7 +4,7 @@ import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 const DueRow = Type.Object({
   id: Type.String(),
   endedAt: Type.String(),
-  /** Whether the update ended more than a day ago. */
+  /** The update ended more than a day ago. */
   isOld: Type.Boolean(),
 });
 export type DueUpdate = Row<typeof DueRow>;
@@ -13,15 +13,14 @@ const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const countLimit = 100_000;
 
-/** Finds updates with events to archive. */
 export function createArchivingRepository(db: Queryable) {
   return {
     /**
-     * Lists ended updates whose events may be in rows, oldest end first, after `last`. They ended at least `delaySeconds` ago, or in the
-     * future because the clock was set back. Updates of deleted stacks are included until the stack is purged.
+     * Ended updates whose events may be in rows, oldest end first. They ended at least `delaySeconds` ago, or in the future because the
+     * clock was set back. Includes deleted stacks until they are purged.
      */
     listDue: (delaySeconds: number, last: DueUpdate | null, limit: number) => {
-      // Two ranges of the index exclude the updates that ended in between.
+      // Two ranges of the index exclude updates that ended in between.
       const dueIn = (range: ReturnType<typeof sql.fragment>) => sql.fragment`
         select u.id, u.ended_at from updates u
         where not u.events_archived and ${range}
@@ -39,7 +38,7 @@ export function createArchivingRepository(db: Queryable) {
         order by d.ended_at, d.id limit ${limit}`);
     },
 
-    /** Records that an ended update has no event rows. Returns false if it has rows, or is running. */
+    /** Returns false if the update has event rows, or is running. */
     markArchived: async (updateId: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* archiving.markArchived */
@@ -50,7 +49,7 @@ export function createArchivingRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Counts the ended updates whose events are not archived, up to 100,000. */
+    /** Counts up to 100,000. */
     countWaiting: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* archiving.countWaiting */

@@ -24,7 +24,7 @@ const member = fc
   .map(([name, text]) => `"${name}":${text}`);
 const timestamp = fc.constantFrom('1', '0', '-1', '999999999999999').map((text) => `"timestamp":${text}`);
 const anyMember = fc.oneof({ arbitrary: member, weight: 4 }, timestamp);
-/** The text of an event, with `sequence` among its members. */
+/** `sequence` is among the members. */
 const event = fc
   .tuple(fc.nat({ max: 999_999 }), fc.array(anyMember, { maxLength: 3 }), fc.array(anyMember, { maxLength: 2 }), space)
   .map(([sequence, before, after, blank]) => ({

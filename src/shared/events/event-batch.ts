@@ -4,30 +4,28 @@ import { denseSliceBytes, scanInSlices } from '../platform/slices/slices.ts';
 import { changeCounts } from '../updates/change-counts.ts';
 import type { EngineEventText } from './event-repository.ts';
 
-/**
- * Maximum events of a batch. The CLI sends at most 50 (pkg/backend/httpstate/client/client.go), but a small body can contain millions.
- */
+/** Maximum events of a batch. The CLI sends at most 50 (pkg/backend/httpstate/client/client.go), but a small body can contain millions. */
 const maxEvents = 100_000;
 
-/** Maximum bytes of JSON of a type and a URN that are stored separately. Longer ones are stored only within the event. */
+/** Longer types and URNs are stored only within the event. */
 const maxTypeBytes = 256;
 const maxUrnBytes = 8 * 1024;
 
-/** Maximum bytes of JSON of counts that are kept. Readers skip longer ones. */
+/** Readers skip longer counts. */
 const maxCountsBytes = 64 * 1024;
 
 const envelope: ReadonlySet<unknown> = new Set(['sequence', 'timestamp', 'type']);
 
-/** A parsed batch of engine events: the bytes of each event, and the resource changes of a summary event, if there is one. */
+/** `resourceChanges` is that of a summary event. */
 export interface EventBatch {
   readonly events: readonly EngineEventText[];
   readonly resourceChanges: string | null;
 }
 
 /**
- * Splits `{"events": [...]}` into its events. Reads only the fields for listing an event, so unknown payloads pass through. An event
- * above `maxEventBytes` is replaced by a notice: if the batch was rejected instead, the CLI would only log the rejection, and all events
- * of the batch would be missing. Throws InvalidRequestError, JsonSyntaxError, PayloadTooLargeError.
+ * Splits `{"events": [...]}`. Reads only the fields for listing an event, so unknown payloads pass through. An event above `maxEventBytes`
+ * is replaced by a notice: if the batch was rejected instead, the CLI would only log the rejection, and all events of the batch would be
+ * missing. Throws InvalidRequestError, JsonSyntaxError, PayloadTooLargeError.
  */
 export async function splitEventBatch(body: Buffer, maxEventBytes: number): Promise<EventBatch> {
   const splitter = new EventBatchSplitter(body, maxEventBytes);
@@ -45,7 +43,7 @@ class EventBatchSplitter {
   #resourceChanges: string | null = null;
   #isBatch = false;
   #event = new EventReader();
-  /** End of the event's last member; null before the first member. */
+  /** Null before the first member. */
   #memberEnd: number | null = null;
 
   constructor(body: Buffer, maxEventBytes: number) {
@@ -89,9 +87,7 @@ class EventBatchSplitter {
     return { events: this.#events, resourceChanges: this.#resourceChanges };
   }
 
-  /**
-   * Returns the event without its own `type`, which only repeats the name of its payload. Readers put this name in front of the event.
-   */
+  /** The own `type` only repeats the name of the payload. Readers put this name in front of the event. */
   #withoutType(start: number, end: number): string {
     const own = this.#event.redundantType();
     if (!own) return this.#text(start, end);
@@ -104,7 +100,6 @@ class EventBatchSplitter {
   }
 }
 
-/** Whether the reader ignores the value and everything in it. */
 function isUnread(path: readonly (string | number)[]): boolean {
   return path.length === 1 ? path[0] !== 'events' : path.length === 4 && path[3] !== 'metadata';
 }
@@ -114,23 +109,22 @@ function isUrnPath(path: readonly (string | number)[]): boolean {
   return path[3] === 'metadata' && path[4] === 'urn';
 }
 
-/** The ends of a member and of the preceding one. */
+/** `after` is the end of the preceding member. */
 interface Place {
   readonly end: number;
   readonly after: number | null;
 }
 
-/** Collects the needed fields of one event. */
 class EventReader {
   sequence: number | null = null;
   #timestamp = '0';
-  /** The name of the payload, i.e. of the first object, or of the first member if there is no object. */
+  /** The name of the first object, or of the first member if there is no object. */
   #type: string | null = null;
   #hasPayload = false;
-  /** The event's own `type`; undefined if it cannot be the name of the payload, or if there are several. */
+  /** Undefined if it cannot be the name of the payload, or if there are several. */
   #ownType: { readonly place: Place; readonly value: unknown } | null = null;
   #urn: string | null = null;
-  /** The URNs of the current payload in order of precedence: metadata.urn, urn, resourceUrn. */
+  /** Of the current payload, in order of precedence: metadata.urn, urn, resourceUrn. */
   #urns: (string | null)[] = [null, null, null];
 
   /** `text` is the beginning of a number, and empty for other values. */
@@ -160,7 +154,7 @@ class EventReader {
     this.#ownType = { place, value: isFirst && /^(".*"|null)$/.test(json) ? JSON.parse(json) : undefined };
   }
 
-  /** Returns the place of the event's own `type` if it is redundant: it is the name of the payload, or null, which stands for no type. */
+  /** The own `type` is redundant if it is the name of the payload, or null, which stands for no type. */
   redundantType(): Place | null {
     const name = this.#payload();
     const own = this.#ownType;
@@ -198,7 +192,7 @@ class EventReader {
   }
 }
 
-/** Returns the text, or null if Postgres does not accept it. */
+/** Null if Postgres does not accept the text. */
 function validText(text: string): string | null {
   return text.isWellFormed() && !text.includes('\0') ? text : null;
 }

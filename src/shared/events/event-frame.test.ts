@@ -19,7 +19,6 @@ async function* toArchive(samples: readonly Sample[], chunkBytes = 300_000): Asy
   }
 }
 
-/** The events as a reader joins them. */
 function read(frames: readonly Frame[]): Sample[] {
   return frames.flatMap((frame, number) => {
     if (frame.heads.length === 0) return [];

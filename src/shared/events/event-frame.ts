@@ -1,28 +1,22 @@
-/**
- * Maximum decompressed size of a frame, which a reader decompresses to find an event in it. Frames of 1 MiB would take an eighth less
- * space.
- */
+/** A reader decompresses a whole frame to find an event. Frames of 1 MiB would take an eighth less space. */
 export const frameBytes = 256 * 1024;
 
-/** The fields of an event that a page lists. */
 export interface EventHead {
   readonly sequence: number;
-  /** Name of the payload; empty if the event has its own `type`. */
+  /** Empty if the event has its own `type`. */
   readonly type: string;
-  /** The resource to which the event refers. */
   readonly urn: string | null;
-  /** Size of the event's text, in bytes. */
+  /** Size of the event's text. */
   readonly bytes: number;
 }
 
-/** An event, with its text in chunks. */
 export interface EventToArchive extends EventHead {
   readonly text: () => AsyncIterable<Buffer> | Iterable<Buffer>;
 }
 
 /**
- * Events as one text: a line of JSON that lists them, then their texts without separators. An event larger than a frame has its own frame
- * with as much of its text as fits, followed by frames with only the rest of the text.
+ * The text begins with a line of JSON that lists the events. Their texts follow without separators. An event larger than a frame has its
+ * own frame with as much of its text as fits, followed by frames with only the rest of the text.
  */
 export interface Frame {
   readonly text: Buffer;
@@ -30,7 +24,7 @@ export interface Frame {
 }
 
 export interface FramedEvent extends EventHead {
-  /** Start of the event's text in the frame's text, which may contain only the beginning of the event. */
+  /** The frame's text may contain only the beginning of the event. */
   readonly start: number;
 }
 
@@ -45,7 +39,7 @@ interface Header {
 
 const emptyHeader = headerOf({ types: [], urns: [], events: [] });
 
-/** Puts events, in order of sequence, into frames of at most `limit` bytes. Throws if a text does not have the stated size. */
+/** Events come in order of sequence. Throws if a text does not have the stated size. */
 export async function* framesOf(events: AsyncIterable<EventToArchive>, limit = frameBytes): AsyncGenerator<Frame> {
   let frame = new FrameWriter(limit);
   for await (const event of events) {
@@ -68,7 +62,7 @@ export async function* framesOf(events: AsyncIterable<EventToArchive>, limit = f
   if (!frame.isEmpty) yield frame.end();
 }
 
-/** Returns the events that begin in a frame. */
+/** Only events that begin in the frame. */
 export function eventsOf(text: Buffer): FramedEvent[] {
   const headerEnd = text.indexOf('\n');
   const { types, urns, events } = JSON.parse(text.toString('utf8', 0, headerEnd)) as Header;
@@ -137,7 +131,7 @@ class FrameWriter {
     return this.sizeWith(event) + event.bytes <= this.#limit;
   }
 
-  /** Size of the frame with this event in its list, but without the event's text. At most a few bytes above the final size. */
+  /** Size of the frame with this event in the list, but without its text. At most a few bytes above the final size. */
   sizeWith({ sequence, bytes, type, urn }: EventHead): number {
     let added = JSON.stringify([sequence, bytes, this.#types.size, this.#urns.size]).length + 1;
     if (!this.#types.has(type)) added += jsonBytes(type);
@@ -169,7 +163,6 @@ function numberOf(numbers: Map<string, number>, text: string): number {
   return numbers.size - 1;
 }
 
-/** Number of bytes that a text takes in the list. */
 function jsonBytes(text: string): number {
   return Buffer.byteLength(JSON.stringify(text)) + 1;
 }

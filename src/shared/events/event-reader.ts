@@ -7,14 +7,13 @@ import type { Appetite } from './segment-frames.ts';
 /** Bytes of rows that are read at once. */
 const chunkBytes = 256 * 1024;
 
-/** An update whose events are read. */
 export interface EventOwner {
   readonly id: string;
-  /** False only if all events of the update are archived. */
+  /** False only if all events are archived. */
   readonly mayHaveRows: boolean;
 }
 
-/** Reads the events of an update, whether they are in rows, archived, or both. */
+/** Events may be in rows, archived, or both. */
 export class EventReader {
   readonly #rows: EventRepository;
   readonly #segments: EventSegments;
@@ -25,8 +24,8 @@ export class EventReader {
   }
 
   /**
-   * Yields events in the selection's order, each sequence once, several at a time. Archiving moves rows into segments in one transaction.
-   * An event that is in no row when the rows are read is in a segment then and later, so rows are always read first.
+   * Yields each sequence once, several events at a time. Archiving moves rows into segments in one transaction, so an event that is in no
+   * row when the rows are read is in a segment then and later. Therefore rows are always read first.
    */
   async *read(
     { id: updateId, mayHaveRows }: EventOwner,
@@ -63,7 +62,7 @@ export class EventReader {
     return { sequence, type, bytes, text: event ?? (() => this.#largeText(updateId, sequence)) };
   }
 
-  /** Yields a text that is read in chunks. If it is archived meanwhile, the rest comes from its segment. */
+  /** If the text is archived meanwhile, the rest comes from its segment. */
   async *#largeText(updateId: string, sequence: number): AsyncGenerator<EventText> {
     let isArchived = false;
     let chars = 0;
@@ -92,7 +91,7 @@ async function* charactersOf(text: StoredEvent['text']): AsyncGenerator<string> 
   yield decoder.end();
 }
 
-/** Merges both in order. Of two events with the same sequence, the archived one, which is older, is used. */
+/** Of two events with the same sequence, the archived one, which is older, is used. */
 async function* merged(
   rows: readonly StoredEvent[],
   archived: AsyncGenerator<readonly StoredEvent[]>,

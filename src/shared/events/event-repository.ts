@@ -7,12 +7,12 @@ import type { EventFilter } from './segment-index.ts';
 
 const EventRow = Type.Object({
   sequence: Type.Integer(),
-  /** Name of the payload; empty if the event has its own `type`. */
+  /** Empty if the event has its own `type`. */
   type: Type.String(),
   bytes: Type.Integer(),
-  /** Null if the event is larger than requested; `readText` then reads it. */
+  /** Null if larger than requested; `readText` then reads it. */
   event: Nullable(Type.String()),
-  /** Whether the update also has archived events in the direction of reading. */
+  /** The archived events are in the direction of reading. */
   hasArchived: Type.Boolean(),
 });
 export type EventRow = Row<typeof EventRow>;
@@ -31,24 +31,22 @@ const HighestRow = Type.Object({ highest: Type.Integer() });
 
 export interface EngineEventText {
   readonly sequence: number;
-  /** The event's JSON, as the client sent it. */
+  /** JSON, as the client sent it. */
   readonly text: string;
-  /** Name of the payload; empty if the event has its own `type`. */
+  /** Empty if the event has its own `type`. */
   readonly type: string;
-  /** The resource to which the event refers. */
   readonly urn: string | null;
 }
 
-/** The events to read, and their order. */
 export interface EventSelection extends EventFilter {
-  /** Sequence after which to start; -1 for all. With `newestFirst`, the sequence before which to start. */
+  /** Start after this sequence (-1 for all), or, with `newestFirst`, before it. */
   readonly beyond: number;
   readonly newestFirst: boolean;
 }
 
 export type EventRepository = ReturnType<typeof createEventRepository>;
 
-/** Engine events as raw text, keyed by (update, sequence), until they are archived. */
+/** Raw text, keyed by (update, sequence), until the events are archived. */
 export function createEventRepository(db: Queryable) {
   const insert = async (
     tx: Queryable,
@@ -92,7 +90,7 @@ export function createEventRepository(db: Queryable) {
 
   return {
     /**
-     * Adds events that are not stored yet. Returns false if the lease no longer holds. Takes only a share lock on the update's row, so
+     * Skips events that are already stored. Returns false if the lease no longer holds. Takes only a share lock on the update's row, so
      * that events do not wait for journal entries; only a batch with a summary writes to the row.
      */
     append: async (
@@ -110,10 +108,7 @@ export function createEventRepository(db: Queryable) {
       return added ?? false;
     },
 
-    /**
-     * Lists events in rows, in order of sequence or newest first. Returns as many as `limit` and `maxBytes` allow, but at least one if
-     * there is any.
-     */
+    /** Returns as many events as `limit` and `maxBytes` allow, but at least one. */
     list: (
       updateId: string,
       { beyond, newestFirst, types, urn }: EventSelection,
@@ -139,7 +134,7 @@ export function createEventRepository(db: Queryable) {
         order by ${order}`);
     },
 
-    /** Returns the highest sequence of the update's rows; -1 if there are none. */
+    /** -1 without rows. */
     findHighest: async (updateId: string): Promise<number> => {
       const row = await db.one(sql.rows(HighestRow)`
         /* engineEvents.findHighest */
@@ -147,7 +142,7 @@ export function createEventRepository(db: Queryable) {
       return row.highest;
     },
 
-    /** Returns `chars` characters of an event's text, starting at character `from` (1-based). Null if the event is not in a row. */
+    /** `from` is 1-based. Null if the event is not in a row. */
     readText: async (updateId: string, sequence: number, from: number, chars: number): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(TextRow)`
         /* engineEvents.readText */ select substr(event, ${from}, ${chars}) as text from engine_events
@@ -155,7 +150,7 @@ export function createEventRepository(db: Queryable) {
       return row?.text ?? null;
     },
 
-    /** Lists events of an ended update to archive, in order of sequence after `after`, limited as in `list`. */
+    /** The events of an ended update, in order of sequence, limited as in `list`. */
     listArchivable: (updateId: string, after: number, { limit, maxBytes }: { limit: number; maxBytes: number }) =>
       db.any(sql.rows(ArchivableRow)`
         /* engineEvents.listArchivable */
@@ -170,7 +165,7 @@ export function createEventRepository(db: Queryable) {
         where total <= ${maxBytes} or total = bytes
         order by sequence`),
 
-    /** Deletes the rows from `first` to `last`. Returns the number of deleted rows. */
+    /** Returns the number of deleted rows. */
     deleteArchived: async (updateId: string, first: number, last: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* engineEvents.deleteArchived */

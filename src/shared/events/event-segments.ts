@@ -14,25 +14,23 @@ import type { EventSegmentRepository, SegmentRow, SequenceRange } from './event-
 import { type Appetite, decodeFrame, type LocatedFrame, locateFrames, runLength } from './segment-frames.ts';
 import { type EventFilter, frameFilter, parseIndex, type SegmentIndex, selects } from './segment-index.ts';
 
-/** Number of frames of one event that are read at once. */
+/** Frames of one event that are read at once. */
 const framesAtOnce = 4;
-/** Segments per statement. */
 const segmentsAtOnce = 2;
 
-/** A text as read from a row, or the bytes of a segment. */
+/** Read from a row, or the bytes of a segment. */
 export type EventText = string | Buffer;
 
-/** An event to be listed. */
 export interface StoredEvent {
   readonly sequence: number;
-  /** Name of the payload; empty if the event has its own `type`. */
+  /** Empty if the event has its own `type`. */
   readonly type: string;
   readonly bytes: number;
-  /** The text, or a function that reads a text too large to be read with others. */
+  /** A function reads a text too large to be read with others. */
   readonly text: EventText | (() => AsyncIterable<EventText>);
 }
 
-/** Archived events are damaged. A retry does not help. */
+/** A retry does not help. */
 export class EventsDamagedError extends FaultError {
   override readonly name = 'EventsDamagedError';
   override readonly code = 'events-damaged';
@@ -40,10 +38,7 @@ export class EventsDamagedError extends FaultError {
 
 type SegmentLocation = Pick<StoredDocument, 'blobKey' | 'codec' | 'inlineBytes' | 'storedBytes'>;
 
-/**
- * Reads and checks archived events. A damaged segment is marked and reported, but stays referenced. A site that another site has replaced
- * only reports it.
- */
+/** A damaged segment is marked and reported, but stays referenced. A site that another site has replaced only reports it. */
 export class EventSegments {
   readonly #rows: EventSegmentRepository;
   readonly #documents: DocumentStore;
@@ -66,8 +61,8 @@ export class EventSegments {
   }
 
   /**
-   * Yields the archived events in the range that the filter selects, in the direction of reading, one frame at a time. Reads only frames
-   * that may have matches. Throws EventsDamagedError and the blob store's errors.
+   * Yields the selected events in the direction of reading, one frame at a time. Reads only frames that may have matches. Throws
+   * EventsDamagedError and the blob store's errors.
    */
   async *read(
     updateId: string,
@@ -91,7 +86,6 @@ export class EventSegments {
     }
   }
 
-  /** Finds one archived event; null if there is none with this sequence. */
   async find(updateId: string, sequence: number): Promise<StoredEvent | null> {
     const range = { beyond: sequence - 1, until: sequence, newestFirst: false };
     for await (const [event] of this.read(updateId, range, { urn: null, types: null }, { events: 1, bytes: 0 }))
@@ -100,8 +94,8 @@ export class EventSegments {
   }
 
   /**
-   * Reads the stored bytes frame by frame, like readers of events. Throws DamagedBytesError unless they contain the text with this index
-   * and hash. Also throws the blob store's errors and the reason of `signal`.
+   * Reads frame by frame, like readers of events. Throws DamagedBytesError unless the stored bytes contain the text with this index and
+   * hash. Also throws the blob store's errors and the reason of `signal`.
    */
   async verify(
     location: SegmentLocation,
@@ -112,7 +106,7 @@ export class EventSegments {
     const whole = createHash('sha256');
     const slices = new Slices();
     let at = 0;
-    // Frames are read one by one, because Node's decoder may stop after the first of several frames.
+    // Node's decoder may stop after the first of several frames.
     for (const frame of frames) {
       signal?.throwIfAborted();
       const text = decodeFrame(frame, await documents.readRange(location, at, at + frame.stored));
@@ -125,7 +119,7 @@ export class EventSegments {
     }
   }
 
-  /** Reads a whole segment without changing anything. Throws the blob store's errors. */
+  /** Changes nothing. Throws the blob store's errors. */
   async inspect(id: string): Promise<'intact' | 'damaged' | 'gone'> {
     const segment = await this.#rows.find(id);
     if (!segment) return 'gone';
@@ -134,11 +128,11 @@ export class EventSegments {
     return (await this.#rows.find(id)) ? 'damaged' : 'gone';
   }
 
-  /** Reads a whole segment. Marks and reports it if it is damaged. Throws the blob store's errors and the reason of `signal`. */
+  /** Marks and reports a damaged segment. Throws the blob store's errors and the reason of `signal`. */
   async check(id: string, signal?: AbortSignal): Promise<'intact' | 'restored' | 'repaired' | 'damaged' | 'gone'> {
     const segment = await this.#rows.find(id);
     if (!segment) return 'gone';
-    // Read the segment again: one wrong read does not prove that the stored bytes are wrong.
+    // One wrong read does not prove that the stored bytes are wrong.
     const damage = (await this.#findDamage(segment, signal)) && (await this.#findDamage(segment, signal));
     const proof = damage && (await this.#prove(segment));
     if (damage && proof === 'damaged') return (await this.#report(segment, damage)) ? 'damaged' : 'gone';
@@ -156,12 +150,10 @@ export class EventSegments {
     }
   }
 
-  /** See EventSegmentRepository. */
   claimChecks(claim: CheckClaim) {
     return this.#rows.claimChecks(claim);
   }
 
-  /** See EventSegmentRepository. */
   listAfter(after: string, limit: number): Promise<string[]> {
     return this.#rows.listAfter(after, limit);
   }
@@ -170,12 +162,10 @@ export class EventSegments {
     return this.#rows.listOfUpdates(updateIds);
   }
 
-  /** See EventSegmentRepository. */
   findOwner(id: string) {
     return this.#rows.findOwner(id);
   }
 
-  /** See EventSegmentRepository. */
   readStatistics() {
     return this.#rows.readStatistics();
   }
@@ -209,7 +199,7 @@ export class EventSegments {
     }
   }
 
-  /** Yields the text of an event that is larger than its frame. */
+  /** The event is larger than its frame. */
   async *#textOf(
     segment: SegmentRow,
     frames: readonly LocatedFrame[],
@@ -274,7 +264,7 @@ export class EventSegments {
     );
   }
 
-  /** Marks and reports a damaged segment. Returns false if the segment is gone. */
+  /** Returns false if the segment is gone. */
   async #report(segment: SegmentRow, damage: Error): Promise<boolean> {
     const marked = this.#readOnly.isFenced
       ? { isNew: this.#copies.seen.note(segment.id) && !segment.damaged }
@@ -294,7 +284,6 @@ export class EventSegments {
   }
 }
 
-/** Total bytes of the texts of these events. */
 export function bytesIn(events: readonly StoredEvent[]): number {
   return events.reduce((sum, { bytes }) => sum + bytes, 0);
 }

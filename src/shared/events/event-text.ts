@@ -1,6 +1,5 @@
 import type { StoredEvent } from './event-segments.ts';
 
-/** Returns the whole text of an event. */
 export async function textOf({ text }: StoredEvent): Promise<string> {
   if (typeof text !== 'function') return text.toString();
   const parts: Buffer[] = [];

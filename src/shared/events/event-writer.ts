@@ -4,7 +4,6 @@ import { LeaseLostError } from '../updates/lease-loss.ts';
 import { splitEventBatch } from './event-batch.ts';
 import type { EventRepository } from './event-repository.ts';
 
-/** Records a batch of engine events of a running update. */
 export const appendEvents = {
   name: 'append-events',
   schemas: [1],
@@ -18,7 +17,6 @@ export const appendEvents = {
   ) => body.use((events) => eventWriter.append(fence, events)),
 } as const;
 
-/** Records engine events. */
 export class EventWriter {
   readonly #events: EventRepository;
   readonly #maxEventBytes: number;
@@ -31,10 +29,7 @@ export class EventWriter {
     this.#onAppended = onAppended;
   }
 
-  /**
-   * Resolves once all events of the batch (an inflated body) are committed. Skips events that are already stored. Throws
-   * InvalidRequestError and LeaseLostError without a change.
-   */
+  /** `body` is inflated. Skips events that are already stored. Throws InvalidRequestError and LeaseLostError without a change. */
   async append(fence: LeaseFence, body: Buffer): Promise<void> {
     const { events, resourceChanges } = await splitEventBatch(body, this.#maxEventBytes);
     if (!(await this.#events.append(fence, events, resourceChanges))) throw new LeaseLostError();

@@ -4,18 +4,15 @@ import type { PreviewedChanges } from '../state/journal/change-limits/limited-ap
 import type { EventReader } from './event-reader.ts';
 import { textOf } from './event-text.ts';
 
-/** A step whose event is larger than this counts as not announced by the preview. */
+/** A step with a larger event counts as not announced by the preview. */
 const maxEventBytes = 8 * 1024 * 1024;
 const appetite = { events: 500, bytes: 4 * 1024 * 1024 };
 
-/** Most events are about unchanged resources. Only events that match are parsed. */
+/** Only events that match are parsed: most are about unchanged resources. */
 const mayChange = /"op"\s*:\s*"[a-z-]*(?:delete|replace)/;
 const isChange = /delete|replace/;
 
-/**
- * The keys of the resources that a preview announced it would delete or replace. An ended preview never changes, so the results for the
- * most recently requested previews are cached.
- */
+/** An ended preview never changes, so the results for the most recently requested previews are cached. */
 export class EventsOfPreviews implements PreviewedChanges {
   readonly #events: EventReader;
   readonly #kept = new KeptUrns();
@@ -42,7 +39,7 @@ export class EventsOfPreviews implements PreviewedChanges {
   }
 }
 
-/** Returns the resource that a step deletes or replaces; null for any other event. */
+/** Null for events that delete or replace nothing. */
 function changedUrn(text: string): string | null {
   if (!mayChange.test(text)) return null;
   const { resourcePreEvent: step } = JSON.parse(text) as {

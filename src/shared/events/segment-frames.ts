@@ -3,23 +3,21 @@ import { zstdDecompressSync } from 'node:zlib';
 import { asDamage, DamagedBytesError } from '../state/checkpoints/document-codec.ts';
 import type { IndexedFrame, SegmentIndex } from './segment-index.ts';
 
-/** Smallest chunk that Node's decoder accepts. */
+/** The minimum of Node's decoder. */
 const minChunkBytes = 64;
 
-/** Limits of the reader's need, so that only the needed frames are read at once. */
+/** What the reader still needs, so that no more frames are read at once. */
 export interface Appetite {
   readonly events: number;
   readonly bytes: number;
 }
 
-/** A frame with its position in the segment. */
 export interface LocatedFrame extends IndexedFrame {
   readonly number: number;
-  /** Position of its compressed bytes. */
+  /** The position of the compressed bytes. */
   readonly at: number;
 }
 
-/** The frames of a segment with their positions. */
 export function locateFrames(index: SegmentIndex): { index: SegmentIndex; all: readonly LocatedFrame[] } {
   let at = 0;
   const all = index.frames.map((frame, number) => {
@@ -30,7 +28,7 @@ export function locateFrames(index: SegmentIndex): { index: SegmentIndex; all: r
   return { index, all };
 }
 
-/** Estimates how many of these adjacent frames the reader will need, at least one. */
+/** An estimate; at least one of these adjacent frames. */
 export function runLength(
   frames: readonly LocatedFrame[],
   { low, high }: { readonly low: number; readonly high: number },
@@ -50,12 +48,9 @@ export function runLength(
   return length;
 }
 
-/**
- * Decompresses and checks a frame. Synchronous, because it takes a third of a millisecond; another thread would take twice the CPU time.
- * Throws DamagedBytesError.
- */
+/** Synchronous, because it takes a third of a millisecond; another thread would take twice the CPU time. Throws DamagedBytesError. */
 export function decodeFrame(frame: IndexedFrame, encoded: Buffer): Buffer {
-  // One chunk: with the default chunks of 16 KiB, decompression takes three times as long.
+  // With the default chunks of 16 KiB, decompression takes three times as long.
   const options = { maxOutputLength: frame.size, chunkSize: Math.max(frame.size, minChunkBytes) };
   let text: Buffer;
   try {

@@ -4,20 +4,20 @@ import { standard } from '../platform/schema/standard-schema.ts';
 import type { Frame } from './event-frame.ts';
 
 const IndexedFrame = Type.Object({
-  /** Compressed size in bytes. Frames follow each other without gaps. */
+  /** Compressed, in bytes. Frames follow each other without gaps. */
   stored: Type.Integer(),
-  /** Decompressed size in bytes. */
+  /** Decompressed, in bytes. */
   size: Type.Integer(),
-  /** SHA-256 of the decompressed frame, in base64. */
+  /** Of the decompressed frame, in base64. */
   sha256: Type.String(),
-  /** Sequence numbers of the first and the last event that begin in the frame. */
+  /** The first and the last event that begin in the frame. */
   first: Type.Integer(),
   last: Type.Integer(),
-  /** Number of these events. 0 if the frame continues the event of an earlier frame. */
+  /** Counts these events. 0 if the frame continues the event of an earlier frame. */
   count: Type.Integer(),
-  /** The types of these events, as indexes into the segment's list. -1 stands for types outside the list. */
+  /** Indexes into the segment's list; -1 stands for types outside it. */
   types: Type.Array(Type.Integer()),
-  /** Hashes of the resources of these events: 4 bytes each, base64. */
+  /** Hashes of the events' resources: 4 bytes each, base64. */
   urns: Type.String(),
 });
 export type IndexedFrame = Static<typeof IndexedFrame>;
@@ -26,27 +26,26 @@ const SegmentIndex = Type.Object({ types: Type.Array(Type.String()), frames: Typ
 export type SegmentIndex = Static<typeof SegmentIndex>;
 const indexSchema = standard(SegmentIndex);
 
-/** A filter of events by their subject. */
 export interface EventFilter {
-  /** Only events about this resource; null for all. */
+  /** Null for all resources. */
   readonly urn: string | null;
-  /** Only events of these types; null for all. */
+  /** Null for all types. */
   readonly types: readonly string[] | null;
 }
 
-/** Reads an index from its text. Throws if the text is not an index. */
+/** Throws if the text is not an index. */
 export function parseIndex(text: string): SegmentIndex {
   const checked = indexSchema['~standard'].validate(JSON.parse(text));
   if ('issues' in checked) throw new Error(`The index of a segment is not one: ${JSON.stringify(checked.issues[0])}`);
   return checked.value;
 }
 
-/** Maximum number of listed types. The engine has about 20 types, but clients may send any. */
+/** The engine has about 20 types, but clients may send any. */
 const maxTypes = 200;
 
-/** Collects the index of a segment, and the hash and size of its text, while the segment is written. */
+/** Also hashes and measures the text while the segment is written. */
 export class IndexWriter {
-  /** The types of the segment, with their indexes. */
+  /** The types with their indexes. */
   readonly #types = new Map<string, number>();
   readonly #frames: IndexedFrame[] = [];
   readonly #hash = createHash('sha256');
@@ -71,7 +70,7 @@ export class IndexWriter {
     });
   }
 
-  /** Returns the index, and the hash and size of the segment. Call it once, after the last frame. */
+  /** Call this once, after the last frame. */
   end() {
     const frames = this.#frames;
     return {
@@ -93,7 +92,7 @@ export class IndexWriter {
   }
 }
 
-/** Returns a test for frames that may have selected events. The test has false positives, but no false negatives. */
+/** The test has false positives, but no false negatives. */
 export function frameFilter({ types }: SegmentIndex, filter: EventFilter): (frame: IndexedFrame) => boolean {
   // A type outside the list also gets the index -1.
   const wanted = filter.types && new Set(filter.types.map((type) => types.indexOf(type)));
@@ -104,7 +103,6 @@ export function frameFilter({ types }: SegmentIndex, filter: EventFilter): (fram
     (urn === null || hasHash(Buffer.from(frame.urns, 'base64'), urn));
 }
 
-/** Whether the filter selects the event. */
 export function selects(filter: EventFilter, event: { readonly type: string; readonly urn: string | null }): boolean {
   return (
     (filter.urn === null || filter.urn === event.urn) && (filter.types === null || filter.types.includes(event.type))

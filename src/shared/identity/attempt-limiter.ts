@@ -3,7 +3,7 @@ import type { Queryable } from '../platform/db/sql.ts';
 import { TooManyRequestsError } from '../platform/errors/errors.ts';
 import { type AttemptLimit, type AttemptRepository, createAttemptRepository } from './attempt-repository.ts';
 
-/** Counts attempts of all replicas in Postgres, or of this process in memory while Postgres is unavailable. */
+/** Counts in Postgres for all replicas, or in the memory of this process while Postgres is unavailable. */
 export class AttemptLimiter {
   readonly #rows: AttemptRepository;
   readonly #limit: AttemptLimit;
@@ -21,7 +21,7 @@ export class AttemptLimiter {
     });
   }
 
-  /** Counts an attempt before it is made. Returns the current count. Throws TooManyRequestsError if there were too many attempts. */
+  /** Counts an attempt before it is made. Throws TooManyRequestsError. */
   async count(key: string): Promise<number> {
     const { leftMs, points } = await this.#rows
       .count(this.#rowKey(key), this.#limit)
@@ -36,7 +36,6 @@ export class AttemptLimiter {
     await this.#rows.takeBack(this.#rowKey(key)).catch(() => this.#inMemory.reward(key));
   }
 
-  /** Resets the count. */
   async forget(key: string): Promise<void> {
     await this.#rows.forget(this.#rowKey(key)).catch(() => this.#inMemory.delete(key));
   }

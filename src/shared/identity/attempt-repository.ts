@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 
-/** The number of allowed attempts per key, and how long further attempts are refused. Times are in seconds. */
+/** Allowed attempts per key, and how long further ones are refused. */
 export interface AttemptLimit {
   readonly name: string;
   readonly attempts: number;
@@ -16,10 +16,9 @@ const nowMs = sql.fragment`(extract(epoch from clock_timestamp()) * 1000)::bigin
 
 export type AttemptRepository = ReturnType<typeof createAttemptRepository>;
 
-/** Attempts to sign in. */
 export function createAttemptRepository(db: Queryable) {
   return {
-    /** The first attempt beyond the limit blocks the key. A wait that is too long because the clock was set back is shortened. */
+    /** The first attempt beyond the limit blocks the key. Shortens a wait that is too long because the clock was set back. */
     count: (key: string, { attempts, blockSeconds, perSeconds }: AttemptLimit) =>
       db.one(sql.rows(CountRow)`
         /* attempts.count */
@@ -39,7 +38,6 @@ export function createAttemptRepository(db: Queryable) {
     forget: (key: string) =>
       db.query(sql.nothing`/* attempts.forget */ delete from sign_in_attempts where key = ${key}`),
 
-    /** Deletes attempts that no longer count. */
     deleteOld: () =>
       db.query(sql.nothing`/* attempts.deleteOld */ delete from sign_in_attempts where expire < (select ${nowMs})`),
   };

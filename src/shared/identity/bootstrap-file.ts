@@ -14,14 +14,13 @@ const Member = Type.Object(
   closed,
 );
 
-/** The content of the file named by HOLDFAST_BOOTSTRAP. */
+/** The file named by HOLDFAST_BOOTSTRAP. */
 export const BootstrapFile = Type.Object(
   {
     /** A file with a lower revision than the one applied last is skipped. */
     revision: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
     /**
-     * Removes entries that the file no longer lists: from every organization that does not override this, and from organizations that it
-     * no longer lists.
+     * Removes entries that the file no longer lists: from organizations that do not override this, and from those that it no longer lists.
      */
     manage: Type.Optional(Type.Boolean()),
     organizations: Type.Array(
@@ -41,12 +40,12 @@ export const BootstrapFile = Type.Object(
 );
 export type BootstrapFile = Type.Static<typeof BootstrapFile>;
 
-/** The bootstrap file cannot be used. The message names the location of the error and never contains a token. */
+/** The message names the location of the error and never contains a token. */
 export class BootstrapError extends OperatorError {
   override readonly name = 'BootstrapError';
 }
 
-/** Whether members of the organization that the file does not list are removed. */
+/** A managed organization loses members that the file does not list. */
 export function isManaged(file: BootstrapFile, organization: BootstrapFile['organizations'][number]): boolean {
   return organization.manage ?? file.manage ?? false;
 }

@@ -7,15 +7,13 @@ const IdRow = Type.Object({ id: Type.String() });
 const LoginRow = Type.Object({ login: Type.String() });
 const TokenRow = Type.Object({ id: Type.String(), login: Type.String() });
 
-/**
- * The scope in which a bootstrap file removes entries that it does not list: these organizations, or everything that a file has added.
- */
+/** A bootstrap file removes entries that it does not list: in these organizations, or everything that a file has added. */
 export interface ManagedScope {
   readonly managedIds: readonly string[];
   readonly everywhere: boolean;
 }
 
-/** Statements that apply the bootstrap file, all in one transaction. Rows from the file are marked as listed. */
+/** All statements run in one transaction. Rows from the file are marked as listed. */
 export function createBootstrapRepository(tx: Queryable) {
   const logins = async (rows: Promise<readonly { login: string }[]>): Promise<string[]> =>
     (await rows).map(({ login }) => login);
@@ -32,7 +30,7 @@ export function createBootstrapRepository(tx: Queryable) {
       return row.revision;
     },
 
-    /** Returns a digest of everything that a file may change. Equal digests before and after mean that the file changed nothing. */
+    /** Covers everything that a file may change, so equal digests before and after mean that the file changed nothing. */
     readDigest: async (): Promise<string> => {
       const row = await tx.one(sql.rows(Type.Object({ digest: Type.String() }))`
         /* bootstrap.readDigest */ select md5(concat_ws('|',
@@ -54,7 +52,7 @@ export function createBootstrapRepository(tx: Queryable) {
         update users set site_admin = ${siteAdmin}, site_admin_listed_in = ${siteAdmin ? organizationId : null}::uuid
         where id = ${userId} and (site_admin <> ${siteAdmin} or ${siteAdmin} <> (site_admin_listed_in is not null))`),
 
-    /** Returns the logins of the users who are no longer site admins. */
+    /** Returns the logins of former site admins. */
     withdrawSiteAdmins: ({ managedIds, everywhere }: ManagedScope, listedIds: readonly string[]) =>
       logins(
         tx.any(sql.rows(LoginRow)`
@@ -65,7 +63,7 @@ export function createBootstrapRepository(tx: Queryable) {
           returning login`),
       ),
 
-    /** Of these users, lists the users that the organization's provider has suspended or removed (SCIM). */
+    /** The organization's provider has suspended or removed these users (SCIM). */
     listKeptOut: async (organizationId: string, userIds: readonly string[]): Promise<readonly string[]> => {
       const rows = await tx.any(sql.rows(IdRow)`
         /* bootstrap.listKeptOut */
@@ -82,7 +80,7 @@ export function createBootstrapRepository(tx: Queryable) {
         on conflict (organization_id, user_id) do update set role = excluded.role, is_listed = true
         where memberships.role <> excluded.role or not memberships.is_listed`),
 
-    /** Removes all members except `userIds`, however they were added. Returns their logins. */
+    /** Removes members however they were added. Returns their logins. */
     removeOtherMembers: (organizationId: string, userIds: readonly string[]) =>
       logins(
         tx.any(sql.rows(LoginRow)`
@@ -92,7 +90,7 @@ export function createBootstrapRepository(tx: Queryable) {
           returning u.login`),
       ),
 
-    /** Removes memberships that a file has added outside these organizations. */
+    /** Only memberships that a file has added. */
     removeMembersElsewhere: (organizationIds: readonly string[]) =>
       tx.any(sql.rows(Type.Object({ login: Type.String(), organization: Type.String() }))`
         /* bootstrap.removeMembersElsewhere */
@@ -100,10 +98,7 @@ export function createBootstrapRepository(tx: Queryable) {
         where u.id = m.user_id and o.id = m.organization_id and m.is_listed and m.organization_id <> all (${uuids(organizationIds)})
         returning u.login, o.name as organization`),
 
-    /**
-     * Adds the token if it does not exist. Reactivates a token that was withdrawn because a file no longer listed it, but not a token
-     * that an operator has revoked.
-     */
+    /** Reactivates a token that was withdrawn because a file no longer listed it, but not one that an operator has revoked. */
     listToken: async (token: {
       userId: string;
       organizationId: string;
@@ -138,7 +133,7 @@ export function createBootstrapRepository(tx: Queryable) {
       return 'live';
     },
 
-    /** Revokes tokens that a file has added and no longer lists. */
+    /** Only tokens that a file has added. */
     withdrawTokens: ({ managedIds, everywhere }: ManagedScope, listed: readonly Buffer[]) =>
       tx.any(sql.rows(TokenRow)`
         /* bootstrap.withdrawTokens */
@@ -147,7 +142,7 @@ export function createBootstrapRepository(tx: Queryable) {
           and case when ${everywhere} then t.listed_in is not null else t.listed_in = any (${uuids(managedIds)}) end
         returning t.id, u.login`),
 
-    /** Returns the valid tokens from earlier files whose owners have another token in this file. */
+    /** Valid tokens from earlier files whose owners have another token in this file. */
     listReplacedTokens: (listed: readonly Buffer[]) =>
       tx.any(sql.rows(TokenRow)`
         /* bootstrap.listReplacedTokens */
@@ -170,15 +165,14 @@ export function createBootstrapRepository(tx: Queryable) {
 }
 
 /**
- * How long a holder of the lock on people waits for each further lock, in ms: longer than transactions that share the locks of an
- * organization, and shorter than changes wait for the lock on people.
+ * How long a holder of the lock on people waits for each further lock: longer than transactions that share the locks of an organization,
+ * and shorter than changes wait for the lock on people.
  */
 export const heldWaitMs = 4_000;
 
 /**
- * Allows one transaction at a time to change users, memberships and tokens, so that each sees the result of the previous one. The lock is
- * held until the end of the transaction, which waits at most 4 s for each further lock and is then repeated (`LockRepeats`), because changes
- * in all organizations wait meanwhile.
+ * Allows one transaction at a time to change users, memberships and tokens. The transaction waits at most 4 s for each further lock, then
+ * fails and is repeated (`LockRepeats`), because changes in all organizations wait meanwhile.
  */
 export async function lockPeople(tx: Queryable): Promise<void> {
   await tx.query(sql.nothing`

@@ -6,10 +6,7 @@ import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { endRevokedLeases, noteEnded } from '../updates/end-revoked-leases.ts';
 import { applyBootstrap } from './bootstrap.ts';
 
-/**
- * Applies the file of HOLDFAST_BOOTSTRAP, if set, at the start of a process that serves the API. Then cancels the updates that lose their
- * lease. Throws BootstrapError and PartUnavailableError.
- */
+/** For a process that serves the API. Also cancels the updates that lose their lease. Throws BootstrapError and PartUnavailableError. */
 export async function bootstrapAtStart(context: {
   readonly config: Config;
   readonly db: Database;
@@ -18,7 +15,7 @@ export async function bootstrapAtStart(context: {
 }): Promise<void> {
   const { config, db, logger } = context;
   if (config.bootstrapFile === null) return;
-  // Most processes have no bootstrap file and need no parser for it.
+  // Most processes have no bootstrap file and need no parser.
   const { readBootstrapFile } = await import('./read-bootstrap-file.ts');
   const file = readBootstrapFile(config.bootstrapFile);
   const wait = { waitMs: config.startWaitMs, logger };

@@ -6,11 +6,9 @@ import { BootstrapError, type BootstrapFile, isManaged } from './bootstrap-file.
 import { createBootstrapRepository } from './bootstrap-repository.ts';
 import { createIdentityRepository } from './identity-repository.ts';
 
-/** The effects of applying a file, as sentences. */
+/** Sentences for the operator. */
 export interface BootstrapResult {
-  /** Entries that were removed because the file no longer lists them. */
   readonly removed: readonly string[];
-  /** Warnings for the operator. */
   readonly warnings: readonly string[];
 }
 
@@ -22,9 +20,9 @@ interface ListedToken {
 }
 
 /**
- * Creates missing organizations, users, roles and tokens, and sets roles that differ. Where the file manages, removes entries that it
- * does not list. Runs in one transaction, one at a time, so every replica can apply it at every start. Updates whose token or membership
- * is removed lose their lease; cancel them afterwards. Throws BootstrapError, and changes nothing, if a token belongs to another user.
+ * Where the file manages, removes entries that it does not list. Runs in one transaction, one at a time, so every replica can apply it at
+ * every start. Updates whose token or membership is removed lose their lease; cancel them afterwards. Throws BootstrapError, and changes
+ * nothing, if a token belongs to another user.
  */
 export async function applyBootstrap(db: Database, file: BootstrapFile): Promise<BootstrapResult> {
   return db.inTransaction(async (tx) => {
@@ -57,7 +55,7 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
     }
     const scope = { managedIds, everywhere: file.manage === true };
 
-    // The lock order is the same everywhere, e.g. in `identity.lockAccess`: users, memberships, tokens.
+    // The lock order is the same everywhere: users, memberships, tokens.
     const siteAdminIds: string[] = [];
     const tokens = new Map<string, ListedToken>();
     for (const { members = [], name } of file.organizations) {

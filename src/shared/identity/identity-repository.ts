@@ -9,7 +9,7 @@ import { isInScope } from '../stacks/stack-list-repository.ts';
 import { TokenKind } from './token-kinds.ts';
 
 const CallerRow = Type.Object({
-  /** Null if the token belongs to a team or an organization. */
+  /** Null for tokens of teams and organizations. */
   userId: Nullable(Type.String()),
   login: Type.String(),
   displayName: Type.String(),
@@ -18,41 +18,40 @@ const CallerRow = Type.Object({
   tokenId: Type.String(),
   tokenKind: TokenKind,
   tokenName: Nullable(Type.String()),
-  /** The policy under which the token was issued for an id token; null for other tokens. */
+  /** Null unless the token was issued for an id token. */
   policyId: Nullable(Type.String()),
-  /** The team of a team token. */
   teamName: Nullable(Type.String()),
-  /** Whether the token is more limited than its owner. */
+  /** The token is more limited than its owner. */
   isScoped: Type.Boolean(),
-  /** Whether the token belongs to an identity provider. */
+  /** The token belongs to an identity provider. */
   isProvisioning: Type.Boolean(),
-  /** Whether the token represents a browser session. */
+  /** The token represents a browser session. */
   isSession: Type.Boolean(),
   tokenDescription: Type.String(),
   tokenStale: Type.Boolean(),
   /** The role in the requested organization; null without an organization. */
   role: Nullable(Role),
-  /** Whether the token belongs to the requested organization, or its owner is a member of it. */
+  /** The token belongs to the requested organization, or its owner is a member of it. */
   belongs: Type.Boolean(),
-  /** The facts that decide in the requested organization; null if the role alone decides. */
+  /** Null if the role alone decides in the requested organization. */
   facts: Nullable(SubjectFacts),
-  /** Tags of the requested stack as JSON text, if the stack exists and `facts` decide about it. */
+  /** JSON text; null unless the requested stack exists and `facts` decide about it. */
   stackTags: Nullable(Type.String()),
 });
 export type CallerRow = Row<typeof CallerRow>;
 
-/** The target of a call, with the names from its path. */
+/** The names in the path of a call. */
 export interface RequestedTarget {
   readonly organization: string | null;
   readonly project: string | null;
   readonly stack: string | null;
 }
 
-/** The permissions of a token's holder in an organization. They do not change until the end of the transaction. */
+/** The permissions do not change until the end of the transaction. */
 export interface LockedAccess {
   readonly role: Role | null;
   readonly facts: SubjectFacts | null;
-  /** The policy under which the token was issued for an id token; null for other tokens. */
+  /** Null unless the token was issued for an id token. */
   readonly policyId: string | null;
 }
 
@@ -74,7 +73,6 @@ const IdRow = Type.Object({ id: Type.String() });
 
 export type IdentityRepository = ReturnType<typeof createIdentityRepository>;
 
-/** Organizations, users, memberships and API tokens. */
 export function createIdentityRepository(db: Queryable) {
   const callerAt = ({ organization, project, stack }: RequestedTarget) => sql.fragment`
         select u.id as "userId", coalesce(u.login, c.name) as login, coalesce(u.display_name, c.name) as "displayName",
@@ -99,23 +97,19 @@ export function createIdentityRepository(db: Queryable) {
   const isValid = sql.fragment`t.revoked_at is null
           and (t.expires_at is null or t.expires_at > now()) and u.deactivated_at is null`;
   return {
-    /**
-     * Finds the holder of a valid token and the facts that decide about their permissions at `target`. Runs on every request, hence one
-     * round trip. Reads no grants if roles alone decide.
-     */
+    /** Runs on every request, hence one round trip. Reads no grants if roles alone decide. */
     findCaller: (tokenHash: Buffer, target: RequestedTarget) =>
       db.maybeOne(sql.prepared('identity_find_caller', CallerRow)`
         /* identity.findCaller */ ${callerAt(target)} where (t.token_hash = ${sql.binary(tokenHash)} or t.previous_hash = ${sql.binary(tokenHash)} and t.previous_until > now()) and not t.is_session and ${isValid}`),
 
-    /** Like `findCaller`, for a live session that has a token row; null if it has none. */
+    /** Null if the live session has no token row. */
     findSessionCaller: (sessionId: string, target: RequestedTarget) =>
       db.maybeOne(sql.prepared('identity_find_session_caller', CallerRow)`
         /* identity.findSessionCaller */ ${callerAt(target)} where t.id = ${sessionId} and t.is_session and ${isValid}`),
 
     /**
-     * Returns the permissions of the token's holder in the organization, or null if the token is not valid there. The result holds until
-     * the end of the transaction: a transaction that would change it waits, and then sees the rows that this one has created. Call this
-     * before taking any other lock.
+     * Null if the token is not valid in the organization. The result holds until the end of the transaction: a transaction that would
+     * change it waits, and then sees the rows that this one has created. Call this before taking any other lock.
      */
     lockAccess: async (tokenId: string, organization: string): Promise<LockedAccess | null> => {
       const held = await db.maybeOne(sql.prepared('identity_hold_access', LockedRow)`
@@ -126,14 +120,13 @@ export function createIdentityRepository(db: Queryable) {
       return { role: held.role, facts: held.facts, policyId: held.policyId };
     },
 
-    /** Whether the token, and its user if it has one, is valid. The result holds until the end of the transaction. */
+    /** Whether the token and its user, if any, are valid. The result holds until the end of the transaction. */
     lockOwner: async (tokenId: string): Promise<boolean> => {
       const row = await db.one(sql.rows(LockedOwnerRow)`
         /* identity.lockOwner */ select hold_owner(${tokenId}) as "isValid"`);
       return row.isValid;
     },
 
-    /** Whether the token is valid in the organization. */
     isTokenOf: async (tokenId: string, organizationId: string): Promise<boolean> => {
       const { facts } = await db.one(sql.rows(FactsRow)`
         /* identity.isTokenOf */ select token_facts(${tokenId}, ${organizationId}) as facts`);
@@ -141,14 +134,14 @@ export function createIdentityRepository(db: Queryable) {
     },
 
     touchToken: (tokenId: string) =>
-      // Skipped while the start of an update locks the token; the next call records the use. The caller does not wait for the disk.
+      // Skipped while the start of an update locks the token; the next call records the use. Does not wait for the disk.
       db.query(sql.nothing`
         /* identity.touchToken */
         with quick as materialized (select set_config('synchronous_commit', 'off', true))
         update api_tokens set last_used_at = now() from quick
         where id = (select id from api_tokens where id = ${tokenId} for no key update skip locked)`),
 
-    /** Lists the organizations in which the token is valid. */
+    /** Organizations in which the token is valid. */
     listMemberships: (tokenId: string) =>
       db.any(sql.rows(MembershipRow)`
         /* identity.listMemberships */
@@ -163,14 +156,14 @@ export function createIdentityRepository(db: Queryable) {
       db.maybeOne(sql.rows(OrganizationRow)`
         /* identity.findOrganization */ select id, name from organizations where name = ${name}`),
 
-    /** Lists organizations by name, after `after`. `only` limits the list to one. */
+    /** Ordered by name. `only` limits the list to one. */
     listOrganizations: ({ after, limit, only = null }: { after: string; limit: number; only?: string | null }) =>
       db.any(sql.rows(ListedOrganizationRow)`
         /* identity.listOrganizations */
         select name, created_at as "createdAt" from organizations
         where name > ${after} and (${only}::text is null or name = ${only}) order by name limit ${limit}`),
 
-    /** Locks the organization and returns its id; null if there is none. Nothing can be added to it until the end of the transaction. */
+    /** Nothing can be added to the organization until the end of the transaction. Returns its id. */
     lockOrganization: async (name: string): Promise<string | null> => {
       const found = await db.maybeOne(sql.rows(IdRow)`
         /* identity.findOrganizationId */ select id from organizations where name = ${name}`);
@@ -186,7 +179,7 @@ export function createIdentityRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Counts its stacks, including deleted ones whose data is kept, and its policy packs, without removed ones. */
+    /** Includes deleted stacks whose data is kept, but not removed packs. */
     countKept: (organizationId: string) =>
       db.one(sql.rows(KeptRow)`
         /* identity.countKept */
@@ -194,12 +187,12 @@ export function createIdentityRepository(db: Queryable) {
           (select count(*) from policy_packs k where k.organization_id = ${organizationId} and exists (
             select 1 from policy_pack_versions v where v.pack_id = k.id and v.removed_at is null)) as packs`),
 
-    /** Removes the organization with all its dependent rows, except its events. */
+    /** With all dependent rows, except events. */
     removeOrganization: (organizationId: string) =>
       db.query(sql.nothing`
         /* identity.removeOrganization */ delete from organizations where id = ${organizationId}`),
 
-    /** Creates the organization if it does not exist. Returns its id, and whether this call created it. Throws InvalidRequestError. */
+    /** Throws InvalidRequestError. */
     ensureOrganization: async (name: string): Promise<{ id: string; created: boolean }> => {
       const created = await db.maybeOne(sql.rows(IdRow)`
         /* identity.insertOrganization */
@@ -215,7 +208,7 @@ export function createIdentityRepository(db: Queryable) {
       return { id: found.id, created: false };
     },
 
-    /** Creates the user, unless a login that differs at most in case exists. Does not lock an existing user. */
+    /** Logins that differ only in case count as the same. Does not lock an existing user. */
     ensureUser: async (login: string): Promise<Row<typeof UserRow>> => {
       const created = await db.maybeOne(sql.rows(UserRow)`
         /* identity.insertUser */ insert into users (login)
@@ -243,10 +236,7 @@ export function createIdentityRepository(db: Queryable) {
         insert into memberships (organization_id, user_id, role) values (${organizationId}, ${userId}, ${role})
         on conflict (organization_id, user_id) do update set role = excluded.role where memberships.role <> excluded.role`),
 
-    /**
-     * Stores the hash of a token and returns its id. Adding the same user's token again changes nothing. Returns null if the token
-     * belongs to another user.
-     */
+    /** Returns the token's id. Adding the same user's token again changes nothing. Returns null if the token belongs to another user. */
     insertToken: async (token: { userId: string; hash: Buffer; description: string; expiresAt: Date | null }) => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* identity.insertToken */

@@ -3,9 +3,7 @@ import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Timestamp } from '../platform/schema/standard-schema.ts';
 
-/** The time in which an invitation can be accepted, in days. */
 export const invitationDays = 14;
-/** Maximum number of open invitations per organization. */
 export const maxInvitations = 100;
 
 const InvitationRow = Type.Object({
@@ -13,7 +11,7 @@ const InvitationRow = Type.Object({
   organization: Type.String(),
   login: Type.String(),
   role: Role,
-  /** Login of the admin, or the name of the token that invited. */
+  /** The login of the admin, or the name of the token. */
   invitedBy: Type.String(),
   createdAt: Timestamp,
   expiresAt: Timestamp,
@@ -22,7 +20,7 @@ export type InvitationRow = Row<typeof InvitationRow>;
 
 const CountRow = Type.Object({ count: Type.Integer() });
 
-/** Invitations to become a member. All operations ignore invitations that have ended. */
+/** All operations ignore invitations that have ended. */
 export function createInvitationRepository(db: Queryable) {
   const columnsOf = (rows: ReturnType<typeof sql.fragment>) => sql.fragment`
     i.organization_id as "organizationId", o.name as organization, i.login, i.role, i.invited_by_name as "invitedBy",
@@ -31,13 +29,13 @@ export function createInvitationRepository(db: Queryable) {
   const taken = columnsOf(sql.fragment`removed`);
   const isOpen = sql.fragment`i.expires_at > now()`;
   return {
-    /** Lists all invitations of an organization, ordered by login. */
+    /** Ordered by login. */
     listOfOrganization: (organizationId: string) =>
       db.any(sql.rows(InvitationRow)`
         /* invitations.listOfOrganization */
         select ${columns} where i.organization_id = ${organizationId} and ${isOpen} order by i.login limit ${maxInvitations}`),
 
-    /** Lists the newest invitations of an active user. */
+    /** Newest first. */
     listOfUser: (userId: string) =>
       db.any(sql.rows(InvitationRow)`
         /* invitations.listOfUser */
@@ -50,7 +48,7 @@ export function createInvitationRepository(db: Queryable) {
       return row.count;
     },
 
-    /** Adds an invitation, or replaces one for the same login and restarts its period. */
+    /** Replaces an invitation for the same login and restarts its period. */
     put: (invitation: {
       readonly organizationId: string;
       readonly login: string;
@@ -67,14 +65,14 @@ export function createInvitationRepository(db: Queryable) {
         on conflict (organization_id, login) do update set user_id = excluded.user_id, role = excluded.role,
           invited_by = excluded.invited_by, invited_by_name = excluded.invited_by_name, created_at = now(), expires_at = excluded.expires_at`),
 
-    /** Removes and returns the invitation of a login; null if there is none. */
+    /** Returns the removed invitation. */
     takeOfLogin: (organizationId: string, login: string) =>
       db.maybeOne(sql.rows(InvitationRow)`
         /* invitations.takeOfLogin */
         with removed as (delete from invitations i where i.organization_id = ${organizationId} and i.login = ${login} and ${isOpen} returning *)
         select ${taken}`),
 
-    /** Removes and returns the invitation of a user; null if there is none. */
+    /** Returns the removed invitation. */
     takeOfUser: (organization: string, userId: string) =>
       db.maybeOne(sql.rows(InvitationRow)`
         /* invitations.takeOfUser */

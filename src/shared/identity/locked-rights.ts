@@ -5,26 +5,22 @@ import { rolePermissions } from '../access/roles.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { createIdentityRepository, type LockedAccess } from './identity-repository.ts';
 
-/** Returns the permissions of a caller with this access on a stack of the organization. */
 export function permissionsOn({ role, facts, policyId }: LockedAccess, stack: StackFacts): PermissionSet {
   const held = facts ? decide(facts, stack) : role === null ? noPermissions : rolePermissions[role];
   // A CI run changes neither the grants nor the rules of a stack, whatever the role and scopes of its token.
   return policyId === null ? held : held & ~permissionSet(['manage']);
 }
 
-/** The permissions of a token's holder on stacks of an organization. */
 export interface LockedRights {
-  /** Whether a stack with these names and tags may be written to. */
   mayWrite(stack: StackFacts): boolean;
-  /** Whether the new names and tags may change which grants apply to the stack, or change none. */
+  /** The new names and tags change no grants that apply, or the holder may change them. */
   mayBecome(organizationId: string, stack: StackFacts, next: StackFacts): Promise<boolean>;
-  /** Whether a stack with these names and tags may be managed. */
   mayManage(stack: StackFacts): boolean;
 }
 
 /**
- * Returns the permissions of a token's holder in an organization: none if the token is not valid there. The result and the grants do not
- * change until the end of the transaction. Call this before taking any other lock.
+ * None if the token is not valid in the organization. The result and the grants do not change until the end of the transaction. Call this
+ * before taking any other lock.
  */
 export async function lockRights(tx: Queryable, tokenId: string, organization: string): Promise<LockedRights> {
   const access = await createIdentityRepository(tx).lockAccess(tokenId, organization);

@@ -20,7 +20,6 @@ const ListedPasskeyRow = Type.Object({
 });
 export type ListedPasskeyRow = Row<typeof ListedPasskeyRow>;
 
-/** Passkeys of users. */
 export function createPasskeyRepository(db: Queryable) {
   return {
     find: (credentialId: string) =>
@@ -54,7 +53,7 @@ export function createPasskeyRepository(db: Queryable) {
       return rowCount > 0;
     },
 
-    /** Records a use. Returns false if the passkey is gone, or was used in the meantime. */
+    /** Returns false if the passkey is gone, or was used in the meantime. */
     use: async ({ counter, credentialId }: PasskeyRow, next: number): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* passkeys.use */
@@ -62,14 +61,14 @@ export function createPasskeyRepository(db: Queryable) {
       return rowCount > 0;
     },
 
-    /** Removes a passkey of a user. Returns whether it existed. */
+    /** Returns whether the passkey existed. */
     remove: async (userId: string, credentialId: string): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* passkeys.remove */ delete from passkeys where user_id = ${userId} and credential_id = ${credentialId}`);
       return rowCount > 0;
     },
 
-    /** Removes all passkeys of a user. Returns their number. */
+    /** Returns the number of passkeys. */
     removeAll: async (userId: string): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* passkeys.removeAll */ delete from passkeys where user_id = ${userId}`);

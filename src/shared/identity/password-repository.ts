@@ -6,30 +6,29 @@ export type PasswordRow = Row<typeof PasswordRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** Passwords of users, as hashes. */
 export function createPasswordRepository(db: Queryable) {
   return {
-    /** Finds the password hash of an active user; null if there is none. */
+    /** For an active user. */
     find: (login: string) =>
       db.maybeOne(sql.rows(PasswordRow)`
         /* passwords.find */
         select u.id as "userId", u.login, p.password_hash as "passwordHash"
         from users u join user_passwords p on p.user_id = u.id where u.login = ${login} and u.deactivated_at is null`),
 
-    /** Whether the user still has this password. Locks the password until the end of the transaction, so that a change waits. */
+    /** Locks the password until the end of the transaction, so that a change waits. Returns false if the user has another one. */
     hold: (userId: string, passwordHash: string) =>
       db.exists(sql.rows(IdRow)`
         /* passwords.hold */
         select user_id as id from user_passwords where user_id = ${userId} and password_hash = ${passwordHash} for share`),
 
-    /** Sets the password. A trigger ends all sessions of the user that began with an earlier password. */
+    /** A trigger ends all sessions that began with an earlier password. */
     set: (userId: string, passwordHash: string) =>
       db.query(sql.nothing`
         /* passwords.set */
         insert into user_passwords (user_id, password_hash) values (${userId}, ${passwordHash})
         on conflict (user_id) do update set password_hash = excluded.password_hash, changed_at = now()`),
 
-    /** Sets the password of a user who has none. Returns false if the user has one. */
+    /** Returns false if the user has a password already. */
     insert: async (userId: string, passwordHash: string): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* passwords.insert */
@@ -38,7 +37,7 @@ export function createPasswordRepository(db: Queryable) {
       return rowCount > 0;
     },
 
-    /** Removes the password. Returns whether it existed. */
+    /** Returns whether there was a password. */
     remove: async (userId: string): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* passwords.remove */ delete from user_passwords where user_id = ${userId}`);

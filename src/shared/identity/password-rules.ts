@@ -3,7 +3,7 @@ import { InvalidRequestError } from '../platform/errors/errors.ts';
 const minCharacters = 12;
 const maxCharacters = 256;
 
-/** Throws InvalidRequestError, which names the rule, if a new password breaks a rule. */
+/** Throws InvalidRequestError, which names the broken rule. */
 export function assertPasswordAllowed(login: string, password: string): void {
   const characters = [...password].length;
   if (characters < minCharacters || characters > maxCharacters)

@@ -18,7 +18,7 @@ export type PersonRow = Row<typeof PersonRow>;
 
 const MembershipRow = Type.Object({
   role: Role,
-  /** Whether the bootstrap file created or set the row. */
+  /** The bootstrap file created or set the row. */
   isListed: Type.Boolean(),
 });
 const LoginRow = Type.Object({ login: Type.String() });
@@ -61,19 +61,19 @@ const MemberRow = Type.Object({
   role: Nullable(Role),
 });
 
-/** Whether the provider of the organization made user `u`, who is no site admin and in no other organization. */
+/** The organization's provider made user `u`, who is no site admin and in no other organization. */
 export const isManagedBy = (organizationId: SqlFragment) => sql.fragment`
   coalesce(u.provisioned_by = ${organizationId}, false) and not u.site_admin
     and not exists (select 1 from memberships x where x.user_id = u.id and x.organization_id <> ${organizationId})
     and not exists (select 1 from scim_users x where x.user_id = u.id and x.organization_id <> ${organizationId})`;
 
-/** Operations on users, memberships and tokens for operators. Several of them run in one transaction, after `lock`. */
+/** For operators. Several operations run in one transaction, after `lock`. */
 export function createPeopleRepository(db: Queryable) {
   const person = sql.fragment`id, login, site_admin as "siteAdmin", deactivated_at is null as "isActive"`;
   return {
     /**
-     * Takes the lock of `lockPeople`. Throws UnavailableError after `waitMs`, because a waiting transaction occupies a connection. Limits the
-     * wait for each further lock to `heldWaitMs`, because changes in all organizations wait meanwhile.
+     * Takes the lock of `lockPeople`, but throws UnavailableError after `waitMs`, because a waiting transaction occupies a connection.
+     * Limits the wait for each further lock to `heldWaitMs`, because changes in all organizations wait meanwhile.
      */
     lock: async (waitMs: number): Promise<void> => {
       try {
@@ -89,7 +89,7 @@ export function createPeopleRepository(db: Queryable) {
     find: (login: string) =>
       db.maybeOne(sql.rows(PersonRow)`/* people.find */ select ${person} from users where login = ${login}`),
 
-    /** Lists users ordered by login, after `after`. `only` limits the list to one. */
+    /** Ordered by login. `only` limits the list to one. */
     listAll: ({ after, limit, only = null }: { after: string; limit: number; only?: string | null }) =>
       db.any(sql.rows(ListedPersonRow)`
         /* people.listAll */
@@ -103,7 +103,6 @@ export function createPeopleRepository(db: Queryable) {
         /* people.findMembership */ select role, is_listed as "isListed" from memberships
         where organization_id = ${organizationId} and user_id = ${userId}`),
 
-    /** Of these users, lists the members. */
     listMembersAmong: (organizationId: string, logins: readonly string[]) =>
       db.any(sql.rows(NamedMemberRow)`
         /* people.listMembersAmong */
@@ -117,7 +116,6 @@ export function createPeopleRepository(db: Queryable) {
       return some.length > 1;
     },
 
-    /** Lists the names of a user's organizations. */
     listOrganizationsOf: async (login: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* people.listOrganizationsOf */
@@ -126,7 +124,7 @@ export function createPeopleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Lists the organization that manages the account, if there is one. */
+    /** The organization that manages the account, if any. */
     listManagersOf: async (login: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* people.listManagersOf */
@@ -136,7 +134,7 @@ export function createPeopleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Finds the login of the user of a personal token, even if it is no longer valid; null for other tokens. */
+    /** Null unless the token is personal. It may be no longer valid. */
     findLoginOfToken: async (tokenId: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(LoginRow)`
         /* people.findLoginOfToken */ select u.login from api_tokens t join users u on u.id = t.user_id where t.id = ${tokenId}`);
@@ -147,10 +145,7 @@ export function createPeopleRepository(db: Queryable) {
       db.query(sql.nothing`
         /* people.removeMembership */ delete from memberships where organization_id = ${organizationId} and user_id = ${userId}`),
 
-    /**
-     * Afterwards, an identity provider cannot reactivate a deactivated user; only this method can. Returns whether the provider had
-     * deactivated it.
-     */
+    /** Afterwards, only this method can reactivate a deactivated user. Returns whether an identity provider had deactivated the user. */
     setActive: async (userId: string, isActive: boolean): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(Type.Object({ wasProviders: Type.Boolean() }))`
         /* people.setActive */
@@ -173,7 +168,7 @@ export function createPeopleRepository(db: Queryable) {
       return others.length === 0;
     },
 
-    /** Lists the names of the organizations whose only active admin is the user. */
+    /** Organizations whose only active admin is the user. */
     listOnlyAdminOf: async (userId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* people.listOnlyAdminOf */
@@ -185,7 +180,7 @@ export function createPeopleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Revokes all tokens of the user, but keeps the sessions. Returns the number of revoked tokens. */
+    /** Keeps the sessions. Returns the number of revoked tokens. */
     revokeTokens: async (userId: string): Promise<number> => {
       const result = await db.query(sql.nothing`
         /* people.revokeTokens */
@@ -193,10 +188,7 @@ export function createPeopleRepository(db: Queryable) {
       return result.rowCount;
     },
 
-    /**
-     * Lists members by organization, including organizations without members, then users without an organization. `null` stands for all
-     * users.
-     */
+    /** Ordered by organization, including those without members, then users without an organization. `login` null lists all users. */
     listMembers: (login: string | null) =>
       db.any(sql.rows(MemberRow)`
         /* people.listMembers */
@@ -205,7 +197,7 @@ export function createPeopleRepository(db: Queryable) {
         full join users u on u.id = m.user_id
         where ${login}::text is null or u.login = ${login} order by o.name nulls last, u.login`),
 
-    /** Lists members of an organization ordered by login, after `after`. */
+    /** Ordered by login. */
     listOfOrganization: (organization: string, { after, limit }: { after: string; limit: number }) =>
       db.any(sql.rows(OrganizationMemberRow)`
         /* people.listOfOrganization */
@@ -213,7 +205,6 @@ export function createPeopleRepository(db: Queryable) {
         from organizations o join memberships m on m.organization_id = o.id join users u on u.id = m.user_id
         where o.name = ${organization} and u.login > ${after} order by u.login limit ${limit}`),
 
-    /** Returns a member as in the list. */
     getMember: (organization: string, login: string) =>
       db.one(sql.rows(OrganizationMemberRow)`
         /* people.getMember */
@@ -221,7 +212,7 @@ export function createPeopleRepository(db: Queryable) {
         from organizations o join memberships m on m.organization_id = o.id join users u on u.id = m.user_id
         where o.name = ${organization} and u.login = ${login}`),
 
-    /** Lists users with their own grants that apply to the stack. */
+    /** Users with their own grants that apply to the stack. */
     listOn: (organizationId: string, stack: GrantedStack) =>
       db.any(sql.rows(UserOnStackRow)`
         /* people.listOn */
@@ -231,14 +222,14 @@ export function createPeopleRepository(db: Queryable) {
         ) given on given.user_id = u.id
         order by u.login`),
 
-    /** Lists site admins and deactivated users. `null` stands for all users. */
+    /** Site admins and deactivated users. `login` null lists all. */
     listMarked: (login: string | null) =>
       db.any(sql.rows(PersonRow)`
         /* people.listMarked */
         select ${person} from users where (site_admin or deactivated_at is not null) and (${login}::text is null or login = ${login})
         order by login`),
 
-    /** Lists tokens that are not revoked. `null` stands for all users. */
+    /** Tokens that are not revoked. `login` null lists those of all users. */
     listTokens: (login: string | null) =>
       db.any(sql.rows(TokenRow)`
         /* people.listTokens */

@@ -13,14 +13,13 @@ const IdRow = Type.Object({ id: Type.String() });
 const MembershipRow = Type.Object({
   organizationId: Type.String(),
   organization: Type.String(),
-  /** The current role. */
   role: Role,
-  /** The role given by groups; null for none. */
+  /** Given by groups; null for none. */
   mappedRole: Nullable(Type.String()),
 });
 const TeamRow = Type.Object({ teamId: Type.String(), team: Type.String(), organization: Type.String() });
 
-/** Users as known to an identity provider, and the roles and teams that its groups have given them. */
+/** Users as known to an identity provider, with the roles and teams that its groups give them. */
 export function createProviderRepository(db: Queryable) {
   return {
     findIdentity: (issuer: string, subject: string) =>
@@ -29,7 +28,7 @@ export function createProviderRepository(db: Queryable) {
         select u.id as "userId", u.login, u.deactivated_at is null as "isActive"
         from user_identities i join users u on u.id = i.user_id where i.issuer = ${issuer} and i.subject = ${subject}`),
 
-    /** Adds an identity. Returns false if it is already taken. */
+    /** Returns false if the identity is already taken. */
     insertIdentity: async (userId: string, issuer: string, subject: string): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* providers.insertIdentity */
@@ -46,7 +45,7 @@ export function createProviderRepository(db: Queryable) {
         /* providers.noteSignIn */
         update user_identities set last_sign_in_at = now() where issuer = ${issuer} and subject = ${subject}`),
 
-    /** Creates a user and returns its id; null if the login is taken, in whatever case. */
+    /** Returns the user's id; null if the login is taken, in whatever case. */
     insertUser: async (login: string, displayName: string, email: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* providers.insertUser */
@@ -56,7 +55,7 @@ export function createProviderRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Returns the existing login that made `insertUser` return null, in its own spelling. */
+    /** The login that made `insertUser` return null, in its own spelling. */
     getTakenLogin: async (login: string): Promise<string> => {
       const row = await db.one(sql.rows(LoginRow)`
         /* providers.getTakenLogin */
@@ -70,7 +69,7 @@ export function createProviderRepository(db: Queryable) {
         insert into sign_in_flows (flow_hash, kind, data, expires_at)
         values (${sql.binary(hash)}, ${kind}, ${data}, now() + make_interval(secs => ${seconds}))`),
 
-    /** Removes and returns a flow; null if there is none. Only one caller gets it. */
+    /** Only one caller gets a flow. */
     takeFlow: async (hash: Buffer, kind: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(DataRow)`
         /* providers.takeFlow */
@@ -89,7 +88,7 @@ export function createProviderRepository(db: Queryable) {
         left join mapped_memberships g on g.organization_id = m.organization_id and g.user_id = m.user_id
         where m.user_id = ${userId}`),
 
-    /** Lists the organizations whose provider has suspended the membership (SCIM). */
+    /** Organizations whose provider has suspended the membership (SCIM). */
     listSuspensions: async (userId: string): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* providers.listSuspensions */
@@ -104,13 +103,13 @@ export function createProviderRepository(db: Queryable) {
         insert into mapped_memberships (organization_id, user_id, role) values (${organizationId}, ${userId}, ${role})
         on conflict (organization_id, user_id) do update set role = excluded.role`),
 
-    /** Records that the role was set by hand, so that groups no longer affect it. */
+    /** For a role that was set by hand: groups no longer affect it. */
     forgetMappedRole: (organizationId: string, userId: string) =>
       db.query(sql.nothing`
         /* providers.forgetMappedRole */
         delete from mapped_memberships where organization_id = ${organizationId} and user_id = ${userId}`),
 
-    /** Lists teams to which groups have added the user. */
+    /** Teams to which groups have added the user. */
     listMappedTeams: (userId: string) =>
       db.any(sql.rows(TeamRow)`
         /* providers.listMappedTeams */
@@ -122,7 +121,7 @@ export function createProviderRepository(db: Queryable) {
       db.exists(sql.rows(IdRow)`
         /* providers.isInTeam */ select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId}`),
 
-    /** Adds the user to a team because of a group. Returns false if the user is already a member, by hand or by a group. */
+    /** Returns false if the user is already a member, by hand or by a group. */
     addMappedTeam: async (teamId: string, userId: string): Promise<boolean> => {
       const added = await db.maybeOne(sql.rows(IdRow)`
         /* providers.addTeamMember */

@@ -3,11 +3,11 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 
 const RateCounterRow = Type.Object({ source: Type.String(), level: Type.Number() });
 
-/** The failures or requests of a source since the last report of one process. */
+/** Failures or requests since the last report of one process. */
 export interface RateCounterReport {
   readonly source: string;
   readonly events: number;
-  /** The decrease of the counter per second. */
+  /** The counter decreases by this much per second. */
   readonly perSecond: number;
   readonly highest: number;
 }
@@ -19,11 +19,11 @@ const tables = {
   requests: { name: sql.fragment`rate_counters`, comment: sql.fragment`/* rateCounters.report */` },
 };
 
-/** Counters of failed lookups of tokens and leases, or of requests. Shared by all replicas, by the clock of the database. */
+/** Shared by all replicas, by the clock of the database. */
 export function createRateCounterRepository(db: Queryable, of: keyof typeof tables) {
   const table = tables[of];
   return {
-    /** Adds the counts of this process, in one statement. Returns the new counter of each source. */
+    /** Takes one statement. Returns the new counter of each source. */
     report: (reports: readonly RateCounterReport[]) => {
       const column = (name: Exclude<keyof RateCounterReport, 'source'>) =>
         sql.array(
@@ -34,7 +34,7 @@ export function createRateCounterRepository(db: Queryable, of: keyof typeof tabl
         reports.map(({ source }) => source),
         'text',
       );
-      // The order is always the same, so that replicas do not deadlock.
+      // The order is fixed, so that replicas do not deadlock.
       return db.any(sql.rows(RateCounterRow)`
         ${table.comment}
         with seen as (
@@ -50,7 +50,7 @@ export function createRateCounterRepository(db: Queryable, of: keyof typeof tabl
         returning source, level`);
     },
 
-    /** Deletes sources without a report for `seconds`, and sources in the future because the clock was set back. */
+    /** Also deletes sources in the future because the clock was set back. */
     deleteOlderThan: (seconds: number) =>
       db.query(sql.nothing`
         /* rateCounters.deleteOlderThan */

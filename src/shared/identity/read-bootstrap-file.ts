@@ -7,7 +7,7 @@ import { describeWeakToken } from '../platform/crypto/weak-secrets.ts';
 import { isLogin, isOrganizationName } from '../stacks/names.ts';
 import { BootstrapError, BootstrapFile, isManaged } from './bootstrap-file.ts';
 
-/** Reads and validates a JSON or YAML file. Throws BootstrapError. */
+/** JSON or YAML. Throws BootstrapError. */
 export function readBootstrapFile(file: string): BootstrapFile {
   let text: string;
   try {
@@ -30,7 +30,7 @@ export function readBootstrapFile(file: string): BootstrapFile {
   return content as BootstrapFile;
 }
 
-/** Checks the names, tokens and roles of a file that matches the schema. Returns the problems. */
+/** Returns the problems of a file that matches the schema. */
 function findContradictions(file: BootstrapFile): string[] {
   const problems: string[] = [];
   const names = new Set<string>();
@@ -72,7 +72,7 @@ function findContradictions(file: BootstrapFile): string[] {
   return problems;
 }
 
-/** Avoids the parser's own message, which quotes the invalid text: this may be a token. */
+/** The parser's own message quotes the invalid text, which may be a token. */
 function describeYamlError(error: unknown): string {
   if (!(error instanceof YAMLParseError)) return 'an alias cannot be resolved';
   const position = error.linePos?.[0];

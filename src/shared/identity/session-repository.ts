@@ -11,7 +11,7 @@ const SessionRow = Type.Object({
   displayName: Type.String(),
   siteAdmin: Type.Boolean(),
   method: SignInMethod,
-  /** Seconds since the sign-in. */
+  /** Since the sign-in. */
   ageSeconds: Type.Number(),
   isStale: Type.Boolean(),
 });
@@ -27,17 +27,15 @@ const ListedSessionRow = Type.Object({
 });
 export type ListedSessionRow = Row<typeof ListedSessionRow>;
 
-/** Maximum number of live sessions of a user. */
 const maxSessions = 100;
 const droppedAtOnce = 10;
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** The limits of a session's life, in seconds. */
 export interface SessionLimits {
-  /** Limit without any request. */
+  /** The limit without any request. */
   readonly idleSeconds: number;
-  /** Limit since the sign-in. */
+  /** Since the sign-in. */
   readonly maxSeconds: number;
 }
 
@@ -49,12 +47,11 @@ export interface NewSession {
   readonly address: string;
 }
 
-/** Browser sessions. */
 export function createSessionRepository(db: Queryable, limits: SessionLimits) {
   const isLive = sql.fragment`s.last_seen_at > now() - make_interval(secs => ${limits.idleSeconds})
     and s.created_at > now() - make_interval(secs => ${limits.maxSeconds})`;
   return {
-    /** Finds the live session of an active user. Decides on every request; nothing is cached. */
+    /** Only for an active user. Decides on every request; nothing is cached. */
     find: (hash: Buffer) =>
       db.maybeOne(sql.rows(SessionRow)`
         /* sessions.find */
@@ -63,7 +60,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
         from sessions s join users u on u.id = s.user_id
         where s.session_hash = ${sql.binary(hash)} and u.deactivated_at is null and ${isLive}`),
 
-    /** Gives a session a token row, by which its user's permissions are found, unless it has one that ends with the session. */
+    /** The permissions of the session's user are found by its token row. Replaces one that ends before the session. */
     ensureToken: (id: string) =>
       db.query(sql.nothing`
         /* sessions.ensureToken */
@@ -73,7 +70,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
         from sessions s where s.id = ${id}
         on conflict (id) do update set expires_at = excluded.expires_at where api_tokens.expires_at < excluded.expires_at`),
 
-    /** Locks a live session until the end of the transaction, and keeps its user active. Returns false if the session has ended. */
+    /** Locks a live session until the end of the transaction, and keeps its user active. Returns false if it has ended. */
     hold: (id: string) =>
       db.exists(sql.rows(IdRow)`
         /* sessions.hold */
@@ -86,8 +83,8 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
         where id = (select id from sessions where id = ${id} for no key update skip locked)`),
 
     /**
-     * Adds a session of an active user and returns its id; null if the user was deactivated meanwhile. Locks the user, so that a
-     * deactivation sees the session. If there are too many sessions, ends the least recently used one.
+     * Null if the user was deactivated meanwhile. Locks the user, so that a deactivation sees the session. If there are too many sessions,
+     * ends the least recently used one.
      */
     insert: async ({ address, hash, method, userAgent, userId }: NewSession): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -104,21 +101,21 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
       return row.id;
     },
 
-    /** Lists the live sessions of a user, the last used first. */
+    /** The last used first. */
     list: (userId: string) =>
       db.any(sql.rows(ListedSessionRow)`
         /* sessions.list */
         select s.id, s.method, s.created_at as "createdAt", s.last_seen_at as "lastSeenAt", s.user_agent as "userAgent", s.address
         from sessions s where s.user_id = ${userId} and ${isLive} order by s.last_seen_at desc, s.id limit 100`),
 
-    /** Ends a session of a user. Returns whether it existed. */
+    /** Returns whether the session existed. */
     remove: async (userId: string, id: string): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* sessions.remove */ delete from sessions where user_id = ${userId} and id = ${id}`);
       return rowCount > 0;
     },
 
-    /** Ends all sessions of a user, and the links that could begin one. Returns the number of sessions. */
+    /** Also removes links that could begin a session. Returns the number of sessions. */
     removeAll: async (userId: string): Promise<number> => {
       await createSignInLinkRepository(db).removeAll(userId);
       const { rowCount } = await db.query(sql.nothing`
@@ -126,7 +123,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
       return rowCount;
     },
 
-    /** Ends all other sessions of a user, and the links that could begin one. Returns the number of sessions. */
+    /** Also removes links that could begin a session. Returns the number of sessions. */
     removeOthers: async (userId: string, kept: string): Promise<number> => {
       await createSignInLinkRepository(db).removeAll(userId);
       const { rowCount } = await db.query(sql.nothing`
@@ -138,7 +135,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
 
     deleteEnded: () => db.query(sql.nothing`/* sessions.deleteEnded */ delete from sessions s where not (${isLive})`),
 
-    /** Deletes the token rows of sessions, a day after the latest possible end of the sessions. */
+    /** A day after the latest possible end of the sessions. */
     deleteExpiredTokens: () =>
       db.query(sql.nothing`
         /* sessions.deleteExpiredTokens */

@@ -9,10 +9,10 @@ const UserRow = Type.Object({ userId: Type.String(), login: Type.String() });
 type LinkUserRow = Row<typeof UserRow>;
 const ExpiryRow = Type.Object({ expiresAt: Timestamp });
 
-/** Links with which users sign in once. */
+/** Each link signs in once. */
 export function createSignInLinkRepository(db: Queryable) {
   return {
-    /** Adds a link. Returns its secret, which is not stored, and its expiry. */
+    /** Returns the secret, which is not stored. */
     insert: async (userId: string, seconds: number): Promise<{ secret: string; expiresAt: Date }> => {
       const { token, hash } = mintToken(prefix);
       const { expiresAt } = await db.one(sql.rows(ExpiryRow)`
@@ -23,7 +23,7 @@ export function createSignInLinkRepository(db: Queryable) {
       return { secret: token, expiresAt };
     },
 
-    /** Uses up a link and returns its user; null if the link is unknown, expired or used, or its user is deactivated. */
+    /** Null if the link is unknown, expired or used, or its user is deactivated. */
     take: async (secret: string): Promise<LinkUserRow | null> => {
       if (tokenForm(secret, prefix) !== 'whole') return null;
       return db.maybeOne(sql.rows(UserRow)`
@@ -34,7 +34,6 @@ export function createSignInLinkRepository(db: Queryable) {
         returning u.id as "userId", u.login`);
     },
 
-    /** Deletes all links of a user. */
     removeAll: (userId: string) =>
       db.query(sql.nothing`/* signInLinks.removeAll */ delete from sign_in_links where user_id = ${userId}`),
 

@@ -1,4 +1,4 @@
-/** Returns the address that signs in with the secret of a link. Browsers do not send the fragment. */
+/** Browsers do not send the fragment. */
 export function signInLink(publicUrl: string, secret: string): string {
   return `${publicUrl.replace(/\/$/, '')}/sign-in/link#${secret}`;
 }

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
 
-/** The method by which the user of a session signed in. */
 export const SignInMethod = Type.Union([
   Type.Literal('password'),
   Type.Literal('passkey'),

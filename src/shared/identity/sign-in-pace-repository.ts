@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 
-/** Attempts of a login without a wait. One is forgotten per this many seconds. */
+/** Attempts of a login without a wait, and the time after which one is forgotten. */
 const freeAttempts = 20;
 const forgetSeconds = 180;
-/** Maximum of the counter, so that a login is back to normal an hour after an attack. */
+/** A login is back to normal an hour after an attack. */
 const maxLevel = 40;
 /** The longest time between two attempts. */
 export const maxPaceSeconds = 30;
@@ -12,15 +12,14 @@ export const maxPaceSeconds = 30;
 const WaitRow = Type.Object({ waitMs: Type.Integer() });
 export type WaitRow = Row<typeof WaitRow>;
 
-/** The pace at which passwords may be tried. */
 export function createSignInPaceRepository(db: Queryable) {
   /** Seconds since the last attempt. */
   const idleSeconds = sql.fragment`greatest(0, extract(epoch from clock_timestamp() - p.at))`;
   return {
     /**
-     * Reserves the next time slot of a login for one attempt, if the slot has begun. Beyond the free attempts, the time to the next slot
-     * doubles from a second to the maximum. Returns 0, or the milliseconds until the next slot. Of concurrent calls, only one gets the
-     * slot. A slot from before the clock was set back does not count.
+     * Reserves the next time slot for one attempt, if it has begun. Beyond the free attempts, the time to the next slot doubles from a
+     * second to the maximum. Returns 0, or the milliseconds until the next slot. Of concurrent calls, only one gets the slot. A slot from
+     * before the clock was set back does not count.
      */
     take: async (loginHash: string): Promise<number> => {
       const { waitMs } = await db.one(sql.rows(WaitRow)`
@@ -49,7 +48,6 @@ export function createSignInPaceRepository(db: Queryable) {
         /* signInPaces.giveBack */
         update sign_in_paces set level = greatest(level - 1, 0) where login_hash = ${loginHash}`),
 
-    /** Deletes counters that no longer delay any attempt. */
     deleteOld: () =>
       db.query(sql.nothing`
         /* signInPaces.deleteOld */

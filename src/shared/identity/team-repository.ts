@@ -31,7 +31,6 @@ const CountRow = Type.Object({ count: Type.Integer() });
 const RemovedRow = Type.Object({ permissions: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 
-/** Teams and their members. */
 export function createTeamRepository(db: Queryable) {
   const columns = sql.fragment`id, name, display_name as "displayName", description`;
   /** Grants `g` that allow something on one stack, regardless of its tags. */
@@ -63,9 +62,9 @@ export function createTeamRepository(db: Queryable) {
       db.any(sql.rows(TeamRow)`
         /* teams.list */ select ${columns} from teams where organization_id = ${organizationId} order by name`),
 
-    /** Deletes the team with its grants and tokens. */
+    /** Also deletes the team's grants and tokens. */
     remove: (id: string) =>
-      // Locked first, because a transaction that starts an update with one of the tokens may still refer to their rows.
+      // Locked first, because a transaction that starts an update with one of the tokens may still refer to it.
       db.query(sql.nothing`
         /* teams.remove */
         with locked as materialized (select lock_exclusive(organization_id) from teams where id = ${id})
@@ -77,7 +76,6 @@ export function createTeamRepository(db: Queryable) {
         insert into team_members (team_id, user_id, is_admin) values (${teamId}, ${userId}, ${isAdmin})
         on conflict (team_id, user_id) do update set is_admin = excluded.is_admin where team_members.is_admin <> excluded.is_admin`),
 
-    /** The same for several members. */
     setMembers: (teamId: string, members: readonly TeamMembership[]) =>
       db.query(sql.nothing`
         /* teams.setMembers */
@@ -92,7 +90,7 @@ export function createTeamRepository(db: Queryable) {
         )}) as m (user_id, is_admin)
         on conflict (team_id, user_id) do update set is_admin = excluded.is_admin where team_members.is_admin <> excluded.is_admin`),
 
-    /** Removes a member. Returns whether the user was one. */
+    /** Returns whether the user was a member. */
     removeMember: async (teamId: string, userId: string): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* teams.removeMember */ delete from team_members where team_id = ${teamId} and user_id = ${userId}`);
@@ -108,7 +106,6 @@ export function createTeamRepository(db: Queryable) {
         /* teams.removeMembers */
         delete from team_members where team_id = ${teamId} and user_id = any (${sql.array([...userIds], 'uuid')})`),
 
-    /** Of these users, lists the members of the team. */
     listMembersAmong: (teamId: string, userIds: readonly string[]) =>
       db.any(sql.rows(TeamMembership)`
         /* teams.listMembersAmong */
@@ -119,7 +116,7 @@ export function createTeamRepository(db: Queryable) {
       db.exists(sql.rows(IdRow)`
         /* teams.isAdmin */ select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId} and is_admin`),
 
-    /** Lists the members of one team or of all teams of the organization. */
+    /** `teamId` null lists the members of all teams. */
     listMembers: (organizationId: string, teamId: string | null = null) =>
       db.any(sql.rows(TeamMemberRow)`
         /* teams.listMembers */
@@ -128,7 +125,6 @@ export function createTeamRepository(db: Queryable) {
         where e.organization_id = ${organizationId} and (${teamId}::uuid is null or e.id = ${teamId}::uuid)
         order by e.name, u.login`),
 
-    /** Lists the ids of the user's teams. */
     listIdsOf: async (userId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* teams.listIdsOf */ select team_id as id from team_members where user_id = ${userId}`);
@@ -139,7 +135,7 @@ export function createTeamRepository(db: Queryable) {
       db.query(sql.nothing`
         /* teams.describe */ update teams set display_name = ${displayName}, description = ${description} where id = ${id}`),
 
-    /** Lists stacks granted to the team by name. `facts` limit them to readable stacks. */
+    /** Stacks granted by name. `facts` limit them to readable ones. */
     listStacks: (teamId: string, facts: SubjectFacts | null) =>
       db.any(sql.rows(TeamStackRow)`
         /* teams.listStacks */
@@ -148,7 +144,7 @@ export function createTeamRepository(db: Queryable) {
           or effective_permissions(${facts === null ? null : JSON.stringify(facts)}::jsonb, organization_id, project_pattern, stack_pattern) & 1 = 1)
         group by 1, 2 order by 1, 2`),
 
-    /** Removes grants on a stack by its name, except the grant `kept`. Returns the permissions that they allowed. */
+    /** Only grants by name, except `kept`. Returns the permissions that they allowed. */
     removeStack: (teamId: string, { project, stack }: { project: string; stack: string }, kept: string | null = null) =>
       db.any(sql.rows(RemovedRow)`
         /* teams.removeStack */
@@ -156,7 +152,7 @@ export function createTeamRepository(db: Queryable) {
           and (${kept}::uuid is null or g.id <> ${kept}::uuid)
         returning g.permissions`),
 
-    /** Lists teams with grants that apply to the stack. */
+    /** Teams with grants that apply to the stack. */
     listOn: (organizationId: string, stack: GrantedStack) =>
       db.any(sql.rows(TeamOnStackRow)`
         /* teams.listOn */

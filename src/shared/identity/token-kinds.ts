@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 
-/** The kinds of token owners: a user, a team, an organization with a role there, and an organization without a role. */
+/** The owner is a user, a team, an organization with a role there, or an organization without a role. */
 export const tokenKinds = ['personal', 'team', 'organization', 'service'] as const;
 export const TokenKind = Type.Union([
   Type.Literal('personal'),

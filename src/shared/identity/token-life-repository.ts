@@ -14,13 +14,13 @@ const AffectedRow = Type.Object({
   ends: Type.Boolean(),
 });
 
-/** Whether the token `t` is valid. Tokens of sessions are excluded, since they are shown, and end, with their sessions. */
+/** Excludes tokens of sessions, which are shown, and end, with their sessions. */
 export const isValid = sql.fragment`not t.is_session and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`;
 
 const lifeOf = (seconds: number | null) => sql.fragment`
   coalesce(t.rotated_at, t.created_at) + make_interval(secs => ${seconds}::bigint)`;
 
-/** The ids of the tokens whose lifetime a policy of `seconds` shortens. */
+/** Tokens whose lifetime a policy of `seconds` shortens. */
 const affected = (organizationId: string, seconds: number | null) => sql.fragment`
   select t.id from api_tokens t
   where t.id = any (array(
@@ -30,10 +30,9 @@ const affected = (organizationId: string, seconds: number | null) => sql.fragmen
       where m.organization_id = ${organizationId} and ${isValid}))
     and t.listed_in is null and coalesce(t.expires_at, 'infinity') > ${lifeOf(seconds)}`;
 
-/** Limits of token lifetimes. */
 export function createTokenLifeRepository(db: Queryable) {
   return {
-    /** The longest token lifetime that the organizations of a user allow, in seconds; null for no limit. */
+    /** The longest lifetime that the user's organizations allow; null for no limit. */
     findMaxSecondsOfUser: async (userId: string): Promise<number | null> => {
       const row = await db.one(sql.rows(Type.Object({ seconds: Nullable(Type.Integer()) }))`
         /* tokens.findMaxSecondsOfUser */
@@ -49,7 +48,7 @@ export function createTokenLifeRepository(db: Queryable) {
       return row.seconds;
     },
 
-    /** Lists tokens whose lifetime a policy of `seconds` would shorten, the first to end first. */
+    /** The first to end first. */
     listAffected: (organizationId: string, seconds: number) =>
       db.any(sql.rows(AffectedRow)`
         /* tokens.listAffected */
@@ -61,9 +60,9 @@ export function createTokenLifeRepository(db: Queryable) {
         order by n.at, t.id`),
 
     /**
-     * Limits the lifetime of existing and future tokens; null for no limit. Each shortened token takes the lock of its owner, in no
-     * defined order. Therefore all these locks are taken first, in the usual order: members, then the organization. Transactions that
-     * create tokens have locked the row for key share.
+     * Applies to existing and future tokens; null for no limit. Each shortened token takes the lock of its owner, in no defined order.
+     * Therefore all these locks are taken first, in the usual order: members, then the organization. Transactions that create tokens have
+     * locked the row for key share.
      */
     setMaxSeconds: (organizationId: string, seconds: number | null) =>
       db.query(sql.nothing`

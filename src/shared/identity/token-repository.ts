@@ -13,33 +13,33 @@ const TokenRow = Type.Object({
   kind: TokenKind,
   name: Nullable(Type.String()),
   description: Type.String(),
-  /** Login of the owner, or name of the team; null for tokens of the organization. */
+  /** The login of the user, or the name of the team; null for tokens of the organization. */
   owner: Nullable(Type.String()),
   role: Nullable(Role),
   scopes: Nullable(Type.Array(TokenScope)),
-  /** Whether the token is for the identity provider of the organization. */
+  /** The token is for the organization's identity provider. */
   isProvisioning: Type.Boolean(),
   createdAt: Timestamp,
   createdBy: Nullable(Type.String()),
   expiresAt: Nullable(Timestamp),
   lastUsedAt: Nullable(Timestamp),
-  /** Expiry of the secret that the last rotation replaced. */
+  /** The secret that the last rotation replaced is valid until then. */
   previousUntil: Nullable(Timestamp),
 });
 export type TokenRow = Row<typeof TokenRow>;
 
 const ListedTokenRow = Type.Object({
   ...TokenRow.properties,
-  /** Whether the token was issued for the id token of a CI run. */
+  /** The token was issued for the id token of a CI run. */
   isCiToken: Type.Boolean(),
-  /** Whether the bootstrap file lists the token, which is then replaced there. */
+  /** The bootstrap file lists the token, which is then replaced there. */
   isListed: Type.Boolean(),
-  /** The time of its creation, in microseconds since the epoch. A `Date` is too coarse for the continuation of a list. */
+  /** The creation, in microseconds since the epoch. A `Date` is too coarse for the continuation of a list. */
   micros: Type.Integer(),
 });
 export type ListedTokenRow = Row<typeof ListedTokenRow>;
 
-/** A position in a list of tokens, newest first. */
+/** Newest first. */
 export interface TokenListCursor {
   readonly micros: number;
   readonly id: string;
@@ -52,11 +52,10 @@ export type TokenOwner =
   | {
       readonly kind: 'service';
       readonly organizationId: string;
-      /** Whether the token is for the identity provider of the organization. */
+      /** The token is for the organization's identity provider. */
       readonly isProvisioning?: boolean;
     };
 
-/** The tokens that a list or a change includes. */
 export type TokenOwnerFilter =
   | { readonly userId: string }
   | { readonly teamId: string }
@@ -71,17 +70,16 @@ export interface NewToken {
   readonly expiresAt: Date | null;
   /** Null for an operator. */
   readonly createdBy: string | null;
-  /** The policy under which the token was issued for an id token with these claims. */
+  /** The token was issued under this policy for an id token with these claims. */
   readonly exchange?: { readonly policyId: string; readonly organizationId: string; readonly claims: Claims };
 }
 
 const InsertedRow = Type.Object({ id: Type.String(), expiresAt: Nullable(Timestamp) });
 const CountRow = Type.Object({ count: Type.Integer() });
-/** Maximum number of CI tokens in a list without pages. */
 const listedRuns = 100;
 /** A rotation this soon after the previous one is a repetition. */
 const repetitionSeconds = 60;
-/** Class of the advisory lock of an owner, under which its tokens are counted and created. */
+/** An advisory lock of the owner, under which its tokens are counted and created. */
 const makingLock = 99;
 const HolderRow = Type.Object({ isProvisioning: Type.Boolean() });
 const MakerRow = Type.Object({ maker: Nullable(Type.String()) });
@@ -91,7 +89,6 @@ const RotatedRow = Type.Object({
   previousUntil: Nullable(Timestamp),
 });
 
-/** Creates, lists, revokes and rotates tokens of all kinds, and determines their lifetimes. */
 export function createTokenRepository(db: Queryable) {
   // No condition on the kind, which the owner implies: with it, Postgres may prefer the indexes of names, which include ended tokens.
   const within = (ownerFilter: TokenOwnerFilter) =>
@@ -110,8 +107,8 @@ export function createTokenRepository(db: Queryable) {
     ...createTokenLifeRepository(db),
 
     /**
-     * Returns the token's id and expiry, which the policies of organizations may have shortened. Violates a constraint whose name ends in
-     * `_name` if the owner has had a token with this name.
+     * The policies of organizations may have shortened the returned expiry. Violates a constraint whose name ends in `_name` if the owner
+     * has had a token with this name.
      */
     insert: ({ owner, ...token }: NewToken) =>
       db.one(sql.rows(InsertedRow)`
@@ -128,7 +125,7 @@ export function createTokenRepository(db: Queryable) {
                 ${token.exchange ? storableJson(token.exchange.claims) : null}::jsonb)
         returning id, expires_at as "expiresAt"`),
 
-    /** Lists valid tokens, oldest first. Of the tokens issued to CI runs, only the newest 100. */
+    /** Oldest first. Of the tokens issued to CI runs, only the newest 100. */
     list: (ownerFilter: TokenOwnerFilter) =>
       db.any(sql.rows(TokenRow)`
         /* tokens.list */
@@ -139,7 +136,7 @@ export function createTokenRepository(db: Queryable) {
             order by t.created_at desc, t.id desc limit ${listedRuns})))
         order by t.created_at, t.id`),
 
-    /** Lists a page of valid tokens, newest first. `withCiTokens` includes tokens issued to CI runs. */
+    /** Newest first. `withCiTokens` includes tokens issued to CI runs. */
     listPage: (
       ownerFilter: TokenOwnerFilter,
       {
@@ -161,14 +158,14 @@ export function createTokenRepository(db: Queryable) {
           }
         order by t.created_at desc, t.id desc limit ${limit}`),
 
-    /** Revokes a valid token. Returns whether it existed. */
+    /** Returns false if the token is not valid. */
     revoke: async (id: string, ownerFilter: TokenOwnerFilter): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* tokens.revoke */ update api_tokens t set revoked_at = now() where t.id = ${id} and ${within(ownerFilter)} and ${isValid}`);
       return result.rowCount > 0;
     },
 
-    /** Waits for concurrent transactions that create a token for this owner, then returns the number of valid tokens, at most `limit`. */
+    /** Waits for concurrent transactions that create a token for this owner. Counts up to `limit`. */
     countForNew: async (ownerFilter: TokenOwnerFilter, limit: number): Promise<number> => {
       const id =
         'userId' in ownerFilter
@@ -186,7 +183,7 @@ export function createTokenRepository(db: Queryable) {
     },
 
     /**
-     * Deletes up to `limit` tokens that ended days ago. `named` ones belong to teams and organizations. Tokens of a bootstrap file stay,
+     * Deletes tokens that ended this many days ago. `named` ones belong to teams and organizations. Tokens of a bootstrap file stay,
      * because the file would make them valid again.
      */
     deleteEnded: async (
@@ -207,7 +204,7 @@ export function createTokenRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Deletes up to `limit` ended tokens of an organization's CI runs. Returns the number. */
+    /** Returns the number of deleted tokens. */
     deleteEndedOfRuns: async (organizationId: string, limit: number): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* tokens.deleteEndedOfRuns */
@@ -217,7 +214,7 @@ export function createTokenRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Finds the user who last rotated or created a token without a user, and so knows its secret; null for an operator. */
+    /** The user who last rotated or created a token without a user, and so knows its secret; null for an operator. */
     findCreator: async (id: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(MakerRow)`
         /* tokens.findCreator */ select coalesce(rotated_by, created_by) as maker from api_tokens where id = ${id}`);
@@ -225,10 +222,9 @@ export function createTokenRepository(db: Queryable) {
     },
 
     /**
-     * Replaces the secret of a valid token and restarts its lifetime. The previous secret stays valid for `overlapSeconds`; with 0,
-     * leases that were started with the token end as well. A repetition by the same user within a minute, e.g. after a lost response,
-     * replaces the new secret and keeps the previous one. Returns null if the token does not exist, or may not be rotated
-     * (`findHolder`).
+     * Also restarts the lifetime. The previous secret stays valid for `overlapSeconds`; with 0, leases that were started with the token end
+     * as well. A repetition by the same user within a minute, e.g. after a lost response, replaces the new secret and keeps the previous
+     * one. Returns null if the token does not exist, or may not be rotated (`findHolder`).
      */
     rotate: async (
       id: string,
@@ -260,7 +256,7 @@ export function createTokenRepository(db: Queryable) {
       return row;
     },
 
-    /** Finds the holder of a valid token that may not be rotated: a CI run or, unless the caller is an operator, an identity provider. */
+    /** Such a token may not be rotated: a CI run's or, unless the caller is an operator, an identity provider's. */
     findHolder: async (id: string, ownerFilter: TokenOwnerFilter | null): Promise<'run' | 'provider' | null> => {
       const row = await db.maybeOne(sql.rows(HolderRow)`
         /* tokens.findHolder */

@@ -5,7 +5,7 @@ import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import { isOrganizationName } from '../stacks/names.ts';
 
-/** A limit of a token's permissions and stacks. Null matches all. */
+/** Null matches all. */
 export const TokenScope = Type.Object({
   organization: Nullable(Type.String()),
   project: Nullable(Type.String()),
@@ -16,7 +16,7 @@ export type TokenScope = Static<typeof TokenScope>;
 
 const maxScopes = 50;
 
-/** A scope in written form: names of permissions, and `project/stack` or `organization/project/stack`, with `*`. */
+/** Names of permissions, and `project/stack` or `organization/project/stack`, with `*`. */
 export interface WrittenScope {
   readonly permissions: readonly string[];
   readonly stacks: string;

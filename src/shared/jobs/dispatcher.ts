@@ -6,11 +6,11 @@ import type { QueueStates } from './queue-names.ts';
 export interface DispatchOptions {
   /** Size of the body in the payload store. Selects the queue. */
   readonly bytes?: number;
-  /** Encryption key of the body in the payload store. */
+  /** Encrypts the body in the payload store. */
   readonly encryption?: BodyEncryption | null;
-  /** The fairness key, e.g. the organization, whose share of the workers the job uses. */
+  /** The job uses the workers' share of this owner, e.g. of the organization. */
   readonly fairnessKey?: string;
-  /** For optional jobs: throws QueueUnavailableError as soon as the queue is unreachable. */
+  /** For optional jobs: throws QueueUnavailableError once the queue is unreachable. */
   readonly onlyWhileReachable?: boolean;
 }
 
@@ -21,7 +21,6 @@ export interface DispatcherState {
   readonly queues: QueueStates;
 }
 
-/** Sums the states of all queues. */
 export function sumQueues(queues: QueueStates): DispatcherState {
   const each = Object.values(queues);
   return {
@@ -36,15 +35,13 @@ export function shuttingDown(): UnavailableError {
   return new UnavailableError('The server is shutting down; please retry', { retryAfterSeconds: 1 });
 }
 
-/** Dispatches jobs to workers, in this process or others. */
 export interface JobDispatcher {
   /**
-   * Runs the job and resolves once its effect is committed. Rejects with the typed error of a rejected job. Rejects with UnavailableError
-   * if the job failed, did not begin within the wait (JobWithdrawnError), or did not end within it (JobPendingError). The call may then
-   * be repeated safely.
+   * Resolves once the effect is committed. Rejects with the typed error of a rejected job, or with UnavailableError if the job failed, did
+   * not begin within the wait (JobWithdrawnError), or did not end within it (JobPendingError). The call may then be repeated safely.
    */
   run(job: Job, options?: DispatchOptions): Promise<void>;
-  /** Queues the job to run later. Resolves once it is accepted. */
+  /** Resolves once the job is accepted. */
   enqueue(job: Job, options?: DispatchOptions): Promise<void>;
   state(): DispatcherState;
   /** Accepts no more jobs and waits for running calls. */

@@ -22,21 +22,19 @@ const NoRow = Type.Object({});
 
 /** The permission to run a queued job. */
 export interface JobAdmission {
-  /** Written by this release or another one. This release may not know its fields. */
+  /** This release may not know the fields of another one. */
   readonly job: unknown;
   readonly encryption: BodyEncryption | null;
-  /** Whether the admission has expired or was revoked, so that the job must not run. */
+  /** The admission has expired or was revoked: the job must not run. */
   readonly expired: boolean;
-  /** The outcome, if the job has ended. */
   readonly outcome: Outcome | null;
 }
 
 export type JobAdmissionRepository = ReturnType<typeof createJobAdmissionRepository>;
 
-/** The permission for each queued job, by job id. Only the id is trusted from Redis. */
+/** Only the job id is trusted from Redis. */
 export function createJobAdmissionRepository(db: Queryable) {
   return {
-    /** Admits a job for `seconds` from now. */
     insert: async (id: string, job: Job, encryption: BodyEncryption | null, seconds: number): Promise<void> => {
       await db.maybeOne(sql.prepared('admissions_insert', NoRow)`
         /* admissions.insert */
@@ -64,7 +62,7 @@ export function createJobAdmissionRepository(db: Queryable) {
       };
     },
 
-    /** Ends the admission. Only a worker that is already running the job may finish it. Returns the job, or null if there is none. */
+    /** Only a worker that is already running the job may finish it. */
     revoke: async (id: string): Promise<unknown> => {
       const row = await db.maybeOne(sql.rows(JobRow)`
         /* admissions.revoke */
@@ -73,7 +71,7 @@ export function createJobAdmissionRepository(db: Queryable) {
       return row ? (JSON.parse(row.job) as unknown) : null;
     },
 
-    /** Returns the known jobs in `ids`, including recently ended ones. */
+    /** Also returns recently ended jobs. */
     findJobs: async (ids: readonly string[]): Promise<ReadonlyMap<string, unknown>> => {
       const rows = await db.any(sql.rows(ShownRow)`
         /* admissions.findJobs */
@@ -81,7 +79,6 @@ export function createJobAdmissionRepository(db: Queryable) {
       return new Map(rows.map(({ id, job }) => [id, JSON.parse(job) as unknown]));
     },
 
-    /** Deletes admissions that expired more than `seconds` ago. */
     deleteExpired: (seconds: number) =>
       db.query(sql.nothing`
         /* admissions.deleteExpired */

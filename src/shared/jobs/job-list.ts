@@ -14,7 +14,6 @@ import type { JournalCompactor } from '../state/journal/journal-compactor.ts';
 import { appendJournal, type JournalWriter } from '../state/journal/journal-writer.ts';
 import type { StackRenamer } from '../state/stack-renamer.ts';
 
-/** The services that jobs use, in every process that runs jobs. */
 export interface JobServices {
   readonly stateEdits: StateEdits;
   readonly eventWriter: EventWriter;
@@ -25,18 +24,17 @@ export interface JobServices {
   readonly journalWriter: JournalWriter;
   readonly renamer: StackRenamer;
   readonly writer: CheckpointWriter;
-  /** Requests a snapshot of a journal. Never rejects, because a snapshot only saves time later. */
+  /** Never rejects, because a snapshot only saves time later. */
   readonly requestSnapshot: (updateId: string) => Promise<void>;
   readonly incrementalCompaction: IncrementalCompaction;
-  /** Requests an incremental compaction of a journal, here or on a worker. Never rejects. */
+  /** The compaction runs here or on a worker. Never rejects. */
   readonly requestIncremental: (updateId: string) => Promise<void>;
 }
 
-/** Refers to the body of a queued job. */
 export const QueuedBody = Type.Object({ payloadKey: Type.String(), encoding: BodyEncoding });
 export type QueuedBody = Static<typeof QueuedBody>;
 
-/** Renames a stack, including all references in its state. */
+/** Also renames all references in the state. */
 export const renameStack = defineJob({
   name: 'rename-stack',
   schemas: [1],
@@ -44,7 +42,6 @@ export const renameStack = defineJob({
   run: ({ renamer }, job, beforeCommit) => renamer.rename(job, beforeCommit),
 });
 
-/** Compacts the journal of an update into a checkpoint. */
 export const compactJournal = defineJob({
   name: 'compact-journal',
   schemas: [1],
@@ -52,13 +49,12 @@ export const compactJournal = defineJob({
   run: ({ compactor, waitsForClaims }, { updateId }) => compactor.compact(updateId, waitsForClaims),
 });
 
-/** Takes a snapshot of the replay of a journal, or only compacts it incrementally in the worker's memory. */
 export const snapshotJournal = defineJob({
   name: 'snapshot-journal',
   schemas: [1],
   fields: {
     updateId: Type.String(),
-    /** Whether the journal is only compacted in the worker's memory. */
+    /** Only compacts the journal incrementally in the worker's memory. */
     incremental: Type.Optional(Type.Boolean()),
   },
   run: async ({ compactor, incrementalCompaction }, { updateId, incremental }) => {
@@ -72,7 +68,7 @@ export const journalWrite = defineWrite(appendJournal);
 export const eventWrite = defineWrite(appendEvents);
 export const importWrite = defineWriteOf(importDeployment);
 
-/** A queued job: ids only. Bodies are in the payload store under `payloadKey`. */
+/** Bodies are in the payload store under `payloadKey`. */
 export const Job = Type.Union([
   checkpointWrite.record,
   journalWrite.record,
@@ -93,7 +89,6 @@ export const jobNames: readonly JobName[] = [
 /** The fields common to jobs of all releases. */
 export const JobHead = Type.Object({ name: Type.String(), schema: Type.Integer() });
 
-/** A job: its own fields, name and schema, and its request. */
 type JobOf<N extends string, P extends TProperties> = Static<TObject<P>> & {
   name: N;
   schema: number;
@@ -106,9 +101,9 @@ type JobOf<N extends string, P extends TProperties> = Static<TObject<P>> & {
 /** A job without a body. */
 export interface JobDefinition<N extends string, P extends TProperties> {
   readonly name: N;
-  /** The schema of a queued job. Jobs of other releases that this release does not know do not match. */
+  /** Does not match jobs that this release does not know. */
   readonly record: TUnsafe<JobOf<N, P>>;
-  /** Creates the job in the format of this release. */
+  /** The job has this release's format. */
   create(fields: Static<TObject<P>>): JobOf<N, P>;
   /** If `beforeCommit` throws, nothing is committed. */
   run(services: JobServices, job: JobOf<N, P>, beforeCommit?: () => Promise<void>): Promise<void>;
@@ -117,14 +112,13 @@ export interface JobDefinition<N extends string, P extends TProperties> {
 interface Common<N extends string, P extends TProperties> {
   readonly name: N;
   /**
-   * The versions of the fields that this release reads; it writes the last one. If fields change their meaning, the job gets a new
-   * number. Processes of two releases can thus share a queue: each leaves jobs that it does not know to the other.
+   * The versions of the fields that this release reads; it writes the last one. Fields with another meaning get a new number. Two releases
+   * can thus share a queue: each leaves jobs that it does not know to the other.
    */
   readonly schemas: readonly number[];
   readonly fields: P;
 }
 
-/** Defines a job without a body. */
 function defineJob<const N extends string, P extends TProperties>(
   definition: Common<N, P> & Pick<JobDefinition<N, P>, 'run'>,
 ): JobDefinition<N, P> {
@@ -136,47 +130,43 @@ function defineJob<const N extends string, P extends TProperties>(
   return { name, record: Type.Unsafe(recordOf(definition)), create, run };
 }
 
-/**
- * A write, i.e. a job with a body: `Q` in its queued form, `J` without the fields of the body. `I` is the input that a route has before
- * the body has arrived.
- */
+/** A job with a body: `Q` in its queued form, `J` without the fields of the body. `I` is what a route knows before the body has arrived. */
 export interface WriteDefinition<J, I, Q = J & QueuedBody> extends WriteOptions<J, I> {
   readonly name: string;
-  /** The schema of the queued job. */
   readonly record: TUnsafe<Q>;
-  /** Creates the job in the format of this release. Called when the body is complete. */
+  /** The job has this release's format. Called when the body is complete. */
   create(services: JobServices, input: I): Promise<J>;
   queued(job: J, body: QueuedBody): Q;
 }
 
 interface WriteOptions<J, I> {
-  /** Label in the metrics. */
+  /** A label in the metrics. */
   label(input: I): string;
-  /** `imports` is for calls that the CLI does not repeat: they wait for capacity instead of being refused. */
+  /** Calls that the CLI does not repeat use `imports`: they wait for capacity instead of being refused. */
   readonly budget: BudgetName;
   /**
-   * Skips the write if the client has disconnected before its body is complete: it may have repeated the call elsewhere, and this call
-   * has no number that identifies a repetition.
+   * Skips the write if the client has disconnected before its body is complete: it may have repeated the call elsewhere, and no number
+   * identifies the repetition.
    */
   onlyWhileAwaited?(input: I): boolean;
   run(services: JobServices, job: J, body: WriteBody): Promise<void>;
   /**
-   * For writes that must not be committed after their client got an error. Receives the error of the commit. Resolves if the write is
-   * committed nevertheless; otherwise throws the error for the client and prevents the commit.
+   * For writes that must not be committed after their client got an error. Resolves if the write is committed nevertheless; otherwise
+   * throws the error for the client and prevents the commit.
    */
   resolveFailure?(services: JobServices, job: J, error: unknown): Promise<void>;
 }
 
 type WriteSource<N extends string, P extends TProperties, I> = Common<N, P> & WriteOptions<JobOf<N, P>, I>;
 
-/** Defines a write whose fields the route knows. */
+/** The route knows the fields. */
 function defineWrite<const N extends string, P extends TProperties>(
   definition: WriteSource<N, P, Static<TObject<P>>>,
 ): WriteDefinition<JobOf<N, P>, Static<TObject<P>>> {
   return defineWriteOf({ ...definition, fieldsOf: async (_services, fields) => fields });
 }
 
-/** Defines a write whose fields are known only when its body is complete. */
+/** The fields are known only when the body is complete. */
 function defineWriteOf<const N extends string, P extends TProperties, I>(
   definition: WriteSource<N, P, I> & {
     fieldsOf(services: JobServices, input: I): Promise<Static<TObject<P>>>;
@@ -193,7 +183,6 @@ function defineWriteOf<const N extends string, P extends TProperties, I>(
   };
 }
 
-/** The request and the trace of the current work, in the form of a job's fields. */
 function originOfJob(): { requestId?: string; traceparent?: string } {
   const requestId = currentRequest();
   const traceparent = currentTraceparent();

@@ -11,13 +11,10 @@ import type { JobData, Queues } from './queues.ts';
 const jobStates = ['active', 'wait', 'prioritized', 'delayed', 'failed'] as const;
 export type JobState = (typeof jobStates)[number];
 
-/** Maximum length of shown text from Redis, which other clients may have written. */
+/** Other clients may have written text in Redis. */
 const shownCharacters = 200;
 
-/**
- * A job as shown to people: ids, times and the kind of its fault. Name, times and fault come from Redis. Update and stack come from its
- * admission, and are null without one.
- */
+/** Name, times and fault come from Redis; update and stack come from the admission, and are null without one. */
 export interface JobView {
   readonly id: string;
   readonly name: string;
@@ -30,7 +27,6 @@ export interface JobView {
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
   readonly fault: string | null;
-  /** Whether it failed permanently and can be run again. */
   readonly canRetry: boolean;
 }
 
@@ -51,10 +47,7 @@ interface FoundQueue {
   readonly jobs: readonly { readonly queued: QueuedJob<JobData>; readonly state: JobState }[];
 }
 
-/**
- * The queues, and the jobs that failed permanently. Jobs for which a call waited cannot be run again: their callers got the error and
- * repeat the calls themselves.
- */
+/** Jobs for which a call waited cannot be run again: their callers repeat the calls themselves. */
 export class JobQueueView {
   readonly #queues: Queues;
   readonly #monitor: QueueMonitor;
@@ -66,7 +59,7 @@ export class JobQueueView {
     this.#admissions = admissions;
   }
 
-  /** Returns each queue with its newest `limit` jobs of every state. Throws UnavailableError. */
+  /** Returns the newest `limit` jobs of every state. Throws UnavailableError. */
   async overview(limit: number): Promise<QueueOverview> {
     await this.#monitor.poll();
     const found = await Promise.all(queueNames.map((name) => redisCall(() => this.#find(name, limit))));
@@ -81,7 +74,7 @@ export class JobQueueView {
     return { redis: this.#monitor.redis, queues: shown };
   }
 
-  /** Finds a permanently failed job of the queue. `retry` is the job to run again, or null if it may not be. Throws UnavailableError. */
+  /** Finds only a permanently failed job. `retry` is null if it may not be run again. Throws UnavailableError. */
   async findFailed(name: QueueName, id: string): Promise<{ readonly name: string; readonly retry: Job | null } | null> {
     const queued = await redisCall(async () => (await this.#queues.get(name)).getJob(id));
     if (!queued || (await redisCall(() => queued.getState())) !== 'failed') return null;
@@ -89,7 +82,7 @@ export class JobQueueView {
     return { name: textOf(queued.name), retry: retryOf(admitted) };
   }
 
-  /** Removes a job that failed permanently. Returns whether it existed. Throws UnavailableError. */
+  /** Returns whether there was such a permanently failed job. Throws UnavailableError. */
   async discard(name: QueueName, id: string): Promise<boolean> {
     const queued = await redisCall(async () => (await this.#queues.get(name)).getJob(id));
     if (!queued || (await redisCall(() => queued.getState())) !== 'failed') return false;
@@ -130,7 +123,7 @@ function showJob(queued: QueuedJob<JobData>, state: JobState, admitted: unknown)
   };
 }
 
-/** Returns the same job for the queue; null if only its caller can repeat it, or if it is no longer known. */
+/** Null if only the job's caller can repeat it, or if it is no longer known. */
 function retryOf(admitted: unknown): Job | null {
   if (!Value.Check(Job, admitted)) return null;
   return admitted.name === 'compact-journal' || admitted.name === 'snapshot-journal' ? admitted : null;
@@ -144,7 +137,6 @@ function numberOf(value: unknown): number {
   return Number.isSafeInteger(value) ? (value as number) : 0;
 }
 
-/** Returns null if the value is not a time. */
 function timeOf(ms: unknown): Date | null {
   const time = new Date(typeof ms === 'number' && ms > 0 ? ms : Number.NaN);
   return Number.isNaN(time.getTime()) ? null : time;

@@ -2,7 +2,7 @@ import type { Metrics } from '../platform/telemetry/metrics.ts';
 import type { RedisState } from './queue-monitor.ts';
 import { type QueueState, type QueueStates, queueNames } from './queue-names.ts';
 
-/** Registers gauges of the depth and age of the queues, read on each scrape. */
+/** The gauges are read on each scrape. */
 export function registerQueueGauges(metrics: Metrics, state: () => QueueStates): void {
   const byQueue = (read: (queue: QueueState) => number) => () =>
     Object.fromEntries(queueNames.map((name) => [name, read(state()[name])]));
@@ -32,7 +32,6 @@ export function registerQueueGauges(metrics: Metrics, state: () => QueueStates):
   );
 }
 
-/** Registers gauges of the reachability, latency and memory of Redis. */
 export function registerRedisMetrics(metrics: Metrics, state: () => RedisState): void {
   metrics.gauge('holdfast_redis_up', 'Whether Redis answered the last probe.', () => (state().up ? 1 : 0));
   metrics.gauge(

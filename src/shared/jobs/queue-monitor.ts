@@ -5,10 +5,10 @@ import type { Queues } from './queues.ts';
 
 export interface RedisState {
   readonly up: boolean;
-  /** Round trip of the last poll; 0 while Redis is down. */
+  /** Measured by the last poll; 0 while Redis is down. */
   readonly roundTripMs: number;
   readonly memoryBytes: number;
-  /** The sum of all masters; 0 for no limit. */
+  /** 0 for no limit. */
   readonly memoryLimitBytes: number;
 }
 
@@ -46,7 +46,7 @@ export class QueueMonitor {
     return this.#redis;
   }
 
-  /** Polls now; never rejects. */
+  /** Never rejects. */
   async poll(): Promise<void> {
     this.#polling ??= this.#poll().finally(() => {
       this.#polling = null;
@@ -94,7 +94,7 @@ export class QueueMonitor {
   }
 }
 
-/** Returns the memory of the master closest to its limit, from the INFO of each: a queue and all budgets are on one of them. */
+/** Takes the INFO of each master. A queue and all budgets are on one, so the fullest one counts. */
 export function fullest(infos: readonly string[]): Pick<RedisState, 'memoryBytes' | 'memoryLimitBytes'> {
   const servers = infos.map((info) => {
     const numberOf = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);

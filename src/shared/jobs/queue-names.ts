@@ -1,17 +1,16 @@
-/** Two queues, so that imports of hundreds of MB do not delay small writes. */
+/** Imports of hundreds of MB must not delay small writes. */
 export const queueNames = ['small', 'large'] as const;
 export type QueueName = (typeof queueNames)[number];
 
-/** Selects the queue for a body of this size. */
 export function queueFor(bytes: number, largeBytes: number): QueueName {
   return bytes >= largeBytes ? 'large' : 'small';
 }
 
 export interface QueueState {
-  /** Jobs that wait for a worker or for their next attempt. */
+  /** Also counts jobs that wait for their next attempt. */
   readonly waiting: number;
   readonly active: number;
-  /** Jobs that failed permanently and are kept for inspection. */
+  /** They failed permanently, and are kept for inspection. */
   readonly failed: number;
   readonly oldestWaitingMs: number;
 }

@@ -6,21 +6,18 @@ import type { QueueName } from './queue-names.ts';
 
 export const queuePrefix = 'holdfast';
 
-/** Returns the queue's name in Redis. In a cluster, all its keys must be in one slot; the other name is older than clusters. */
+/** In a cluster, all keys of a queue must be in one slot; the other name is older than clusters. */
 export function redisQueueName(name: QueueName, redis: RedisConnection): string {
   return isCluster(redis) ? `{writes-${name}}` : `writes-${name}`;
 }
 
 export const replyChannelPrefix = 'holdfast:done:';
 
-/**
- * Job data in Redis: the channel for the completion message. The job itself is in Postgres under its id, so that write access to Redis
- * does not suffice to change it.
- */
+/** The job itself is in Postgres under its id, so that write access to Redis does not suffice to change it. */
 export const JobData = Type.Object({ replyTo: Type.String({ pattern: `^${replyChannelPrefix}[0-9a-f-]{36}$` }) });
 export type JobData = Type.Static<typeof JobData>;
 
-/** The message on the reply channel when a job has ended. Only a hint. */
+/** Only a hint. */
 export const JobCompletion = Type.Object({
   jobId: Type.String(),
   result: Type.Union([Type.Literal('settled'), Type.Literal('failed')]),
@@ -29,7 +26,7 @@ export type JobCompletion = Type.Static<typeof JobCompletion>;
 
 /** Faults are retried after about 0.2, 0.4, 0.8 … s, each with 25 % jitter. */
 const jobAttempts = 8;
-/** Failed jobs kept for inspection. */
+/** Failed jobs are kept for inspection. */
 export const keptFailures: KeepJobs = { age: 7 * 24 * 3600, count: 10_000 };
 const jobOptions: JobsOptions = {
   backoff: { type: 'exponential', delay: 200, jitter: 0.25 },
@@ -38,7 +35,7 @@ const jobOptions: JobsOptions = {
   stackTraceLimit: 1,
 };
 
-/** The queues of a process, over a shared connection that this class does not close. */
+/** The shared connection is not closed here. */
 export class Queues {
   readonly #connection: RedisConnection;
   readonly #logger: Logger;
@@ -51,7 +48,7 @@ export class Queues {
     this.#attempts = options.attempts;
   }
 
-  /** Opens the queue once. Rejects at once if Redis is down; the next call tries again. */
+  /** Rejects at once if Redis is down; the next call tries again. */
   get(name: QueueName): Promise<Queue<JobData>> {
     const open = this.#open.get(name);
     if (open) return open;

@@ -20,12 +20,12 @@ import type { QueueStates } from './queue-names.ts';
 import { JobCompletion, type JobData } from './queues.ts';
 import { RedisJobQueue, type RedisJobQueueOptions } from './redis-job-queue.ts';
 
-/** Intervals at which a waiting call polls, in case the completion message was lost, in ms. */
+/** A waiting call polls at these intervals, in case the completion message was lost. */
 const pollMs = [1_000, 2_000, 4_000, 5_000];
 /** Added to the wait of a call. Entries of a dead process expire after that. */
 const countGraceMs = 10_000;
 
-/** Adds a job to the jobs of a fairness key and returns their number. Entries expire, so that dead processes do not count forever. */
+/** Adds a job to those of a fairness key and returns their number. Entries expire, so that dead processes do not count forever. */
 const countJobScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -34,7 +34,7 @@ redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return redis.call('ZCARD', KEYS[1])`;
 
-/** A waiting call. `notified` also records a message that arrives before the wait begins. */
+/** `notified` also records a message that arrives before the wait begins. */
 interface Waiter {
   notified: boolean;
   wake: () => void;
@@ -46,15 +46,13 @@ export interface RedisDispatcherOptions extends RedisJobQueueOptions {
   readonly jobResults: OutcomeRepository;
   readonly logger: Logger;
   readonly waitMs: number;
-  /** State of the queues, across all processes. */
   readonly queueStates: () => QueueStates;
 }
 
 /**
- * Dispatches jobs to worker processes through BullMQ. First writes the permission for a job to Postgres; Redis only gets its id. A call
- * waits for the completion message, which is only a hint to poll: the job result in Postgres is authoritative. If there is neither a job
- * nor a result (Redis lost it), or the wait is over, the call throws UnavailableError and the client repeats it. A job that no worker has
- * taken by then is withdrawn.
+ * Dispatches jobs through BullMQ. A call waits for the completion message, which is only a hint to poll: the job result in Postgres is
+ * authoritative. If there is neither a job nor a result (Redis lost it), or the wait is over, the call throws UnavailableError and the
+ * client repeats it. A job that no worker has taken by then is withdrawn.
  */
 export class RedisDispatcher implements JobDispatcher {
   readonly #options: RedisDispatcherOptions;
@@ -84,7 +82,6 @@ export class RedisDispatcher implements JobDispatcher {
     return this.#track(() => this.#queue.enqueue(job, options));
   }
 
-  /** Makes `close` wait for the call. */
   #track(start: () => Promise<void>): Promise<void> {
     if (this.#closed) return Promise.reject(shuttingDown());
     const call = start().finally(() => this.#calls.delete(call));
@@ -103,7 +100,7 @@ export class RedisDispatcher implements JobDispatcher {
     this.#endWatch();
     subscriber.off('message', this.#onMessage);
     subscriber.off('ready', this.#subscribe);
-    // Not awaited, because it would wait until Redis is back.
+    // It would wait until Redis is back.
     subscriber.unsubscribe(this.#queue.channel).catch(() => {});
   }
 
@@ -129,7 +126,7 @@ export class RedisDispatcher implements JobDispatcher {
     }
   }
 
-  /** Without a withdrawal, the next workers would first run jobs whose callers have long since repeated their calls. */
+  /** Otherwise, workers would first run jobs whose callers have long since repeated their calls. */
   async #withdraw(jobId: string, queue: Queue<JobData>): Promise<boolean> {
     try {
       if (!(await this.#queue.withdraw(queue, jobId))) return false;
@@ -141,7 +138,7 @@ export class RedisDispatcher implements JobDispatcher {
     return true;
   }
 
-  /** For a job that Redis should not have: a copy must not run after the caller has repeated the call. */
+  /** A copy of a job that Redis should not have must not run after the caller has repeated the call. */
   #revoke(jobId: string): void {
     const { admissions, logger } = this.#options;
     const revoking = admissions
@@ -154,7 +151,7 @@ export class RedisDispatcher implements JobDispatcher {
     this.#calls.add(revoking);
   }
 
-  /** Returns the number of unfinished jobs of the fairness key, including this one. Keys with fewer jobs run first. */
+  /** Returns the number of unfinished jobs of the key, including this one. Keys with fewer jobs run first. */
   async #countJob(jobId: string, fairnessKey: string | undefined): Promise<number> {
     if (fairnessKey === undefined) return 1;
     const { producer, waitMs } = this.#options;
@@ -202,7 +199,7 @@ export class RedisDispatcher implements JobDispatcher {
     }
   }
 
-  /** Reads the job result; throws the error of a rejected job. `open`: no result yet. `unknown`: Postgres is unreachable. */
+  /** `open`: no result yet. `unknown`: Postgres is unreachable. Throws the error of a rejected job. */
   async #outcomeOf(jobId: string): Promise<'committed' | 'open' | 'unknown'> {
     let outcome: Outcome | null;
     try {
@@ -249,7 +246,7 @@ function jobsKey(fairnessKey: string): string {
   return `holdfast:share:${fairnessKey}`;
 }
 
-/** Returns undefined for invalid JSON: any Redis client can publish on a channel. */
+/** Any Redis client can publish on a channel. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -258,7 +255,6 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Resolves on notification, or after `limitMs`. */
 async function untilNotified(waiter: Waiter, limitMs: number): Promise<void> {
   if (!waiter.notified) {
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -9,8 +9,8 @@ import { queueFor } from './queue-names.ts';
 import { type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 
 /**
- * Removes a job that waits and was never taken. BullMQ would also remove a job that a worker has taken and that stalled: this worker may
- * still run it.
+ * Removes a job that was never taken. BullMQ would also remove a job that a worker has taken and that stalled: this worker may still run
+ * it.
  */
 const withdrawScript = `
 if tonumber(redis.call('HGET', KEYS[1], 'ats') or 0) > 0 then return 0 end
@@ -27,23 +27,22 @@ export interface RedisJobQueueOptions {
   readonly producer: RedisConnection;
   readonly queues: Queues;
   readonly admissions: JobAdmissionRepository;
-  /** Bodies of at least this size go to the large queue. */
   readonly largeBytes: number;
-  /** Maximum time after queueing in which a job may still run, in ms. */
+  /** A job may run until this time after queueing. */
   readonly jobLifeMs: number;
 }
 
-/** Queues jobs for worker processes. First writes the permission for a job to Postgres; Redis only gets its id. */
+/** First writes the permission for a job to Postgres; Redis only gets its id. */
 export class RedisJobQueue {
   readonly #options: RedisJobQueueOptions;
-  /** The channel for the completion messages of this process's jobs. It may have no subscriber. */
+  /** For the completion messages of this process's jobs. It may have no subscriber. */
   readonly channel = `${replyChannelPrefix}${randomUUID()}`;
 
   constructor(options: RedisJobQueueOptions) {
     this.#options = options;
   }
 
-  /** Queues the job to run later. Resolves once it is accepted. Throws UnavailableError. */
+  /** Resolves once the job is accepted. Throws UnavailableError. */
   async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
     const queue = await this.queueFor(options);
     const jobId = randomUUID();
@@ -55,13 +54,13 @@ export class RedisJobQueue {
     return redisCall(() => this.#options.queues.get(queueFor(bytes, this.#options.largeBytes)));
   }
 
-  /** Writes the job to Postgres. Workers run no job without this row. Throws database errors. */
+  /** Workers run no job without this row. */
   async admit(jobId: string, job: Job, { encryption = null }: DispatchOptions): Promise<void> {
     const { admissions, jobLifeMs } = this.#options;
     await admissions.insert(jobId, job, encryption, jobLifeMs / 1000);
   }
 
-  /** Removes the job if no worker has taken it. Returns whether it was removed. Throws QueueUnavailableError. */
+  /** Returns false if a worker has taken the job. Throws QueueUnavailableError. */
   async withdraw(queue: Queue<JobData>, jobId: string): Promise<boolean> {
     const keys = [jobId, 'prioritized', 'wait'].map((type) => queue.toKey(type));
     return (await redisCall(() => this.#options.producer.eval(withdrawScript, keys.length, ...keys, jobId))) === 1;

@@ -23,15 +23,11 @@ export type ArchiveRow = Row<typeof ArchiveRow>;
 
 export type PolicyArchiveRepository = ReturnType<typeof createPolicyArchiveRepository>;
 
-/** The archives of versions of policy packs. */
 export function createPolicyArchiveRepository(db: Queryable) {
   return {
     ...createByteCheckRepository(db, sql.fragment`policy_pack_versions`),
 
-    /**
-     * Stores the archive of a version. Returns false if the version already has one or was removed meanwhile, or if the archive's blob is
-     * pending deletion.
-     */
+    /** Returns false if the version already has an archive or was removed meanwhile, or if the archive's blob is pending deletion. */
     set: async (id: string, archive: StoredDocument): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* policyArchives.set */
@@ -56,7 +52,7 @@ export function createPolicyArchiveRepository(db: Queryable) {
         from policy_pack_versions v join policy_packs p on p.id = v.pack_id join organizations o on o.id = p.organization_id
         where v.id = ${id} and v.sha256 is not null`),
 
-    /** Records that the archive in this row is damaged. Returns null if it is gone, or was replaced by now. */
+    /** Returns null if this archive is gone, or was replaced by now. */
     markDamaged: (id: string, sha256: Buffer) =>
       db.maybeOne(sql.rows(MarkedRow)`
         /* policyArchives.markDamaged */

@@ -17,20 +17,20 @@ import type { DocumentStore } from '../state/checkpoints/document-store.ts';
 import { resume, whenEnded } from '../state/checkpoints/opened-bytes.ts';
 import type { ArchiveRow, PolicyArchiveRepository } from './policy-archive-repository.ts';
 
-/** Maximum size of an archive: a program of a few files, without its dependencies. */
+/** A program of a few files, without its dependencies. */
 export const maxArchiveBytes = 64 * 1024 * 1024;
 
 const gzipMagic = Buffer.from([0x1f, 0x8b]);
 
-/** The stored archive is damaged. A retry does not help. */
+/** A retry does not help. */
 class ArchiveDamagedError extends FaultError {
   override readonly name = 'ArchiveDamagedError';
   override readonly code = 'policy-archive-damaged';
 }
 
 /**
- * The archives (.tgz) of policy packs. They are stored as documents, in the row or the blob store, and checked on every read. A site that
- * another site has replaced marks no damaged archives.
+ * The archives (.tgz) are documents in the row or the blob store, checked on every read. A site that another site has replaced marks no
+ * damaged archives.
  */
 export class PolicyArchives {
   readonly #rows: PolicyArchiveRepository;
@@ -54,8 +54,8 @@ export class PolicyArchives {
   }
 
   /**
-   * Stores the archive of a version while it arrives. An archive that is already stored is only compared. Throws InvalidRequestError
-   * unless it is a .tgz, PayloadTooLargeError, and ConflictError if the version is published or gone, or has another archive.
+   * An archive that is already stored is only compared. Throws InvalidRequestError unless it is a .tgz, PayloadTooLargeError, and
+   * ConflictError if the version is published or gone, or has another archive.
    */
   async receive(versionId: string, body: AsyncIterable<Buffer>): Promise<void> {
     const before = await this.#rows.find(versionId);
@@ -71,9 +71,9 @@ export class PolicyArchives {
   }
 
   /**
-   * Opens the archive of a published version and reads its first chunk. `admit` is called with the organization before a blob is opened
-   * for a stream. It returns a function to call once the blob is closed. `at` is the present time by the database's clock. `bytes` must
-   * be read or returned once. Throws NotFoundError, ArchiveDamagedError, and the errors of `admit` and the blob store.
+   * Also reads the first chunk. `admit` is called with the organization before a blob is opened for a stream. It returns a function to call
+   * once the blob is closed. `at` is the database's time. `bytes` must be read or returned once. Throws NotFoundError, ArchiveDamagedError,
+   * and the errors of `admit` and the blob store.
    */
   async open(
     versionId: string,
@@ -102,7 +102,7 @@ export class PolicyArchives {
     }
   }
 
-  /** Reads an archive without changing anything. Throws the blob store's errors. */
+  /** Changes nothing. Throws the blob store's errors. */
   async inspect(id: string): Promise<'intact' | 'damaged' | 'gone'> {
     const archive = await this.#rows.find(id);
     if (!archive) return 'gone';
@@ -111,11 +111,11 @@ export class PolicyArchives {
     return (await this.#rows.find(id)) ? 'damaged' : 'gone';
   }
 
-  /** Reads an archive back. Marks and reports it if it is damaged. Throws the blob store's errors and the reason of `signal`. */
+  /** Marks and reports a damaged archive. Throws the blob store's errors and the reason of `signal`. */
   async check(id: string, signal?: AbortSignal): Promise<'intact' | 'restored' | 'repaired' | 'damaged' | 'gone'> {
     const archive = await this.#rows.find(id);
     if (!archive) return 'gone';
-    // Read the archive again: one wrong read does not prove that the stored bytes are wrong.
+    // One wrong read does not prove that the stored bytes are wrong.
     const damage =
       (await findDamage(this.#documents, archive, signal)) && (await findDamage(this.#documents, archive, signal));
     const proof = damage && (await this.#prove(archive));
@@ -124,23 +124,20 @@ export class PolicyArchives {
     return proof === 'repaired' ? 'repaired' : archive.isDamaged ? 'restored' : 'intact';
   }
 
-  /** See PolicyArchiveRepository. */
   claimChecks(claim: CheckClaim) {
     return this.#rows.claimChecks(claim);
   }
 
-  /** See PolicyArchiveRepository. */
   listAfter(after: string, limit: number): Promise<string[]> {
     return this.#rows.listAfter(after, limit);
   }
 
-  /** Returns `organization/pack version` of an archive; null if it is gone. */
+  /** `organization/pack version`; null if the archive is gone. */
   async describe(id: string): Promise<string | null> {
     const archive = await this.#rows.find(id);
     return archive && nameOf(archive);
   }
 
-  /** See PolicyArchiveRepository. */
   readStatistics() {
     return this.#rows.readStatistics();
   }
@@ -163,7 +160,7 @@ export class PolicyArchives {
     throw new UnavailableError('The archive was not read correctly; please retry', { cause: error });
   }
 
-  /** Call after a failed read. Throws the error of the read or, if no store has intact bytes, ArchiveDamagedError. */
+  /** Call this after a failed read. Throws the error of the read or, if no store has intact bytes, ArchiveDamagedError. */
   async #assertRight(archive: ArchiveRow, error: unknown): Promise<void> {
     if (!isDamage(error)) throw error;
     if (!this.#copies.seen.isTrusted(archive.id)) {
@@ -176,7 +173,7 @@ export class PolicyArchives {
     );
   }
 
-  /** Marks and reports a damaged archive. Returns false if the archive is gone. */
+  /** Returns false if the archive is gone. */
   async #report(archive: ArchiveRow, damage: Error): Promise<boolean> {
     const marked = this.#readOnly.isFenced
       ? { isNew: this.#copies.seen.note(archive.id) && !archive.isDamaged }
@@ -220,7 +217,6 @@ function assertGzip(start: Buffer): void {
   }
 }
 
-/** The archive is larger than a policy pack may be. */
 export function archiveTooLarge(): PayloadTooLargeError {
   return new PayloadTooLargeError(`The archive of a policy pack may have at most ${maxArchiveBytes} bytes`);
 }

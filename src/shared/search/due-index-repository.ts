@@ -9,9 +9,9 @@ const UnindexedRow = Type.Object({
   stackId: Type.String(),
   /** Changes when the stack becomes due again. */
   notedAt: Type.String(),
-  /** Whether something was saved since a worker began to index the stack, so that it becomes due again, or the clock was set back. */
+  /** Something was saved since a worker began to index the stack, so that it becomes due again, or the clock was set back. */
   isNotedAgain: Type.Boolean(),
-  /** Whether indexing has failed and is tried again later. */
+  /** Indexing has failed and is tried again later. */
   isFailing: Type.Boolean(),
   /** The time of the listing. */
   now: Type.String(),
@@ -23,20 +23,19 @@ const UnindexedRow = Type.Object({
 /** A stack whose newest state is not indexed. */
 export type UnindexedStack = Row<typeof UnindexedRow>;
 
-/** Maximum number of stacks that the lag counts. */
+/** The lag counts at most this many stacks. */
 const maxDue = 10_000;
-/** The limit with a comparison of the caller's grants; lower if there are many grants. */
+/** The limit when the caller's grants are compared; lower if there are many. */
 const dueCompared = { least: 100, most: 1_000, factsChars: 2_000_000 };
 
 const LagRow = Type.Object({
-  /** Stacks whose newest state is not indexed, up to a limit. */
+  /** Counts, up to a limit, stacks whose newest state is not indexed. */
   stacks: Type.Integer(),
-  /** Seconds since the first of these stacks changed. */
+  /** Since the first of these stacks changed. */
   oldestSeconds: Type.Integer(),
 });
 export type IndexLag = Row<typeof LagRow>;
 
-/** The number of stacks that became due, and the last of them. */
 const PageRow = Type.Object({ last: Type.String(), stacks: Type.Integer() });
 
 const CountRow = Type.Object({ count: Type.Integer() });
@@ -44,25 +43,24 @@ const CountRow = Type.Object({ count: Type.Integer() });
 /** Longer than a step usually takes. After it, another process may begin, and one of the two then writes nothing. */
 export const indexClaimSeconds = 120;
 
-/** The pause after a failed attempt, in seconds. It doubles with each further failure, up to an hour. */
+/** The pause after a failed attempt. It doubles with each further failure, up to an hour. */
 const retrySeconds = 30;
 
 const maxRetrySeconds = 3600;
 
-/** The pause after an attempt that failed after this many other failures. */
+/** The pause after this many other failures. */
 const retryPause = (failures: SqlFragment) =>
   sql.fragment`least(${maxRetrySeconds}::integer, ${retrySeconds}::integer * 2 ^ least(greatest(${failures}, 0), 10))`;
 
 export type DueIndexRepository = ReturnType<typeof createDueIndexRepository>;
 
-/** The stacks whose index is out of date. */
 export function createDueIndexRepository(db: Queryable) {
   /** A time in the future is clipped. */
   const changesTime = sql.fragment`(d.is_noted_again or d.noted_at > clock_timestamp())`;
   return {
     /**
-     * Claims due stacks, first stacks with new commits, which must be at least `delaySeconds` old. Safe in any number of processes. A
-     * claim counts as a failure until it is released, so that a stack that crashes the process has longer and longer claims.
+     * Stacks for which a call waits come first, then stacks with new commits. Commits must be at least `delaySeconds` old. Safe in any number of
+     * processes. A claim counts as a failure until it is released, so that a stack that crashes the process has longer and longer claims.
      */
     claim: (options: {
       readonly claim: string;
@@ -80,24 +78,32 @@ export function createDueIndexRepository(db: Queryable) {
           select stack_id from state_index_due
           where (claimed_until is null or claimed_until < clock_timestamp())
             and noted_at <= clock_timestamp() - make_interval(secs => ${options.delaySeconds})
-            and (not is_backlog or ${options.withBacklog})
-          order by is_backlog, noted_at limit ${options.limit} for update skip locked
+            and (is_awaited or not is_backlog or ${options.withBacklog})
+          order by is_awaited desc, is_backlog, noted_at limit ${options.limit} for update skip locked
         ) next
         where d.stack_id = next.stack_id returning d.stack_id as "stackId", d.is_backlog as "isBacklog"`),
 
-    /** Ends a claim. The stack is no longer due, unless a commit in between made it due again. */
+    /** Puts due stacks first, because a call waits for their indexes. Skips rows that are being written. */
+    await: (stackIds: readonly string[]) =>
+      db.query(sql.nothing`
+        /* stateIndex.await */
+        update state_index_due set is_awaited = true where stack_id in (
+          select stack_id from state_index_due where stack_id = any (${sql.array([...stackIds], 'uuid')}) and not is_awaited
+          order by 1 for update skip locked)`),
+
+    /** The stack is no longer due, unless a commit in between made it due again. */
     release: async (stackId: string, claim: string): Promise<void> => {
       await db.query(sql.command('state_index_release')`
         /* stateIndex.release */
         delete from state_index_due where stack_id = ${stackId} and claim = ${claim} and not is_noted_again`);
       await db.query(sql.command('state_index_release_again')`
         /* stateIndex.releaseAgain */
-        update state_index_due set claim = null, claimed_until = null, is_noted_again = false, is_backlog = false, failures = 0,
+        update state_index_due set claim = null, claimed_until = null, is_noted_again = false, is_backlog = false, is_awaited = false, failures = 0,
           noted_at = clock_timestamp()
         where stack_id = ${stackId} and claim = ${claim}`);
     },
 
-    /** Ends a claim after a failure. The stack is due again later, or after the next commit. */
+    /** After a failure: the stack is due again later, or after the next commit. */
     postpone: (stackId: string, claim: string) =>
       db.query(sql.nothing`
         /* stateIndex.postpone */
@@ -106,7 +112,7 @@ export function createDueIndexRepository(db: Queryable) {
             else ${retryPause(sql.fragment`failures - 1`)} end)
         where stack_id = ${stackId} and claim = ${claim}`),
 
-    /** Ends a claim early, for a reason that does not concern the stack. */
+    /** For a reason that does not concern the stack. */
     giveBack: async (stackId: string, claim: string): Promise<void> => {
       await db.query(sql.nothing`
         /* stateIndex.giveBack */
@@ -115,7 +121,7 @@ export function createDueIndexRepository(db: Queryable) {
         where stack_id = ${stackId} and claim = ${claim}`);
     },
 
-    /** Ends waits that are too long because the clock was set back. Tolerates rows of the last moment. Returns the number of rows. */
+    /** Ends waits that are too long because the clock was set back. Tolerates rows of the last moment. */
     clipWaits: async (): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* stateIndex.clipWaits */
@@ -125,7 +131,7 @@ export function createDueIndexRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Claims a stack regardless of whether it is due, has failed, or is claimed by another process. */
+    /** Even if the stack is not due, has failed, or is claimed by another process. */
     take: (stackId: string, claim: string, claimSeconds: number) =>
       db.query(sql.nothing`
         /* stateIndex.take */
@@ -136,8 +142,8 @@ export function createDueIndexRepository(db: Queryable) {
           failures = state_index_due.failures + 1`),
 
     /**
-     * Marks the stacks after this one as due, and their indexes as outdated. Until it is rewritten, an outdated index shows its old
-     * content. Returns null if there are no more stacks.
+     * Also marks the indexes as outdated: until it is rewritten, an outdated index shows its old content. Returns null if there are no more
+     * stacks.
      */
     notePage: (after: string | null, limit: number) =>
       db.maybeOne(sql.rows(PageRow)`
@@ -156,7 +162,7 @@ export function createDueIndexRepository(db: Queryable) {
         )
         select id as last, (select count(*)::integer from page) as stacks from page order by id desc limit 1`),
 
-    /** Counts due stacks, up to 10,000. */
+    /** Counts up to 10,000. */
     countDue: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* stateIndex.countDue */
@@ -165,8 +171,8 @@ export function createDueIndexRepository(db: Queryable) {
     },
 
     /**
-     * Lists other stacks of the same organization with a state that is not indexed. Stacks whose index is complete but outdated are
-     * omitted. `until` limits the list to states saved up to then, and to stacks in `alsoOf`. Stacks that will be due again come first.
+     * Other stacks of the same organization. Stacks whose index is complete but outdated are omitted. `until` limits the list to states
+     * saved up to then, and to stacks in `alsoOf`. Stacks that will be due again come first.
      */
     listUnindexed: (
       { id, organization }: { readonly id: string; readonly organization: string },
@@ -190,8 +196,8 @@ export function createDueIndexRepository(db: Queryable) {
         order by ${changesTime} desc, d.noted_at limit ${limit}`),
 
     /**
-     * Returns null if the index shows the newest states of all stacks of these organizations that the caller may read. If the index is so
-     * far behind that not all stacks are compared, unreadable stacks count too: they reveal only that the index is being rebuilt.
+     * Null if the index shows the newest states of all stacks that the caller may read. If the index is so far behind that not all stacks
+     * are compared, unreadable stacks count too: they reveal only that the index is being rebuilt.
      */
     readLag: async (organizations: readonly ListedOrganization[]): Promise<IndexLag | null> => {
       const ids = organizations.map(({ id }) => id);

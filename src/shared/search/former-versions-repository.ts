@@ -2,10 +2,10 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 import { replaceChanges } from './indexed-resource-repository.ts';
 import { IdRow, type IndexedState, type IndexStep, StateRow, states } from './state-index-repository.ts';
 
-/** Versions that are older than the index of their stack. Their changes are recorded later. */
+/** Versions older than the index of their stack: their changes are recorded later. */
 export function createFormerVersionsRepository(db: Queryable) {
   return {
-    /** Finds the first stack after this one with a version older than its index whose changes can be computed; null for none. */
+    /** The first stack after this one with such a version whose changes can be computed. */
     findFillable: async (after: string | null): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* stateIndex.findFillable */
@@ -18,7 +18,7 @@ export function createFormerVersionsRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Finds the newest version whose changes the index does not know. Null if there is none, or they cannot be computed. */
+    /** The newest version whose changes the index does not know. Null if there is none, or they cannot be computed. */
     findUnknown: async (stackId: string): Promise<IndexedState | null> => {
       const state = await db.maybeOne(sql.rows(StateRow)`
         /* stateIndex.findUnknown */
@@ -26,9 +26,7 @@ export function createFormerVersionsRepository(db: Queryable) {
       return state?.isEnded && !state.isBaseDeleted ? state : null;
     },
 
-    /**
-     * Writes the changes of a version older than the index, in the caller's transaction. Returns false if another process already has.
-     */
+    /** Returns false if another process was first. */
     writeUnknown: async (stackId: string, { changes, resourceCount, state }: IndexStep): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* stateIndex.writeUnknown */

@@ -26,7 +26,7 @@ const resourceOf = (index: number, acl: string): Buffer => {
   );
 };
 
-/** Bytes of memory that the result of `make` takes: the minimum of three measurements, to exclude other allocations. */
+/** The minimum of three measurements excludes other allocations. */
 async function memoryOf(make: () => Promise<object>): Promise<number> {
   const used = (): number => {
     collect();

@@ -4,27 +4,27 @@ import { PackedRows } from './packed-rows.ts';
 import { compareResources, digestOf, type ResourceFacts, readFacts, viewResource } from './resource-facts.ts';
 import type { IndexStep } from './state-index-repository.ts';
 
-/** Bytes of changed resources whose texts are kept for a comparison. For further resources, only the fact of the change is recorded. */
+/** Texts of changed resources are kept for a comparison up to this size. For further resources, only the fact of the change is recorded. */
 const maxKeptBytes = 32 * 1024 * 1024;
-/** Maximum number of property names recorded for one resource. */
+/** Names of properties recorded for one resource. */
 const maxPaths = 50;
 /**
- * Maximum number of indexed resources of a state. Each takes up to 800 bytes of memory here, and about 1 KB in Postgres. A state of 1 GiB
- * may have 50 million resources. References to stacks have additional room, because rules rely on them.
+ * Each indexed resource takes up to 800 bytes of memory here, and about 1 KB in Postgres. A state of 1 GiB may have 50 million resources.
+ * References to stacks have additional room, because rules rely on them.
  */
 const maxResources = 250_000;
 const moreReferences = 10_000;
 /** Releases without this bound may have written larger indexes, which are too large to be read. */
 export const maxIndexed = maxResources + moreReferences;
 
-/** Maps digests to keys, to recognize a resource without reading its members. */
+/** By digest, a resource is recognized without reading its members. */
 function byDigest(digests: ReadonlyMap<string, string>): Map<string, string> {
   return new Map([...digests].map(([key, digest]) => [digest, key]));
 }
 
-/** Computes one step of an index, from the resources of the indexed state and of the state before the version. */
+/** Computes a step from the resources of the indexed state and of the state before the version. */
 export class IndexStepBuilder {
-  /** Digests of the state before the version; null while the version runs. */
+  /** Null while the version runs. */
   #base: ReadonlyMap<string, string> | null = null;
   readonly #readBase = new Map<string, string>();
   readonly #stack: StackRef;
@@ -33,7 +33,7 @@ export class IndexStepBuilder {
   #baseKeys: ReadonlyMap<string, string> = new Map();
   readonly #seen = new Set<string>();
   readonly #written = new PackedRows<ResourceFacts>();
-  /** Resources that differ from the resources of the same key before the version. The text is null if it is not kept. */
+  /** Resources that differ from those of the same key before the version. The text is null if it is not kept. */
   readonly #differing = new Map<
     string,
     { readonly urn: string; readonly type: string; readonly text: Buffer | null }
@@ -53,20 +53,19 @@ export class IndexStepBuilder {
     this.#knownKeys = byDigest(known);
   }
 
-  /** Adds a resource of the state before the version. */
   async addBase(text: Buffer): Promise<void> {
     const digest = digestOf(text);
     const key = this.#knownKeys.get(digest) ?? (await viewResource(text)).key;
     if (this.#readBase.size < this.#limit || this.#readBase.has(key)) this.#readBase.set(key, digest);
   }
 
-  /** Call when the version has ended. `isKnown` means that the state before it is the one indexed so far. */
+  /** Call this when the version has ended. `isKnown`: the state before it is the one indexed so far. */
   beginVersion(isKnown: boolean): void {
     this.#base = isKnown ? this.#known : this.#readBase;
     this.#baseKeys = isKnown ? this.#knownKeys : byDigest(this.#readBase);
   }
 
-  /** Adds a resource of the state to index. If two have the same key, the last one counts. */
+  /** If two resources have the same key, the last one counts. */
   async add(text: Buffer): Promise<void> {
     const digest = digestOf(text);
     const known = this.#knownKeys.get(digest);
@@ -99,7 +98,7 @@ export class IndexStepBuilder {
     return size < this.#limit || this.#seen.has(key) || (isReference && size < this.#limit + moreReferences);
   }
 
-  /** Whether resources that were not seen are gone. False if they may have been skipped. */
+  /** If true, resources that were not seen are gone; otherwise they may have been skipped. */
   #seesAll(): boolean {
     return this.#seen.size < this.#limit;
   }
@@ -111,7 +110,7 @@ export class IndexStepBuilder {
     this.#differing.delete(key);
   }
 
-  /** Whether the state before the version must be read to determine how resources have changed. */
+  /** The state before the version may be needed to determine how resources have changed. */
   needsBase(): boolean {
     if (this.#base === null) return false;
     if (this.#differing.size > 0) return true;
@@ -120,7 +119,7 @@ export class IndexStepBuilder {
     return false;
   }
 
-  /** Compares a resource of the state before the version. Call it after all calls of `add`. */
+  /** Call this after all calls of `add`. */
   async compare(text: Buffer): Promise<void> {
     const digest = digestOf(text);
     const key = this.#baseKeys.get(digest);

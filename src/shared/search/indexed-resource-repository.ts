@@ -13,7 +13,7 @@ export interface ResourceChange {
   readonly pathCount: number;
 }
 
-/** Rows that are generated while they are read, a few hundred at a time. They can be read repeatedly. */
+/** Generated while they are read, a few hundred at a time. Can be read repeatedly. */
 export interface Batches<T> {
   batches(): Iterable<readonly T[]>;
 }
@@ -30,7 +30,6 @@ interface VersionToIndex {
 
 const rowsPerStatement = 1_000;
 
-/** Writes and deletes the indexed resources of a stack. */
 export async function writeResources(
   db: Queryable,
   stackId: string,
@@ -66,7 +65,6 @@ async function insertRows(db: Queryable, stackId: string, rows: readonly Resourc
       inputs_hash = excluded.inputs_hash, outputs_hash = excluded.outputs_hash, reads = excluded.reads`);
 }
 
-/** Replaces the known changes of a version. */
 export async function replaceChanges(
   db: Queryable,
   stackId: string,

@@ -1,19 +1,19 @@
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { wholeUnzstdOptions, wholeZstdOptions } from '../state/checkpoints/document-codec.ts';
 
-/** Characters of text in a block. Compressing it takes about 1 ms; a reader holds one block at a time. */
+/** Compressing a block takes about 1 ms; a reader holds one at a time. */
 const defaultBlockChars = 256 * 1024;
 
 interface Block {
   readonly bytes: Buffer;
   readonly textBytes: number;
-  /** Position of the block's first row among all added rows. */
+  /** Counted among all added rows. */
   readonly start: number;
 }
 
 /**
- * Rows by key, compressed in blocks: many rows take a tenth of the memory of objects, most of it outside of V8's heap. Rows are plain
- * JSON. If several rows have the same key, the last one counts.
+ * Rows by key, compressed in blocks: many rows take a tenth of the memory of objects, most of it outside of V8's heap. Rows are plain JSON.
+ * If several rows have the same key, the last one counts.
  */
 export class PackedRows<T extends { readonly key: string }> {
   readonly #blockChars: number;
@@ -27,7 +27,6 @@ export class PackedRows<T extends { readonly key: string }> {
     this.#blockChars = blockChars;
   }
 
-  /** Number of keys. */
   get size(): number {
     return this.#positions.size;
   }
@@ -48,7 +47,7 @@ export class PackedRows<T extends { readonly key: string }> {
     this.#positions.delete(key);
   }
 
-  /** Yields the rows in order of addition, a few hundred at a time. Can be called repeatedly. */
+  /** In order of addition, a few hundred rows at a time. Can be called repeatedly. */
   *batches(): Generator<T[]> {
     for (const { bytes, start, textBytes } of this.#blocks) {
       const text = zstdDecompressSync(bytes, wholeUnzstdOptions(textBytes)).toString('utf8');

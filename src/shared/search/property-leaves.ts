@@ -2,27 +2,27 @@ import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { denseSliceBytes, Slices, scanInSlices } from '../platform/slices/slices.ts';
 import { cutText } from '../platform/text/cut-text.ts';
 
-/** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
+/** The CLI recognizes special values by this member (sdk/go/common/resource/properties.go). */
 const signatureKey = '4dabf18193072939515e22adb298388d';
 const secretSignature = '"1b47061264138c4ac30d75fd1eb44270"';
 
-/** Values below this depth are compared as a whole. */
+/** Deeper values are compared as a whole. */
 const maxDepth = 8;
 /** With more leaves, only the outermost properties are compared. */
 const maxLeaves = 2_000;
-/** Values are not listed if there are more: a resource of a few MiB may have millions. */
+/** More values are not listed: a resource of a few MiB may have millions. */
 const maxListed = 20_000;
-/** The depths at which leaves are searched, each with its maximum number of leaves. */
+/** Depths at which leaves are searched, each with its maximum number of leaves. */
 const attempts = [
   [maxDepth, maxLeaves],
   [1, maxListed],
 ] as const;
-/** The cost of a leaf in a slice, in bytes, when leaves are compared. */
+/** The cost of a compared leaf in a slice. */
 const leafBytes = 100;
 /** Longer property names are cut, in characters. */
 const maxPathLength = 200;
 
-/** A value that is compared as a whole: a scalar, an empty object or array, a secret, an asset. */
+/** Compared as a whole: a scalar, an empty object or array, a secret, an asset. */
 export interface Leaf {
   readonly path: string;
   readonly start: number;
@@ -30,17 +30,14 @@ export interface Leaf {
   readonly isSecret: boolean;
 }
 
-/** A difference between two property values, with the raw JSON of both sides; null for an absent side. */
+/** Raw JSON; null for an absent side. */
 export interface PropertyDifference {
   readonly path: string;
   readonly before: { readonly text: Buffer; readonly isSecret: boolean } | null;
   readonly after: { readonly text: Buffer; readonly isSecret: boolean } | null;
 }
 
-/**
- * Compares two objects of properties, leaf by leaf; null stands for an empty object. Compares bytes, so `1.0` differs from `1`. Runs in
- * slices of the event loop.
- */
+/** Null stands for an empty object. Compares bytes, so `1.0` differs from `1`. Runs in slices of the event loop. */
 export async function diffProperties(before: Buffer | null, after: Buffer | null): Promise<PropertyDifference[]> {
   if (before !== null && after !== null && before.equals(after)) return [];
   const [old = [], next = []] = await leavesOf([before, after]);
@@ -63,7 +60,7 @@ export async function diffProperties(before: Buffer | null, after: Buffer | null
   return found;
 }
 
-/** Lists the paths of the values in the object in `text`, in the form of `diffProperties`. Throws JsonSyntaxError. */
+/** In the form of `diffProperties`. Throws JsonSyntaxError. */
 export async function listLeafPathsInSlices(text: Buffer | null): Promise<string[]> {
   if (text === null) return [];
   for (const [depth, most] of attempts) {
@@ -73,10 +70,7 @@ export async function listLeafPathsInSlices(text: Buffer | null): Promise<string
   return [''];
 }
 
-/**
- * Returns the leaves of objects, all at the same depth: the deepest one with few enough leaves. If even the outermost depth has too many,
- * each object is one leaf.
- */
+/** All at the same depth: the deepest one with few enough leaves. If even the outermost depth has too many, each object is one leaf. */
 async function leavesOf(texts: readonly (Buffer | null)[]): Promise<readonly (readonly Leaf[])[]> {
   for (const [depth, most] of attempts) {
     const lists: (readonly Leaf[] | null)[] = [];
@@ -87,10 +81,9 @@ async function leavesOf(texts: readonly (Buffer | null)[]): Promise<readonly (re
   return texts.map((text) => (text === null ? [] : [{ path: '', start: 0, end: text.length, isSecret: false }]));
 }
 
-/** Ends a scan. */
 class TooManyLeaves extends Error {}
 
-/** Lists the leaves of the object in `text`, in order; null if there are too many. Throws JsonSyntaxError. */
+/** In order; null if there are too many leaves. Throws JsonSyntaxError. */
 async function listLeaves(text: Buffer | null, depth: number): Promise<readonly Leaf[] | null> {
   if (text === null) return [];
   const { leaves, scanner } = leafScanner(text, depth);
@@ -99,13 +92,12 @@ async function listLeaves(text: Buffer | null, depth: number): Promise<readonly 
   return leaves;
 }
 
-/** Returns false for the error that ends a scan; rethrows any other error. */
 function unlessTooMany(error: unknown): false {
   if (error instanceof TooManyLeaves) return false;
   throw error;
 }
 
-/** Returns a scanner for `text`, and the list of the leaves that it finds. The scanner throws TooManyLeaves. */
+/** The scanner throws TooManyLeaves. */
 function leafScanner(text: Buffer, depth: number): { readonly scanner: JsonScanner; readonly leaves: Leaf[] } {
   const leaves: Leaf[] = [];
   /** The kind of the open object at each depth. */
@@ -120,7 +112,7 @@ function leafScanner(text: Buffer, depth: number): { readonly scanner: JsonScann
       const signature = isContainer ? signed[at] : undefined;
       if (isContainer) signed[at] = undefined;
       if (at === 0) return;
-      // One level more is read than reported, because it determines the kind of its parent.
+      // One level more is read than reported: it determines the kind of its parent.
       if (at > depth) return;
       if (isContainer && signature === undefined && at < depth && (leaves.at(-1)?.start ?? -1) >= start) return;
       while ((leaves.at(-1)?.start ?? -1) >= start) leaves.pop();
@@ -131,12 +123,12 @@ function leafScanner(text: Buffer, depth: number): { readonly scanner: JsonScann
   return { scanner, leaves };
 }
 
-/** Formats a path like the CLI: `tags.Name`, `rules[0].port`, `tags["a.b"]`. */
+/** As the CLI does: `tags.Name`, `rules[0].port`, `tags["a.b"]`. */
 function pathText(path: readonly (string | number)[]): string {
   let text = '';
   for (const part of path) {
     if (text.length > maxPathLength) break;
-    // A long name is cut first: otherwise, each of its leaves would process and keep the whole name.
+    // Cut first: otherwise, each of its leaves would process and keep the whole name.
     const name = typeof part === 'number' ? part : cutText(part, maxPathLength + 1);
     if (typeof name === 'number') text += `[${name}]`;
     else if (/^[\p{L}\p{N}_$/:@-]+$/u.test(name)) text += text === '' ? name : `.${name}`;

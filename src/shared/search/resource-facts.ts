@@ -18,14 +18,12 @@ const providerTypePrefix = 'pulumi:providers:';
 /** Longer URNs, types and names are cut, in characters. */
 const maxTextLength = 2_000;
 const maxPlaceLength = 200;
-/** Maximum number of indexed dependencies of one resource. */
 const maxDependencies = 2_000;
-/** Maximum number of differing members reported for one resource. A resource has about 30 members. */
+/** Differing members reported for one resource, which usually has about 30. */
 const maxMembers = 20_000;
-/** Number of members compared in one slice. */
 const membersPerSlice = 1_000;
 
-/** The index entry of a resource. Contains no property values, except the name of a referenced stack and versions of providers. */
+/** Contains no property values, except the name of a referenced stack and versions of providers. */
 export interface ResourceFacts {
   readonly key: string;
   readonly digest: string;
@@ -47,7 +45,7 @@ export interface ResourceFacts {
   readonly reads: string | null;
 }
 
-/** A resource as raw JSON, with its members. Created by `viewResource`. */
+/** Raw JSON. Create it by `viewResource`. */
 export class ResourceView {
   readonly text: Buffer;
   readonly #members: ReadonlyMap<string, JsonSpan>;
@@ -66,7 +64,7 @@ export class ResourceView {
     return this.#members.has(name);
   }
 
-  /** Returns the raw JSON of a member; null if it is absent or null. */
+  /** Raw JSON; null if the member is absent or null. */
   raw(name: string): Buffer | null {
     const span = this.#members.get(name);
     if (span === undefined || (span.kind === 'literal' && this.text[span.start] === 0x6e)) return null;
@@ -82,7 +80,7 @@ export class ResourceView {
     return this.raw(name)?.toString('utf8') === 'true';
   }
 
-  /** Returns the first `limit` strings of a list. */
+  /** Only the first `limit` strings of a list. */
   async strings(name: string, limit: number): Promise<string[]> {
     const text = this.raw(name);
     if (text === null || this.#members.get(name)?.kind !== 'array') return [];
@@ -114,7 +112,7 @@ export class ResourceView {
   }
 }
 
-/** Reads the members of a resource, in slices of the event loop if it is large. Throws JsonSyntaxError. */
+/** In slices of the event loop if the resource is large. Throws JsonSyntaxError. */
 export async function viewResource(text: Buffer): Promise<ResourceView> {
   const members = text.length <= denseSliceBytes ? scanMembers(text) : await scanMembersInSlices(text);
   return new ResourceView(text, members ?? new Map());
@@ -124,7 +122,6 @@ export function digestOf(text: Buffer): string {
   return shortHash(text);
 }
 
-/** Returns the index entry of a resource of this stack. */
 export async function readFacts(view: ResourceView, digest: string, stack: StackRef): Promise<ResourceFacts> {
   const { urn } = view;
   const type = view.string('type');
@@ -153,10 +150,10 @@ export async function readFacts(view: ResourceView, digest: string, stack: Stack
   };
 }
 
-/** Members that differ without a change by a user, or that are compared separately. */
+/** These differ without a change by a user, or are compared separately. */
 const ignoredMembers = new Set(['urn', 'inputs', 'outputs', 'created', 'modified', 'sourcePosition', 'stackTrace']);
 
-/** Returns how a resource changed between two versions, with the names of properties; `updated` without names if nothing changed. */
+/** `paths` are names of properties; empty, with `updated`, if nothing changed. */
 export async function compareResources(
   before: ResourceView,
   after: ResourceView,
@@ -187,19 +184,19 @@ async function differingMembers(before: ResourceView, after: ResourceView): Prom
   return found;
 }
 
-/** Returns e.g. `inputs.tags` or `inputs["a b"]`. */
+/** For example `inputs.tags` or `inputs["a b"]`. */
 export function joinPath(part: string, path: string): string {
   if (path === '') return part;
   return path.startsWith('[') ? `${part}${path}` : `${part}.${path}`;
 }
 
-/** Whether both have the member, with different values. A resource gets its id and creation time only after it was first saved. */
+/** Both must have the member: a resource gets its id and creation time only after it was first saved. */
 function differs(before: ResourceView, after: ResourceView, name: string): boolean {
   const [was, is] = [before.string(name), after.string(name)];
   return was !== '' && is !== '' && was !== is;
 }
 
-/** Whether two values are equal except for the stack's name in URNs, which a rename changes. */
+/** A rename changes the stack's name in URNs, which is ignored here. */
 async function sameReferences(before: Buffer | null, after: Buffer | null): Promise<boolean> {
   if (before === null || after === null) return before === after;
   return before.equals(after) || (before.includes('urn:pulumi:') && isSameWithoutStack(before, after));
@@ -209,13 +206,13 @@ function hashOf(text: Buffer | null): string | null {
   return text === null ? null : shortHash(text);
 }
 
-/** Replaces NULs, which Postgres does not store, and shortens the text. */
+/** Postgres does not store NULs. */
 function storable(text: string, maxLength: number): string {
   const whole = text.replaceAll('\0', '\uFFFD').toWellFormed();
   return cutText(whole, maxLength);
 }
 
-/** Returns an input that is a string and not a secret; null if there is none. */
+/** Null unless the input is a string and not a secret. */
 async function inputString(view: ResourceView, name: string): Promise<string | null> {
   const inputs = view.raw('inputs');
   const span = inputs && (await scanMembersInSlices(inputs))?.get(name);
@@ -223,7 +220,7 @@ async function inputString(view: ResourceView, name: string): Promise<string | n
   return storable(JSON.parse(sliceOf(inputs, span).toString('utf8')) as string, 200);
 }
 
-/** Returns the stack that a reference names. Like the CLI, takes missing parts from the stack that contains the reference. */
+/** Like the CLI, takes missing parts from the stack that contains the reference. */
 async function readStackName(view: ResourceView, { organization, project }: StackRef): Promise<string | null> {
   const parts = (await inputString(view, 'name'))?.split('/') ?? [];
   const [first = '', second = '', third = ''] = parts;

@@ -2,20 +2,19 @@ import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { ScanWindow } from '../platform/json/scan-window.ts';
 import { denseSliceBytes, inSlices, slicesOf } from '../platform/slices/slices.ts';
 
-/** Maximum size of a resource, in bytes. Larger resources are skipped. */
+/** Larger resources are skipped. */
 const maxResourceBytes = 8 * 1024 * 1024;
 
 export interface ResourceScan {
-  /** Number of resources that were skipped because they are too large. */
+  /** Resources that were too large. */
   readonly skipped: number;
-  /** Length of the document, in bytes. */
+  /** Length of the document. */
   readonly bytes: number;
 }
 
 /**
- * Calls `onResource` with the raw JSON of each resource of a deployment document, in order. The text is valid until the call ends. Reads
- * the document to its end, and holds at most one resource in memory. `pause` is called between resources and slices. Throws
- * JsonSyntaxError.
+ * Calls `onResource` with raw JSON, in order. The text is valid until the call ends. Reads the document to its end, and holds at most one
+ * resource in memory. `pause` is called between resources and slices. Throws JsonSyntaxError.
  */
 export async function scanResources(
   document: AsyncIterable<Buffer>,
@@ -24,7 +23,7 @@ export async function scanResources(
 ): Promise<ResourceScan> {
   const texts = new ScanWindow(maxResourceBytes);
   let skipped = 0;
-  /** Resources that end in the current chunk. Some of them share its memory. */
+  /** Resources that end in the current chunk. Some share its memory. */
   let found: Buffer[] = [];
   const scanner = new JsonScanner({
     reportDepth: 3,

@@ -5,7 +5,7 @@ import { withoutStack } from './resource-key.ts';
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Whether two JSON texts are equal except for the stack's name in URNs. Runs in slices of the event loop. */
+/** Ignores the stack's name in URNs. Runs in slices of the event loop. */
 export async function isSameWithoutStack(before: Buffer, after: Buffer): Promise<boolean> {
   const digest = async (text: Buffer): Promise<string> => {
     const hash = createHash('sha256');
@@ -15,7 +15,7 @@ export async function isSameWithoutStack(before: Buffer, after: Buffer): Promise
   return (await digest(before)) === (await digest(after));
 }
 
-/** Feeds a JSON text to `hash`, with each URN in the form of `withoutStack`. */
+/** Hashes each URN in the form of `withoutStack`. */
 export async function hashWithoutStack(hash: Hash, text: Buffer, slices: Slices): Promise<void> {
   for (const slice of slicesAtQuotes(text)) {
     const hasUrns = slice.includes('urn:pulumi:');
@@ -24,7 +24,7 @@ export async function hashWithoutStack(hash: Hash, text: Buffer, slices: Slices)
   }
 }
 
-/** Yields slices of about `denseSliceBytes` that end after a quote or a backslash, so that no URN is split. */
+/** Slices of about `denseSliceBytes` end after a quote or a backslash, so that no URN is split. */
 function* slicesAtQuotes(text: Buffer): Generator<Buffer> {
   let from = 0;
   while (text.length - from > denseSliceBytes) {

@@ -23,33 +23,31 @@ export const StateRow = Type.Object({
   baseVersion: Type.Integer(),
   baseCheckpointId: Nullable(Type.String()),
   checkpointId: Nullable(Type.String()),
-  /** Whether the state is final. */
   isEnded: Type.Boolean(),
-  /** Whether retention has deleted the previous state, so that the changes of this one are unknown. */
+  /** Retention has deleted the previous state, so the changes of this one are unknown. */
   isBaseDeleted: Type.Boolean(),
 });
-/** The state of a version, or of the head of a stack without versions (version 0). */
+/** Of a version, or of the head of a stack without versions (version 0). */
 export type IndexedState = Row<typeof StateRow>;
 
 const TextRow = Type.Object({ text: Type.String() });
 export const IdRow = Type.Object({ id: Type.String() });
 
-/** One step of the index, from one state to the next. */
+/** A step from one state to the next. */
 export interface IndexStep {
   readonly state: IndexedState;
   readonly resourceCount: number;
   readonly skipped: number;
   readonly written: Batches<ResourceFacts>;
   readonly removed: readonly string[];
-  /** The changes of the version; null while it runs. */
+  /** Null while the version runs. */
   readonly changes: VersionChanges | null;
 }
 
 export type StateIndexRepository = ReturnType<typeof createStateIndexRepository>;
 
-/** The index of states: the indexed version of each stack, and the statements that write the index. */
 export function createStateIndexRepository(db: Queryable) {
-  /** Finds the index of a live stack. */
+  /** Only for a live stack. */
   const find = (stackId: string): Promise<IndexRow | null> =>
     db.maybeOne(sql.prepared('state_index_read', IndexRow)`
       /* stateIndex.read */
@@ -60,7 +58,7 @@ export function createStateIndexRepository(db: Queryable) {
       where i.stack_id = ${stackId} and s.deleted_at is null`);
 
   return {
-    /** Returns the stack and the state that its index shows; null if the stack is gone. */
+    /** The state that the index shows; null if the stack is gone. */
     open: async (stackId: string): Promise<IndexRow | null> => {
       await db.query(sql.command('state_index_open')`
         /* stateIndex.open */
@@ -72,13 +70,13 @@ export function createStateIndexRepository(db: Queryable) {
 
     find,
 
-    /** Lists the states from this version on, oldest first. */
+    /** Oldest first. */
     listStates: (stackId: string, fromVersion: number, limit: number) =>
       db.any(sql.prepared('state_index_list_states', StateRow)`
         /* stateIndex.listStates */
         ${states(stackId)} and u.stack_version >= ${fromVersion} order by u.stack_version limit ${limit}`),
 
-    /** Finds the newest state; null if the stack is gone. */
+    /** Null if the stack is gone. */
     findHead: async (stackId: string): Promise<IndexedState | null> => {
       const newest = await db.maybeOne(sql.prepared('state_index_find_newest', StateRow)`
         /* stateIndex.findNewest */ ${states(stackId)} order by u.stack_version desc limit 1`);
@@ -92,7 +90,7 @@ export function createStateIndexRepository(db: Queryable) {
       );
     },
 
-    /** Returns the digests of the indexed resources, by key. */
+    /** Keyed by resource key. */
     readDigests: async (stackId: string): Promise<Map<string, string>> => {
       const row = await db.one(sql.prepared('state_index_read_digests', TextRow)`
         /* stateIndex.readDigests */
@@ -105,10 +103,7 @@ export function createStateIndexRepository(db: Queryable) {
       return digests;
     },
 
-    /**
-     * Marks the index of a stack as outdated, so that all its rows are rewritten. `keepsChanges` keeps the changes of versions, and
-     * `keepsKnown` their marks as known.
-     */
+    /** All rows are then rewritten. `keepsChanges` keeps the changes of versions, and `keepsKnown` their marks as known. */
     reset: (
       stackId: string,
       { keepsChanges, keepsKnown }: { readonly keepsChanges: boolean; readonly keepsKnown: boolean },
@@ -124,10 +119,7 @@ export function createStateIndexRepository(db: Queryable) {
         )
         delete from version_changes v using reset r where v.stack_id = r.stack_id and not ${keepsChanges}`),
 
-    /**
-     * Writes one step in the caller's transaction. Returns false and writes nothing if the stack is gone, or if another process has
-     * written since the index was read.
-     */
+    /** Returns false and writes nothing if the stack is gone, or if another process has written since the index was read. */
     write: async (
       stackId: string,
       { edition, version }: Pick<IndexRow, 'edition' | 'version'>,
@@ -162,7 +154,7 @@ export function createStateIndexRepository(db: Queryable) {
   }
 }
 
-/** Versions of a stack and their states. A journal that is not compacted yet belongs to a version that has not ended. */
+/** A journal that is not compacted yet belongs to a version that has not ended. */
 export const states = (stackId: string) => sql.fragment`
   select u.stack_version as version, u.base_stack_version as "baseVersion", u.base_checkpoint_id as "baseCheckpointId",
     u.checkpoint_id as "checkpointId",

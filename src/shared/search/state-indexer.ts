@@ -16,19 +16,18 @@ import {
   type StateIndexRepository,
 } from './state-index-repository.ts';
 
-/** Maximum attempts. If another process writes the same index, it is read again. */
+/** If another process writes the same index, it is read again. */
 const attempts = 5;
 
-/** The number of indexed versions, and the bytes of documents that were read for them. */
+/** `bytes` counts the documents that were read. */
 export interface IndexProgress {
   readonly versions: number;
   readonly bytes: number;
 }
 
 /**
- * Maintains the index of a stack's newest state, and of the changes of each version. Reads documents as streams, and writes only rows
- * that differ, in one transaction per version. The transaction verifies the part of the index that was read, so of two processes one
- * starts over.
+ * Reads documents as streams, and writes only rows that differ, in one transaction per version. The transaction verifies the part of the
+ * index that was read, so of two processes one starts over.
  */
 export class StateIndexer {
   readonly #db: Database;
@@ -46,7 +45,7 @@ export class StateIndexer {
     this.#due = createDueIndexRepository(parts.db);
   }
 
-  /** Brings the index to the newest state, version by version. When the signal fires, stops after the current version. */
+  /** Version by version. When the signal fires, stops after the current one. */
   async index(stackId: string, signal?: AbortSignal): Promise<IndexProgress> {
     let versions = 0;
     let bytes = 0;
@@ -76,7 +75,7 @@ export class StateIndexer {
     return { versions, bytes };
   }
 
-  /** Records the changes of the newest version before the index. Returns null if there is none, or if its states no longer exist. */
+  /** The newest version before the index. Null if there is none, or if its states no longer exist. */
   async fillBack(stackId: string): Promise<IndexProgress | null> {
     const index = await this.#rows.find(stackId);
     const state = index && (await createFormerVersionsRepository(this.#db).findUnknown(stackId));
@@ -89,8 +88,8 @@ export class StateIndexer {
   }
 
   /**
-   * Indexes the stack anew. `allVersions` also recomputes the changes of each version, from the oldest one on, which reads all their
-   * documents. The stack stays due until the end, so that workers finish the work after a failure.
+   * `allVersions` also recomputes the changes of each version, which reads all their documents. The stack stays due until the end, so that
+   * workers finish the work after a failure.
    */
   async rebuild(stackId: string, { allVersions }: { readonly allVersions: boolean }): Promise<IndexProgress> {
     const claim = randomUUID();
@@ -133,10 +132,7 @@ export class StateIndexer {
     await this.#rows.reset(stackId, { keepsChanges, keepsKnown });
   }
 
-  /**
-   * Whether the indexed resources match the state that the index shows. Changes nothing. Returns null if the index was written
-   * meanwhile, shows no state yet, or must be rewritten.
-   */
+  /** Changes nothing. Returns null if the index was written meanwhile, shows no state yet, or must be rewritten. */
   async isRight(stackId: string): Promise<boolean | null> {
     const index = await this.#rows.find(stackId);
     if (!index || index.version === null || !isReadable(index)) return null;
@@ -160,7 +156,7 @@ export class StateIndexer {
     return written === undefined && step.removed.length === 0 && step.resourceCount === resourceCount;
   }
 
-  /** Returns the next state to index: the indexed one if it has changed, or the one after it. Null if there is none. */
+  /** The indexed state if it has changed, or the one after it. */
   async #findNext(stackId: string, index: IndexRow): Promise<IndexedState | null> {
     if (index.version === null) return this.#rows.findHead(stackId);
     for (const state of await this.#rows.listStates(stackId, index.version, 2)) {
@@ -171,12 +167,12 @@ export class StateIndexer {
     return null;
   }
 
-  /** Returns the digests of the indexed resources, by key; none if all rows must be rewritten. */
+  /** Keyed by resource key; none if all rows must be rewritten. */
   async #readKnown(stackId: string, { version }: IndexRow): Promise<ReadonlyMap<string, string>> {
     return version === null ? new Map() : this.#rows.readDigests(stackId);
   }
 
-  /** Treats a damaged state as deleted: the step skips it, and the changes of the next version are unknown. */
+  /** Treats a damaged state as deleted: skips it, and the changes of the next version are unknown. */
   async #computeNext(stackId: string, index: IndexRow, next: IndexedState): Promise<IndexStep & { bytes: number }> {
     const known = await this.#readKnown(stackId, index);
     for (let state = next; ; ) {
@@ -192,7 +188,6 @@ export class StateIndexer {
     }
   }
 
-  /** `known` are the digests of the indexed resources, by key. */
   async #computeStep(
     index: IndexRow,
     state: IndexedState,
@@ -220,7 +215,7 @@ export class StateIndexer {
   }
 }
 
-/** Whether the rows of the index are few enough to be read. Rows that must be rewritten are not read at all. */
+/** Rows that must be rewritten are not read at all. */
 function isReadable({ resourceCount, version }: IndexRow): boolean {
   return version === null || resourceCount <= maxIndexed;
 }

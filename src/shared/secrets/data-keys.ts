@@ -5,18 +5,14 @@ import { type KeyRing, MasterKeyError } from './key-ring.ts';
 
 const maxCachedKeys = 10_000;
 
-/** An unwrapped data key. */
 export interface DataKey {
   readonly id: string;
-  /** Null for a key that encrypts documents. */
+  /** Null for a key of documents. */
   readonly stackId: string | null;
   readonly bytes: Buffer;
 }
 
-/**
- * Data keys of stacks and of documents, cached unwrapped in memory by id. The current key is looked up in the database
- * each time, so that no process keeps using a rotated key.
- */
+/** Caches unwrapped keys by id. The current key is looked up in the database each time, so that no process keeps using a rotated key. */
 export class DataKeys {
   readonly #keys: EncryptionKeyRepository;
   readonly #ring: KeyRing | null;
@@ -24,8 +20,8 @@ export class DataKeys {
   readonly #cache = new LRUCache<string, DataKey>({ max: maxCachedKeys });
 
   /**
-   * Without a ring, every call that needs a key throws. A current key older than `maxAgeSeconds` is rotated when it is requested; 0 means
-   * never.
+   * Without a ring, every call that needs a key throws. A current key older than `maxAgeSeconds` (0: never) is rotated when it is
+   * requested.
    */
   constructor(keys: EncryptionKeyRepository, ring: KeyRing | null, maxAgeSeconds: number) {
     this.#keys = keys;
@@ -33,7 +29,7 @@ export class DataKeys {
     this.#maxAgeSeconds = maxAgeSeconds;
   }
 
-  /** Returns the current key, which is created if missing; null if the stack was deleted. Throws MasterKeyError. */
+  /** Creates a missing key. Null if the stack was deleted. Throws MasterKeyError. */
   async current(stackId: string | null): Promise<DataKey | null> {
     let row = await this.#keys.findCurrent(stackId);
     if (!row || (this.#maxAgeSeconds > 0 && row.ageSeconds >= this.#maxAgeSeconds)) {
@@ -43,7 +39,7 @@ export class DataKeys {
     return row && this.#open(row);
   }
 
-  /** Returns the key with this id, of any version; null if it does not exist. Throws MasterKeyError. */
+  /** Of any version. Throws MasterKeyError. */
   async find(id: string): Promise<DataKey | null> {
     const cached = this.#cache.get(id);
     if (cached) return cached;
@@ -66,8 +62,8 @@ export class DataKeys {
 }
 
 /**
- * Stores a new random key as the version after `version` (0 for no key yet). Returns false if another process was first, whose key is
- * then just as new, or if the stack was deleted. Throws MasterKeyError if the master key is no longer stored.
+ * `version` is 0 for no key yet. Returns false if another process was first, whose key is then just as new, or if the stack was deleted.
+ * Throws MasterKeyError if the master key is no longer stored.
  */
 export async function addVersion(
   keys: EncryptionKeyRepository,

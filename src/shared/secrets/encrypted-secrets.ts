@@ -2,13 +2,12 @@ import type { Queryable } from '../platform/db/sql.ts';
 import { createEncryptionKeyRepository } from './encryption-key-repository.ts';
 import { type DerivedKeys, deriveKey, type KeyRing, MasterKeyError } from './key-ring.ts';
 
-/** A short secret in its stored form. */
 export interface EncryptedSecret {
   readonly masterKeyId: string;
   readonly encrypted: Buffer;
 }
 
-/** Encrypts the server's own short secrets with its first master key, each bound to its owner. */
+/** Uses the first master key for the server's own short secrets, each bound to its owner. */
 export class EncryptedSecrets {
   readonly #ring: KeyRing | null;
 
@@ -17,12 +16,12 @@ export class EncryptedSecrets {
     this.#ring = ring;
   }
 
-  /** Whether this process has master keys. Workers have them only if documents are encrypted. */
+  /** Workers have master keys only if documents are encrypted. */
   get hasKeys(): boolean {
     return this.#ring !== null;
   }
 
-  /** Encrypts a secret that the transaction will store. Throws MasterKeyError. */
+  /** For a secret that the transaction will store. Throws MasterKeyError. */
   async encrypt(tx: Queryable, owner: string, secret: string): Promise<EncryptedSecret> {
     const wrapped = this.#requireRing().wrap(Buffer.from(secret), owner);
     if (!(await createEncryptionKeyRepository(tx).isMasterKeyStored(wrapped)))
@@ -37,13 +36,13 @@ export class EncryptedSecrets {
     return this.#requireRing().unwrap(masterKeyId, encrypted, owner).toString();
   }
 
-  /** See KeyRing. Without master keys, a copy of the database reveals the key. There are no secrets then, but people still sign in. */
+  /** See KeyRing. Without master keys, a copy of the database reveals the key. There are no secrets then, but users still sign in. */
   async deriveKeys(db: Queryable, purpose: string): Promise<DerivedKeys> {
     const salt = await createEncryptionKeyRepository(db).derivationSalt();
     return this.#ring?.derive(purpose, salt) ?? [deriveKey(Buffer.alloc(0), purpose, salt)];
   }
 
-  /** The id of the encrypting master key; null without master keys. */
+  /** The encrypting master key; null without master keys. */
   get currentId(): string | null {
     return this.#ring?.currentId ?? null;
   }

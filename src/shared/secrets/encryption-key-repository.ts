@@ -5,7 +5,7 @@ import type { WrappedDataKey } from './key-ring.ts';
 
 const EncryptionKeyRow = Type.Object({
   id: Type.String(),
-  /** Null for a key that encrypts documents in the blob store. */
+  /** Null for a key of documents in the blob store. */
   stackId: Nullable(Type.String()),
   version: Type.Integer(),
   masterKeyId: Type.String(),
@@ -23,7 +23,6 @@ const OwnerRow = Type.Object({
   stack: Type.String(),
 });
 
-/** Selects stacks by scope. */
 export type KeyScope =
   | { readonly kind: 'stack'; readonly stackId: string }
   | { readonly kind: 'organization'; readonly organizationId: string }
@@ -31,7 +30,7 @@ export type KeyScope =
 
 export type EncryptionKeyRepository = ReturnType<typeof createEncryptionKeyRepository>;
 
-/** Stores wrapped data keys. For each stack, and for documents, the key with the highest version encrypts. */
+/** For each stack, and for documents, the key with the highest version encrypts. */
 export function createEncryptionKeyRepository(db: Queryable) {
   const columns = sql.fragment`
     k.id, k.stack_id as "stackId", k.version, k.master_key_id as "masterKeyId", k.wrapped_key as "wrappedKey",
@@ -42,8 +41,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
       ? sql.fragment`true`
       : sql.fragment`exists (
           select 1 from master_keys where master_keys.id = ${masterKeyId} and canary = ${sql.binary(storedCanary)})`;
-  // A deleted stack that can be restored keeps its keys. The transaction that makes it unrestorable deletes them under the lock of its
-  // row.
+  // A deleted stack that can be restored keeps its keys. They are deleted with its restorability, under the lock of its row.
   const hasFuture = sql.fragment`(s.deleted_at is null or s.restorable_until is not null)`;
   const inScope = (scope: KeyScope) => {
     if (scope.kind === 'stack') return sql.fragment`s.id = ${scope.stackId}::uuid`;
@@ -52,7 +50,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
   };
 
   return {
-    /** Returns the current key of the stack, or of documents (null). */
+    /** `stackId` null stands for documents. */
     findCurrent: (stackId: string | null) =>
       stackId === null
         ? db.maybeOne(sql.rows(EncryptionKeyRow)`
@@ -66,7 +64,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
       db.maybeOne(sql.rows(EncryptionKeyRow)`
         /* encryptionKeys.findById */ select ${columns} from encryption_keys k where k.id = ${id}`),
 
-    /** Adds a version. Returns false if another process was first, the stack was deleted for good, or the master key is not stored. */
+    /** Returns false if another process was first, the stack was deleted for good, or the master key is not stored. */
     insert: async (key: { stackId: string | null; version: number; wrapped: WrappedDataKey }): Promise<boolean> => {
       const { masterKeyId, wrappedKey } = key.wrapped;
       const values = sql.fragment`${key.version}::integer, ${masterKeyId}::text, ${sql.binary(wrappedKey)}::bytea`;
@@ -82,41 +80,39 @@ export function createEncryptionKeyRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Whether the master key of a wrapped data key is stored, if it has to be. */
+    /** True if the master key need not be stored. */
     isMasterKeyStored: (wrapped: WrappedDataKey) =>
       db.exists(sql.rows(Type.Object({ found: Type.Integer() }))`
         /* encryptionKeys.isMasterKeyStored */ select 1 as found where ${isStored(wrapped)}`),
 
-    /** Returns random bytes of the installation, which never change. They are not secret: each copy of the database has them. */
+    /** Random bytes, which never change. They are not secret: each copy of the database has them. */
     derivationSalt: async (): Promise<Buffer> => {
       const { salt } = await db.one(sql.rows(SaltRow)`
         /* encryptionKeys.derivationSalt */ select url_key as salt from installation`);
       return salt;
     },
 
-    /** Whether documents have ever been encrypted. */
+    /** Documents are, or were, encrypted. */
     hasDocumentKeys: () =>
       db.exists(
         sql.rows(IdRow)`/* encryptionKeys.hasDocumentKeys */ select id from encryption_keys where stack_id is null`,
       ),
 
-    /** Lists all keys of all versions, ordered by id. */
+    /** All versions, by id. */
     listAfter: (after: string | null, limit: number) =>
       db.any(sql.rows(EncryptionKeyRow)`
         /* encryptionKeys.listAfter */
         select ${columns} from encryption_keys k
         where ${after}::uuid is null or k.id > ${after}::uuid order by k.id limit ${limit}`),
 
-    /** Lists keys wrapped by a master key other than `masterKeyId`, ordered by id. */
+    /** Ordered by id. */
     listWrappedByOthers: (masterKeyId: string, after: string | null, limit: number) =>
       db.any(sql.rows(EncryptionKeyRow)`
         /* encryptionKeys.listWrappedByOthers */
         select ${columns} from encryption_keys k
         where k.master_key_id <> ${masterKeyId} and (${after}::uuid is null or k.id > ${after}::uuid) order by k.id limit ${limit}`),
 
-    /**
-     * Replaces the wrapping of a key. Returns false if the key was changed or deleted since the read, or the master key is not stored.
-     */
+    /** Returns false if the key was changed or deleted since the read, or the master key is not stored. */
     rewrap: async (read: EncryptionKeyRow, wrapped: WrappedDataKey): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* encryptionKeys.rewrap */
@@ -125,7 +121,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Lists the stacks of the scope that have a key, including deleted ones that can be restored, ordered by id. */
+    /** Ordered by id. Includes deleted stacks that can be restored. */
     listStacksWithKeys: async (scope: KeyScope, after: string | null, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* encryptionKeys.listStacksWithKeys */
@@ -136,7 +132,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Returns the names of the given stacks, without deleted ones. */
+    /** Without deleted stacks. */
     listStackNames: (stackIds: readonly string[]) =>
       db.any(sql.rows(OwnerRow)`
         /* encryptionKeys.listStackNames */
@@ -144,7 +140,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
         from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where s.id = any (${sql.array([...stackIds], 'uuid')}) and s.deleted_at is null`),
 
-    /** Lists stacks that have, or had, this name in the organization, without deleted ones. */
+    /** Stacks that have, or had, this name, without deleted ones. */
     listStackIdsByName: async (organizationId: string, project: string, stack: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* encryptionKeys.listStackIdsByName */

@@ -1,4 +1,4 @@
-/** Size of a data key's id (a UUID), which precedes all bytes encrypted with the key. */
+/** The id (a UUID) precedes all bytes encrypted with the key. */
 export const keyIdBytes = 16;
 
 export function keyIdOf(uuid: string): Buffer {

@@ -4,12 +4,12 @@ import { OperatorError } from '../platform/errors/errors.ts';
 const algorithm = 'aes-256-gcm';
 const nonceBytes = 12;
 const tagBytes = 16;
-/** The context of document keys. Keys of stacks use the stack id. */
+/** The context of document keys. That of a stack's keys is its id. */
 const documentsOwner = 'documents';
 const canaryText = Buffer.from('holdfast');
 const canaryContext = (masterKeyId: string): Buffer => Buffer.from(`master key ${masterKeyId}`);
 
-/** Encrypts with AES-256-GCM, bound to `context`. Returns nonce, ciphertext and tag. */
+/** Uses AES-256-GCM, bound to `context`. Returns nonce, ciphertext and tag. */
 export function encryptWith(key: Buffer, plaintext: Buffer, context: Buffer): Buffer {
   const nonce = randomBytes(nonceBytes);
   const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes });
@@ -17,7 +17,7 @@ export function encryptWith(key: Buffer, plaintext: Buffer, context: Buffer): Bu
   return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Reverses `encryptWith`. Returns null if key, context or bytes do not match. */
+/** Null if key, context or bytes do not match. */
 export function decryptWith(key: Buffer, encrypted: Buffer, context: Buffer): Buffer | null {
   if (encrypted.length < nonceBytes + tagBytes) return null;
   const decipher = createDecipheriv(algorithm, key, encrypted.subarray(0, nonceBytes), { authTagLength: tagBytes });
@@ -29,12 +29,12 @@ export function decryptWith(key: Buffer, encrypted: Buffer, context: Buffer): Bu
       decipher.final(),
     ]);
   } catch {
-    // The tag does not match. The caller interprets this.
+    // The caller interprets the wrong tag.
     return null;
   }
 }
 
-/** The master keys of this process are malformed or lack the required one. The message contains ids, never keys. */
+/** The master keys are malformed or lack the required one. The message contains ids, never keys. */
 export class MasterKeyError extends OperatorError {
   override readonly name = 'MasterKeyError';
 }
@@ -45,33 +45,32 @@ export const unusedKey = (id: string): MasterKeyError =>
     `No server of this installation has used master key ${JSON.stringify(id)}, the first in HOLDFAST_MASTER_KEYS: use the value of the servers; configure a new key on the servers first`,
   );
 
-/** A data key as it is stored. */
 export interface WrappedDataKey {
   readonly masterKeyId: string;
   readonly wrappedKey: Buffer;
-  /** The stored canary of the master key, which must still exist when the data key is stored; null for a key in the setting. */
+  /** The master key with this canary must still be stored when the data key is; null for a key in the setting. */
   readonly storedCanary: Buffer | null;
 }
 
-/** Keys for signatures, one for each master key. The first one signs; all verify. */
+/** One for each master key. The first one signs; all verify. */
 export type DerivedKeys = readonly [Buffer, ...Buffer[]];
 
 export function deriveKey(secret: Buffer, purpose: string, salt: Buffer): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, salt, purpose, 32));
 }
 
-/** Master keys by id. The first one wraps new data keys. All can unwrap, so that they can be rotated one by one. */
+/** The first key wraps new data keys. All can unwrap, so that they can be rotated one by one. */
 export class KeyRing {
   readonly #keys: ReadonlyMap<string, Buffer>;
-  /** Id of the master key that wraps new data keys. */
+  /** The key that wraps new data keys. */
   readonly currentId: string;
 
   readonly #storedCanaries: ReadonlyMap<string, Buffer>;
   #wraps = true;
 
   /**
-   * The keys by id, 32 bytes each. There is at least one; the first is the current one. `storedCanaries` has the canaries of keys that
-   * exist only in the table of master keys.
+   * Keys have 32 bytes. There is at least one; the first is the current one. `storedCanaries` are those of keys that exist only in the
+   * table of master keys.
    */
   constructor(keys: ReadonlyMap<string, Buffer>, storedCanaries: ReadonlyMap<string, Buffer> = new Map()) {
     this.#keys = keys;
@@ -79,7 +78,7 @@ export class KeyRing {
     this.currentId = keys.keys().next().value as string;
   }
 
-  /** Returns the text of a ring with one new random key. */
+  /** A ring with one new random key. */
   static generate(): string {
     return `k${new Date().toISOString().slice(0, 10).replaceAll('-', '')}:${randomBytes(32).toString('base64')}`;
   }
@@ -89,7 +88,7 @@ export class KeyRing {
     this.#wraps = false;
   }
 
-  /** Wraps a data key bound to its stack's id (null for a document key), or another secret bound to its owner. */
+  /** Binds a data key to its stack's id (null for a document key), or another secret to its owner. */
   wrap(dataKey: Buffer, stackId: string | null): WrappedDataKey {
     if (!this.#wraps) throw unusedKey(this.currentId);
     const masterKeyId = this.currentId;
@@ -100,17 +99,16 @@ export class KeyRing {
     };
   }
 
-  /** Returns a known text encrypted with the key, by which `matchesCanary` recognizes the key. */
+  /** A known text encrypted with the key, by which `matchesCanary` recognizes it. */
   makeCanary(masterKeyId: string): Buffer {
     return encryptWith(this.#get(masterKeyId), canaryText, canaryContext(masterKeyId));
   }
 
-  /** Whether the key with this id made the canary. */
   matchesCanary(masterKeyId: string, canary: Buffer): boolean {
     return decryptWith(this.#get(masterKeyId), canary, canaryContext(masterKeyId))?.equals(canaryText) ?? false;
   }
 
-  /** Unwraps a data key. Throws MasterKeyError if the ring lacks the master key, or another key wrapped the bytes. */
+  /** Throws MasterKeyError if the ring lacks the master key, or another key wrapped the bytes. */
   unwrap(masterKeyId: string, wrappedKey: Buffer, stackId: string | null): Buffer {
     const dataKey = decryptWith(this.#get(masterKeyId), wrappedKey, Buffer.from(stackId ?? documentsOwner));
     if (dataKey) return dataKey;
@@ -118,7 +116,7 @@ export class KeyRing {
     throw new MasterKeyError(`Master key ${JSON.stringify(masterKeyId)} does not unwrap the data key of ${owner}`);
   }
 
-  /** Derives keys that a copy of the database does not reveal, and that change with the master keys. */
+  /** A copy of the database does not reveal these keys. They change with the master keys. */
   derive(purpose: string, salt: Buffer): DerivedKeys {
     const derived = [...this.#keys.values()].map((key) => deriveKey(key, purpose, salt));
     return derived as [Buffer, ...Buffer[]];

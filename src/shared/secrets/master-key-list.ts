@@ -3,14 +3,14 @@ import { MasterKeyError } from './key-ring.ts';
 
 const keyBytes = 32;
 
-/** A member of HOLDFAST_MASTER_KEYS: the key itself, or the KMS that wraps it. */
+/** The key itself, or the KMS that wraps it. */
 export type MasterKeyEntry =
   | { readonly id: string; readonly bytes: Buffer; readonly kms: null }
   | { readonly id: string; readonly bytes: null; readonly kms: KmsKey };
 
 /**
- * Parses `id:base64` (32 bytes) and `id:URL of a KMS key`, separated by commas. Throws MasterKeyError, which names the invalid key but
- * never contains a key.
+ * `id:base64` (32 bytes) and `id:URL of a KMS key`, separated by commas. Throws MasterKeyError, which names the invalid key but never
+ * contains a key.
  */
 export function parseMasterKeys(text: string): readonly MasterKeyEntry[] {
   const entries = new Map<string, MasterKeyEntry>();
@@ -45,7 +45,7 @@ function entryOf(id: string, text: string): MasterKeyEntry {
   );
 }
 
-/** Returns the key that the text contains in base64; null if it is not a key. */
+/** Null if the text is not a key in base64. */
 function keyOf(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64');
   return bytes.length === keyBytes && bytes.toString('base64') === text ? bytes : null;

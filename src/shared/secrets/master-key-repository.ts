@@ -4,7 +4,7 @@ import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
 
 const MasterKeyRow = Type.Object({
   id: Type.String(),
-  /** The key wrapped by its KMS; null for a key in the setting. */
+  /** Wrapped by the KMS; null for a key in the setting. */
   wrappedKey: Nullable(Bytes),
   wrappedBy: Nullable(Type.String()),
   /** A known text, encrypted with the key. */
@@ -13,13 +13,13 @@ const MasterKeyRow = Type.Object({
 export type MasterKeyRow = Row<typeof MasterKeyRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
-/** `owner` is the context of the encryption; null for documents. */
+/** `owner` is the context; null for documents. */
 const UseRow = Type.Object({ owner: Nullable(Type.String()), encrypted: Bytes });
 const NewestRow = Type.Object({ masterKeyId: Type.String(), ...UseRow.properties });
 
 export type MasterKeyRepository = ReturnType<typeof createMasterKeyRepository>;
 
-/** Master keys by their ids in HOLDFAST_MASTER_KEYS. Rows are never deleted, because backups may need them. */
+/** By the ids in HOLDFAST_MASTER_KEYS. Rows are never deleted, because backups may need them. */
 export function createMasterKeyRepository(db: Queryable) {
   /** Data keys, and the secrets of webhooks (`secretOwner`). */
   const uses = sql.fragment`
@@ -32,7 +32,7 @@ export function createMasterKeyRepository(db: Queryable) {
         /* masterKeys.find */
         select id, wrapped_key as "wrappedKey", wrapped_by as "wrappedBy", canary from master_keys where id = ${id}`),
 
-    /** Adds a key unless a key with this id exists. */
+    /** Does nothing if a key with this id exists. */
     insert: async ({ canary, id, wrappedBy, wrappedKey }: MasterKeyRow): Promise<void> => {
       const wrapped = wrappedKey === null ? sql.fragment`null` : sql.binary(wrappedKey);
       await db.query(sql.nothing`
@@ -41,7 +41,7 @@ export function createMasterKeyRepository(db: Queryable) {
         values (${id}, ${wrapped}, ${wrappedBy}, ${sql.binary(canary)}) on conflict (id) do nothing`);
     },
 
-    /** Replaces the wrapping. Returns false if it was replaced since the read. */
+    /** Returns false if the wrapping was replaced since the read. */
     rewrap: async (
       id: string,
       read: Buffer,
@@ -54,13 +54,13 @@ export function createMasterKeyRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Lists some of the data that a master key encrypts. Reads whole tables if there is none. */
+    /** Some of the data that the key encrypts. Reads whole tables if there is none. */
     listUses: (id: string, limit: number) =>
       db.any(sql.rows(UseRow)`
         /* masterKeys.listUses */
         select owner, encrypted from (${uses}) u where master_key_id = ${id} limit ${limit}`),
 
-    /** Whether no key has been recorded or used. */
+    /** No key has been recorded or used. */
     hasNone: async (): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* masterKeys.hasNone */
@@ -68,13 +68,13 @@ export function createMasterKeyRepository(db: Queryable) {
       return row === null;
     },
 
-    /** Lists the newest data that master keys encrypt. Reads whole tables. */
+    /** Reads whole tables. */
     listNewestUses: (limit: number) =>
       db.any(sql.rows(NewestRow)`
         /* masterKeys.listNewestUses */
         select master_key_id as "masterKeyId", owner, encrypted from (${uses}) u order by since desc limit ${limit}`),
 
-    /** Lists the master keys that are needed to decrypt existing data. Reads whole tables. */
+    /** Reads whole tables. */
     listUsedIds: async (): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* masterKeys.listUsedIds */ select distinct master_key_id as id from (${uses}) u order by 1`);

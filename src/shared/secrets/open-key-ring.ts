@@ -7,9 +7,9 @@ import type { MasterKeyRepository } from './master-key-repository.ts';
 import { openMasterKeys, type Registration } from './open-master-keys.ts';
 
 /**
- * Opens the key ring of this process. Returns null if no master keys are set and none are needed; the process can then neither decrypt
- * secrets nor read or write encrypted documents. Throws ConfigError if keys are missing but documents are or were encrypted,
- * MasterKeyError if a key differs from the one used under its id, and PartUnavailableError if a KMS does not unwrap a key.
+ * Null if no master keys are set and none are needed; the process can then neither decrypt secrets nor read or write encrypted documents.
+ * Throws ConfigError if keys are missing but documents are or were encrypted, MasterKeyError if a key differs from the one used under its
+ * id, and PartUnavailableError if a KMS does not unwrap a key.
  */
 export async function openKeyRing(
   config: Config,

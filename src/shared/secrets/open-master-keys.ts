@@ -14,17 +14,15 @@ type KnownParts = MasterKeyParts & { readonly registers: boolean };
 
 const keyBytes = 32;
 const requestMs = 5_000;
-/** Number of data keys and secrets that are tried for a master key without a canary. Some may be damaged. */
+/** Data keys and secrets that are tried for a master key without a canary. Some may be damaged. */
 const triedUses = 20;
 
-/** The result of opening HOLDFAST_MASTER_KEYS. */
 export interface OpenedMasterKeys {
   readonly ring: KeyRing;
-  /** The keys wrapped by a KMS. */
+  /** Only keys wrapped by a KMS. */
   readonly wrapped: readonly WrappedMasterKey[];
 }
 
-/** A master key wrapped by a KMS. */
 export interface WrappedMasterKey {
   readonly id: string;
   readonly kms: Kms;
@@ -46,10 +44,10 @@ export interface MasterKeyParts {
 }
 
 /**
- * Opens HOLDFAST_MASTER_KEYS. A key in a KMS is created when its id is first used, and stored as wrapped by the KMS; from then on the
- * process has it in memory and does not call the KMS again. A process that does not register omits a key that does not exist yet, and
- * wraps nothing with a new one. Throws MasterKeyError if a key differs from the one used under its id, and PartUnavailableError if a KMS
- * cannot be reached or does not unwrap a key.
+ * A key in a KMS is created when its id is first used, and stored as wrapped by the KMS; from then on the process has it in memory and does
+ * not call the KMS again. A process that does not register omits a key that does not exist yet, and wraps nothing with a new one. Throws
+ * MasterKeyError if a key differs from the one used under its id, and PartUnavailableError if a KMS cannot be reached or does not unwrap a
+ * key.
  */
 export async function openMasterKeys(text: string, given: MasterKeyParts): Promise<OpenedMasterKeys> {
   const entries = parseMasterKeys(text);
@@ -75,7 +73,7 @@ export async function openMasterKeys(text: string, given: MasterKeyParts): Promi
   return { ring, wrapped };
 }
 
-/** Throws MasterKeyError for a command that would encrypt with a key that no server has. */
+/** Throws MasterKeyError if a command would encrypt with a key that no server has. */
 async function mayRegister(currentId: string, { registers, rows, wait }: MasterKeyParts): Promise<boolean> {
   if (registers !== 'first') return registers;
   if (await repeatAtStart(() => isUsed(currentId, rows), wait)) return false;
@@ -87,15 +85,14 @@ async function isUsed(id: string, rows: MasterKeyRepository): Promise<boolean> {
   return (await rows.find(id)) !== null || (await rows.listUses(id, 1)).length > 0;
 }
 
-/** The access of this process to the KMS of a key. */
 export function kmsAccess(config: MasterKeyParts['config']): KmsAccess {
   return { readVaultToken: () => readVaultToken(config), timeoutMs: requestMs };
 }
 
-/** The context for which a KMS wraps a master key. */
+/** A KMS wraps a master key for this context. */
 export const kmsContext = (id: string): string => `master-key/${id}`;
 
-/** Returns the key behind a KMS, which is created if the id is new. Null if it is new and this process does not register keys. */
+/** Creates a key under a new id. Null if this process does not register keys. */
 async function openWrapped(
   id: string,
   kms: Kms,

@@ -10,10 +10,10 @@ import { decryptWith, encryptWith } from './key-ring.ts';
  */
 const formatByte = 1;
 
-/** Encrypting or decrypting a short text takes as long as reading this many bytes: some 10 µs. */
+/** A short text takes as long as reading this many bytes: some 10 µs. */
 const minSpentBytes = 4096;
 
-/** Encrypts and decrypts the secrets of stacks. Keeps no plaintext. */
+/** Keeps no plaintext. */
 export class StackCipher {
   readonly #keys: DataKeys;
 
@@ -37,8 +37,8 @@ export class StackCipher {
   }
 
   /**
-   * Decrypts ciphertexts of the given stacks (the addressed one and stacks that had its name before). Throws InvalidRequestError if a
-   * ciphertext belongs to none of them.
+   * `stackIds` are the addressed stack and stacks that had its name before. Throws InvalidRequestError if a ciphertext belongs to none of
+   * them.
    */
   async decrypt(stackIds: readonly string[], ciphertexts: readonly Buffer[]): Promise<Buffer[]> {
     return (await this.decryptEach(stackIds, ciphertexts)).map((plaintext) => {
@@ -49,7 +49,7 @@ export class StackCipher {
     });
   }
 
-  /** Like `decrypt`, with null for each ciphertext that belongs to none of the stacks. Looks up each key once. */
+  /** Null for each ciphertext that belongs to none of the stacks. Looks up each key once. */
   async decryptEach(stackIds: readonly string[], ciphertexts: readonly Buffer[]): Promise<(Buffer | null)[]> {
     const keys = new Map<string, DataKey | null>();
     const slices = new Slices();
@@ -69,7 +69,7 @@ export class StackCipher {
   }
 }
 
-/** Returns the id of the encrypting data key; null if the text is not a ciphertext of this format. */
+/** Null if the text is not a ciphertext of this format. */
 function keyIdIn(ciphertext: Buffer): string | null {
   if (ciphertext.length <= 1 + keyIdBytes || ciphertext[0] !== formatByte) return null;
   return keyIdText(ciphertext.subarray(1, 1 + keyIdBytes));

@@ -5,23 +5,19 @@ import { type MasterKeyEntry, parseMasterKeys } from './master-key-list.ts';
 import type { MasterKeyRepository } from './master-key-repository.ts';
 import { kmsAccess, kmsContext, type MasterKeyParts } from './open-master-keys.ts';
 
-/** Number of data keys and secrets that are opened. */
+/** Data keys and secrets that are opened. */
 const triedUses = 100;
 
-/** The result of trying the master keys. */
 export interface MasterKeyTrial {
-  /** Ids of the keys that work. */
+  /** The keys that work. */
   readonly ids: readonly string[];
-  /** Number of opened data keys and secrets. */
+  /** Counts data keys and secrets. */
   readonly opened: number;
-  /** Sentences; empty if there are no faults. */
+  /** Sentences. */
   readonly faults: readonly string[];
 }
 
-/**
- * Tries HOLDFAST_MASTER_KEYS like `openMasterKeys`, and the newest data encrypted with them, but stores nothing. Throws MasterKeyError if
- * the text is malformed.
- */
+/** Also tries the newest data encrypted with the keys. Stores nothing. Throws MasterKeyError if the text is malformed. */
 export async function tryMasterKeys(
   text: string,
   { config, rows }: { readonly config: MasterKeyParts['config']; readonly rows: MasterKeyRepository },
@@ -50,7 +46,7 @@ export async function tryMasterKeys(
   return { ids: [...keys.keys()], opened: uses.length, faults };
 }
 
-/** Opens the key of an entry, i.e. the one used under its id. Null if its KMS works but has no key for it yet. */
+/** The key used under the id of the entry. Null if its KMS works but has no key for it yet. */
 async function openEntry(
   entry: MasterKeyEntry,
   config: MasterKeyParts['config'],

@@ -10,7 +10,6 @@ export class StackPurgedError extends ConflictError {
   }
 }
 
-/** The stack is under a legal hold: its data must not be deleted. */
 export class StackHeldError extends ConflictError {
   override readonly name = 'StackHeldError';
   override readonly code = 'stack-held';
@@ -19,7 +18,7 @@ export class StackHeldError extends ConflictError {
   }
 }
 
-/** Another stack has taken the name. `free` is an unused name. */
+/** `free` is an unused name. */
 export class NameTakenError extends ConflictError {
   override readonly name = 'NameTakenError';
   override readonly code = 'stack-name-taken';

@@ -4,7 +4,7 @@ import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 
 export type ImportRunKind = 'import' | 'verify' | 'rollback';
 
-/** Maximum number of runs of an organization. The oldest are deleted. */
+/** The oldest runs of an organization are deleted. */
 const maxImportRuns = 200;
 
 const IdRow = Type.Object({ id: Type.String() });
@@ -16,13 +16,13 @@ const RunRow = Type.Object({
   by: Type.String(),
   startedAt: Timestamp,
   endedAt: Nullable(Timestamp),
-  /** Number of stacks that were compared or partly imported or deleted; number of stacks with notes; number of stacks in quarantine. */
+  /** Stacks that were compared or partly imported or deleted; among them, stacks with notes, and in quarantine. */
   stacks: Type.Integer(),
   versions: Type.Integer(),
   previews: Type.Integer(),
   noted: Type.Integer(),
   quarantined: Type.Integer(),
-  /** For an import: its newest comparison with the source that began after its end. All null if there was none. */
+  /** From the newest comparison with the source that began after the end of an import. All null if there was none. */
   verifiedAt: Nullable(Timestamp),
   verifiedStacks: Nullable(Type.Integer()),
   differentStacks: Nullable(Type.Integer()),
@@ -42,7 +42,6 @@ const StackRow = Type.Object({
   isHere: Type.Boolean(),
 });
 
-/** The result of a run for a stack. */
 export interface ImportRunStack {
   readonly name: string;
   readonly project: string | null;
@@ -54,7 +53,7 @@ export interface ImportRunStack {
   readonly notes: readonly string[];
 }
 
-/** Runs of `holdfast import`: tables `import_runs` and `import_run_stacks`. */
+/** Tables `import_runs` and `import_run_stacks`. */
 export function createImportRunRepository(db: Queryable) {
   const counts = sql.fragment`
     select count(*) filter (where t.versions + t.previews > 0)::integer as stacks, coalesce(sum(t.versions), 0)::integer as versions,
@@ -76,7 +75,7 @@ export function createImportRunRepository(db: Queryable) {
     left join lateral (${counts} where t.run_id = v.id) w on v.id is not null
     order by r.number desc`;
   return {
-    /** Begins a run, and deletes the oldest runs of the organization. Returns its id. */
+    /** Also deletes the oldest runs of the organization. */
     begin: async (
       organizationId: string,
       { by, kind, source }: { readonly kind: ImportRunKind; readonly source: string; readonly by: string },
@@ -104,7 +103,7 @@ export function createImportRunRepository(db: Queryable) {
         sql.nothing`/* importRuns.end */ update import_runs set ended_at = clock_timestamp() where id = ${runId}`,
       ),
 
-    /** Lists the newest runs first. */
+    /** Newest first. */
     list: (organization: string, before: number | null, limit: number) =>
       db.any(sql.rows(RunRow)`
         /* importRuns.list */
@@ -114,7 +113,7 @@ export function createImportRunRepository(db: Queryable) {
       db.maybeOne(sql.rows(RunRow)`
         /* importRuns.find */ ${listed(sql.fragment`o.name = ${organization} and i.id = ${id}::uuid`, 1)}`),
 
-    /** Lists the stacks of a run by name. */
+    /** Ordered by name. */
     listStacks: (organization: string, runId: string, after: string, limit: number) =>
       db.any(sql.rows(StackRow)`
         /* importRuns.listStacks */

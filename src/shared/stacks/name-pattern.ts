@@ -1,9 +1,9 @@
-/** Longest external text that is compared with patterns, in characters. Names, types and claims in use are shorter. */
+/** Longer external texts are not compared with patterns. Names, types and claims in use are shorter. */
 export const maxMatchedChars = 500;
 
 /**
- * Whether the name matches the pattern, in which `*` stands for any characters. Searches once for each part between two `*`, so the time
- * is proportional to the sum of both lengths. The database function name_matches is the same rule.
+ * In the pattern, `*` stands for any characters. Searches once for each part between two `*`, so the time is proportional to the sum of
+ * both lengths. The database function name_matches is the same rule.
  */
 export function nameMatches(pattern: string | null, name: string): boolean {
   if (pattern === null) return true;
@@ -22,9 +22,7 @@ export function nameMatches(pattern: string | null, name: string): boolean {
   return true;
 }
 
-/**
- * Like `name.indexOf(part, at)`, which takes the product of both lengths for some parts of over 250 characters (Knuth, Morris, Pratt).
- */
+/** Knuth, Morris, Pratt: `name.indexOf(part, at)` takes the product of both lengths for some parts of over 250 characters. */
 function indexOf(name: string, part: string, at: number): number {
   const length = part.length;
   if (length <= 250) return name.indexOf(part, at);
@@ -47,7 +45,6 @@ function indexOf(name: string, part: string, at: number): number {
   return same === length ? index - length : -1;
 }
 
-/** Returns the pattern in the syntax of LIKE. */
 export function likePattern(pattern: string): string {
   return pattern.replace(/[\\%_]/g, '\\$&').replaceAll('*', '%');
 }

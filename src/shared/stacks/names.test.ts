@@ -45,7 +45,7 @@ const anything = fc.oneof(
   ),
 );
 
-/** The same rules, checked character by character without a regular expression. */
+/** The same rules without a regular expression. */
 const consistsOf = (alphabet: string, name: string) => [...name].every((unit) => alphabet.includes(unit));
 const mayBeSegment = (name: string) =>
   name.length >= 1 && name.length <= 100 && consistsOf(`${letters}-_.`, name) && name !== '.' && name !== '..';

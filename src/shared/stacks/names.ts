@@ -1,12 +1,11 @@
 import { type Static, Type } from 'typebox';
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 
-/** Names that Pulumi accepts: sdk/go/common/tokens/stack_name.go, pkg/backend/httpstate/backend.go. */
+/** Pulumi accepts these names: sdk/go/common/tokens/stack_name.go, pkg/backend/httpstate/backend.go. */
 const organizationPattern = /^[a-zA-Z0-9][a-zA-Z0-9_-]{0,38}[a-zA-Z0-9]$|^[a-zA-Z0-9]$/;
 const segmentPattern = /^[A-Za-z0-9_.-]{1,100}$/;
 const loginPattern = /^[a-zA-Z0-9][a-zA-Z0-9_.@-]{0,99}$/;
 
-/** A stack's address: organization, project and stack name. */
 export const StackRef = Type.Object({ organization: Type.String(), project: Type.String(), stack: Type.String() });
 export type StackRef = Readonly<Static<typeof StackRef>>;
 
@@ -19,12 +18,11 @@ export function isOrganizationName(name: string): boolean {
   return organizationPattern.test(name);
 }
 
-/** The first parts of paths that programs call. The server has no pages below them. */
+/** Programs call paths below these. The server has no pages there. */
 export const programPaths = 'api trpc scim policy-packs assets fonts healthz readyz metrics'.split(' ');
-/** The first parts of other pages. */
 const pagePaths = ['account', 'cli-login', 'sign-in', 'sign-out'];
 
-/** Whether pages of an organization with this name would have the addresses of other pages. A proxy may ignore the case. */
+/** Pages of such an organization would have the addresses of other pages. A proxy may ignore the case. */
 export function isReservedName(name: string): boolean {
   return [...programPaths, ...pagePaths].includes(name.toLowerCase());
 }
@@ -33,7 +31,7 @@ export function isLogin(name: string): boolean {
   return loginPattern.test(name);
 }
 
-/** Whether the name is valid for a project or a stack. `.` and `..` are invalid, because clients collapse them in paths. */
+/** For projects and stacks. `.` and `..` are invalid, because clients collapse them in paths. */
 export function isSegmentName(name: string): boolean {
   return segmentPattern.test(name) && name !== '.' && name !== '..';
 }
@@ -63,7 +61,7 @@ export function assertStackName(name: string): void {
 
 const segmentRule = '1 to 100 letters, digits, hyphens, underscores and periods, and neither "." nor ".."';
 
-/** Returns the parts of `org/project/stack`, or null unless these are three valid names. */
+/** Null unless the text is `org/project/stack` with valid names. */
 export function parseQualifiedName(text: string): StackRef | null {
   const [organization, project, stack, ...rest] = text.split('/');
   if (organization === undefined || project === undefined || stack === undefined || rest.length > 0) return null;

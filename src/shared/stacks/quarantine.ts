@@ -1,18 +1,18 @@
 import type { Tags } from './tags.ts';
 
-/** The tag of a stack whose state was imported although the CLI refuses to load it. Its value is the reason. */
+/** The state was imported although the CLI refuses to load it. The value of this tag is the reason. */
 export const quarantineTag = 'holdfast:quarantine';
 
 const maxReasonBytes = 250;
 
-/** Returns the tags with the mark of a stack in quarantine, or without the mark if there is no reason. */
+/** Removes the mark if there is no reason. */
 export function withQuarantine(tags: Tags, reason: string | null): Tags {
   const { [quarantineTag]: _, ...others } = tags;
   if (reason === null) return others;
   return { ...others, [quarantineTag]: Buffer.from(reason).subarray(0, maxReasonBytes).toString('utf8') };
 }
 
-/** Describes the quarantine for readers of the state; null if the stack is not in quarantine. */
+/** For readers of the state; null if the stack is not in quarantine. */
 export function describeQuarantine(tags: Tags): string | null {
   const reason = tags[quarantineTag];
   if (reason === undefined) return null;

@@ -13,15 +13,15 @@ const RestorableStackRow = Type.Object({
   resourceCount: Type.Integer(),
   checkpointId: Nullable(Type.String()),
   deletedAt: Timestamp,
-  /** The same time in microseconds since the epoch. A `Date` is too coarse for the continuation of a list. */
+  /** Microseconds since the epoch. A `Date` is too coarse for the continuation of a list. */
   deletedMicros: Type.String(),
   deletedBy: Type.String(),
   /** Null if it can no longer be restored. */
   restorableUntil: Nullable(Timestamp),
   isRestorable: Type.Boolean(),
-  /** Whether the stack is under a legal hold. */
+  /** The stack is under a legal hold. */
   isHeld: Type.Boolean(),
-  /** Whether another stack now has its name. */
+  /** Another stack now has its name. */
   isNameTaken: Type.Boolean(),
 });
 export type RestorableStackRow = Row<typeof RestorableStackRow>;
@@ -33,13 +33,13 @@ const FormerRow = Type.Object({
 });
 const FreeRow = Type.Object({ name: Type.String() });
 
-/** A position in the list of deleted stacks, the last deleted first. */
+/** The last deleted comes first. */
 export interface DeletedStackPosition {
   readonly deletedMicros: string;
   readonly id: string;
 }
 
-/** Deleted stacks that still have their data, for restoring and purging. */
+/** Deleted stacks that still have their data. */
 export function createRestorableStackRepository(db: Queryable) {
   const columns = sql.fragment`
     s.id, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project, s.name as stack,
@@ -55,7 +55,7 @@ export function createRestorableStackRepository(db: Queryable) {
   const of = (organization: string, id: string) =>
     sql.fragment`o.name = ${organization} and s.id = ${id}::uuid and s.deleted_at is not null`;
   return {
-    /** Lists stacks of an organization that can be restored, the last deleted first. */
+    /** The last deleted first. */
     list: (organization: string, before: DeletedStackPosition | null, limit: number) =>
       db.any(sql.rows(RestorableStackRow)`
         /* restorableStacks.list */
@@ -74,12 +74,12 @@ export function createRestorableStackRepository(db: Queryable) {
       db.maybeOne(sql.rows(RestorableStackRow)`
         /* restorableStacks.find */ select ${columns} from ${joins} where ${of(organization, id)}`),
 
-    /** Like `find`, and locks the stack's row until the end of the transaction. */
+    /** Locks the stack's row until the end of the transaction. */
     lock: (organization: string, id: string) =>
       db.maybeOne(sql.rows(RestorableStackRow)`
         /* restorableStacks.lock */ select ${columns} from ${joins} where ${of(organization, id)} for update of s`),
 
-    /** Finds the last deleted stack with this name that can be restored. */
+    /** The last deleted stack with this name that can be restored. */
     findFormer: (projectId: string, name: string) =>
       db.maybeOne(sql.rows(FormerRow)`
         /* restorableStacks.findFormer */
@@ -87,21 +87,20 @@ export function createRestorableStackRepository(db: Queryable) {
         where s.project_id = ${projectId} and s.name = ${name} and s.restorable_until is not null and s.restorable_until > clock_timestamp()
         order by s.deleted_at desc limit 1`),
 
-    /** Leaves at least a day for restorable stacks: an older database may have been restored for them, after their period. */
+    /** At least a day is left: an older database may have been restored for these stacks, after their period. */
     prolong: () =>
       db.query(sql.nothing`
         /* restorableStacks.prolong */
         update stacks set restorable_until = clock_timestamp() + interval '1 day'
         where deleted_at is not null and restorable_until < clock_timestamp() + interval '1 day'`),
 
-    /** Adds a stack to the policy groups of the former one. */
     addToGroupsOf: (formerId: string, stackId: string) =>
       db.query(sql.nothing`
         /* restorableStacks.addToGroupsOf */
         insert into policy_group_stacks (group_id, stack_id)
         select group_id, ${stackId}::uuid from policy_group_stacks where stack_id = ${formerId} on conflict do nothing`),
 
-    /** Makes the locked stack live again, under this name. Violates `stacks_name_key` if the name is taken. */
+    /** The stack is locked. Violates `stacks_name_key` if the name is taken. */
     restore: (id: string, projectId: string, name: string) =>
       db.query(sql.nothing`
         /* restorableStacks.restore */
@@ -109,14 +108,14 @@ export function createRestorableStackRepository(db: Queryable) {
           checkpoint_id = deleted_checkpoint_id, deleted_checkpoint_id = null, project_id = ${projectId}, name = ${name}, updated_at = now()
         where id = ${id}`),
 
-    /** Makes the locked stack unrestorable: deletes its data keys now, and leaves everything else to the sweep. */
+    /** The stack is locked. Deletes its data keys now, and leaves everything else to the sweep. */
     endTime: (id: string) =>
       db.query(sql.nothing`
         /* restorableStacks.endTime */
         with keys as (delete from encryption_keys where stack_id = ${id})
         update stacks set restorable_until = null, restorable_in = null, deleted_checkpoint_id = null where id = ${id}`),
 
-    /** Finds the first of these names that no live stack of the project has. */
+    /** The first of these names that no live stack has. */
     findFreeName: async (projectId: string, names: readonly string[]): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(FreeRow)`
         /* restorableStacks.findFreeName */

@@ -10,7 +10,7 @@ export function stackExists(ref: StackRef): ConflictError {
   return new ConflictError(`Stack '${formatStackRef(ref)}' already exists`);
 }
 
-/** An import of the stack was interrupted, or is still running, so the stack has an old state. */
+/** The import was interrupted, or is still running, so the stack has an old state. */
 class ImportUnfinishedError extends ConflictError {
   override readonly name = 'ImportUnfinishedError';
   override readonly code = 'import-unfinished';
@@ -18,7 +18,7 @@ class ImportUnfinishedError extends ConflictError {
 
 type Importable = StackRef & { readonly isImportUnfinished: boolean };
 
-/** Describes how to handle a stack whose import has not ended; null if it has. */
+/** Null if the import has ended. */
 export function describeUnfinishedImport(stack: Importable): string | null {
   if (!stack.isImportUnfinished) return null;
   return (

@@ -2,7 +2,7 @@ import { InvalidRequestError } from '../platform/errors/errors.ts';
 
 const maxReasonChars = 500;
 
-/** Parses the reason of a legal hold. Throws InvalidRequestError. */
+/** Throws InvalidRequestError. */
 export function parseHoldReason(text: string): string {
   const reason = text.trim();
   if (reason === '' || reason.length > maxReasonChars || !reason.isWellFormed() || /\p{Cc}/u.test(reason))

@@ -6,7 +6,7 @@ import type { StackRef } from './names.ts';
 const OrganizationRow = Type.Object({
   id: Type.String(),
   name: Type.String(),
-  /** The facts that decide which of its stacks are listed, as JSON (see SubjectFacts); null if all are listed. */
+  /** JSON of SubjectFacts, which decide which stacks are listed; null if all are. */
   facts: Nullable(Type.String()),
 });
 export type ListedOrganization = Row<typeof OrganizationRow>;
@@ -24,30 +24,30 @@ const StackListRow = Type.Object({
   lastKind: Nullable(Type.String()),
   lastStatus: Nullable(Type.String()),
   lastStartedAt: Nullable(Timestamp),
-  /** Number of stacks found, up to `limit`, before `maxBytes` cuts the list. */
+  /** Counted up to `limit`, before `maxBytes` cuts the list. */
   found: Type.Integer(),
-  /** Size that counts toward `maxBytes`. */
+  /** Counts toward `maxBytes`. */
   bytes: Type.Integer(),
 });
 export type StackListRow = Row<typeof StackListRow>;
 
-/** Filter for a list of stacks. All given conditions must hold. */
+/** All given conditions must hold. */
 export interface StackFilter {
   /** Ordered by name. */
   readonly organizations: readonly ListedOrganization[];
   readonly project: string | null;
   readonly tagName: string | null;
   readonly tagValue: string | null;
-  /** In the first organization, only stacks after this one are listed. */
+  /** Applies in the first organization. */
   readonly after: StackRef | null;
   readonly limit: number;
-  /** Whether an update that ended without having started may count as the last one. */
+  /** An update that ended without having started may count as the last one. */
   readonly unstarted: boolean;
-  /** Limit for tags and names together. At least one stack is always listed. */
+  /** For tags and names together. At least one stack is always listed. */
   readonly maxBytes: number;
 }
 
-/** Returns a table with a row of `id`, `name` and `facts` for each organization. */
+/** A table with a row of `id`, `name` and `facts` for each organization. */
 export function unnested(organizations: readonly ListedOrganization[]) {
   const columns = [
     sql.array(
@@ -66,17 +66,17 @@ export function unnested(organizations: readonly ListedOrganization[]) {
   return sql.fragment`unnest(${sql.join(columns, sql.fragment`, `)})`;
 }
 
-/** Whether a token `t` is valid in an organization `o` of its holder: it has no scopes, or its scopes or grants name the organization. */
+/** The token `t` is valid in an organization `o` of its holder: it has no scopes, or its scopes or grants name the organization. */
 export const isInScope = sql.fragment`(t.scopes is null or t.kind <> 'personal'
   or exists (select 1 from jsonb_to_recordset(t.scopes) as c (organization text) where coalesce(c.organization, o.name) = o.name)
   or exists (select 1 from grants g where g.token_id = t.id and g.organization_id = o.id))`;
 
 export type StackListRepository = ReturnType<typeof createStackListRepository>;
 
-/** Lists stacks in the order of their qualified names, from `stack_listings`. */
+/** Ordered by qualified name, from `stack_listings`. */
 export function createStackListRepository(db: Queryable) {
   const isReadable = sql.fragment`effective_permissions(o.facts, o.id, l.project_name, l.stack_name) & 1 = 1`;
-  /** Selects the rows of one organization `o`, in the order of a unique index. */
+  /** Rows of one organization `o`, in the order of a unique index. */
   const matches = ({ project, tagName, tagValue, after }: StackFilter) => {
     const listedUnder =
       tagName !== null && tagValue !== null
@@ -92,7 +92,7 @@ export function createStackListRepository(db: Queryable) {
     return sql.fragment`l.organization_id = o.id and ${listedUnder} and ${afterCursor} and (o.facts is null or ${isReadable})`;
   };
 
-  /** Selects the update of a stack `m` that counts as its last one, in place of the recorded one. */
+  /** The update of a stack `m` that counts as its last one, in place of the recorded one. */
   const lastUpdate = ({ unstarted }: StackFilter) =>
     unstarted
       ? sql.fragment`stack_id = m.id and not dry_run and kind <> 'preview' order by number desc limit 1`
@@ -100,8 +100,8 @@ export function createStackListRepository(db: Queryable) {
 
   return {
     /**
-     * Lists the organizations of a token's holder, ordered by name: one of them or all, from the name `from` on. Excludes organizations
-     * whose stacks the holder's role does not show at all.
+     * Ordered by name: one organization or all, from the name `from` on. Excludes organizations whose stacks the holder's role does not
+     * show at all.
      */
     listOrganizations: (tokenId: string, { name, from }: { name: string | null; from: string | null }) =>
       db.any(sql.rows(OrganizationRow)`
@@ -116,7 +116,7 @@ export function createStackListRepository(db: Queryable) {
           and (${from}::text is null or o.name >= ${from})
         order by o.name`),
 
-    /** Whether the project has a stack. If `facts` are not null, they must permit reading it. */
+    /** If `facts` are not null, they must permit reading the stack. */
     hasReadableStack: async (organization: string, project: string, facts: object | null): Promise<boolean> => {
       const row = await db.one(sql.rows(FoundRow)`
         /* stackLists.hasReadableStack */
@@ -128,9 +128,9 @@ export function createStackListRepository(db: Queryable) {
     },
 
     /**
-     * Lists a page of stacks. Reads one row of each, and of the update that holds it or was its last one. Reads an organization only if
-     * the earlier ones do not fill the page. Uses lateral joins, because Postgres would otherwise read a whole table rather than a tenth
-     * of it through an index.
+     * Reads one row of each stack, and of the update that holds it or was its last one. Reads an organization only if the earlier ones do
+     * not fill the page. Uses lateral joins, because Postgres would otherwise read a whole table rather than a tenth of it through an
+     * index.
      */
     list: (filter: StackFilter) =>
       db.any(sql.rows(StackListRow)`

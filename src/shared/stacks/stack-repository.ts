@@ -14,7 +14,7 @@ export const StackRow = Type.Object({
   stackVersion: Type.Integer(),
   checkpointId: Nullable(Type.String()),
   activeUpdateId: Nullable(Type.String()),
-  /** Whether an import has brought some of its versions, and more are to come. */
+  /** An import has brought some of the versions, and more are to come. */
   isImportUnfinished: Type.Boolean(),
 });
 export type StackRow = Row<typeof StackRow>;
@@ -34,7 +34,7 @@ const IdRow = Type.Object({ id: Type.String() });
 
 export type StackRepository = ReturnType<typeof createStackRepository>;
 
-/** The fields of `StackRow`, for a stack `s` in `stackJoins`. */
+/** For a stack `s` in `stackJoins`. */
 export const stackColumns = sql.fragment`
   s.id, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project, s.name as stack,
   s.tags, s.stack_version as "stackVersion", s.checkpoint_id as "checkpointId",
@@ -42,23 +42,22 @@ export const stackColumns = sql.fragment`
 
 export const stackJoins = sql.fragment`stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id`;
 
-/** Whether `s` has this name. A deleted stack is invisible at once. Its row stays until all rows that refer to it are deleted. */
+/** A deleted stack is invisible at once. Its row stays until all rows that refer to it are deleted. */
 export const stackNamed = (ref: StackRef) => sql.fragment`
   o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
 
-/** Whether a stack `s` has journals with faults that no operator has accepted. */
+/** Counts only faults that no operator has accepted. */
 const hasFaults = sql.fragment`exists (
   select 1 from journals j
   where j.stack_id = s.id and j.accepted_at is null and (j.compaction_error is not null or j.compaction_warning is not null)
 ) as "hasFaults"`;
 
 /**
- * Locks a stack by id with a statement that joins its project. If the stack moves to another project while the statement waits, it finds
- * no row, because the old project no longer matches. The statement is then sent again, with the lock already held.
+ * The statement joins the stack's project. If the stack moves to another project while the statement waits, it finds no row, because the
+ * old project no longer matches. The statement is then sent again, with the lock already held.
  */
 export const lockedWherever = async <S>(lock: () => Promise<S | null>): Promise<S | null> => (await lock()) ?? lock();
 
-/** Projects, stacks and former names of stacks. */
 export function createStackRepository(db: Queryable) {
   return {
     find: (ref: StackRef) =>
@@ -71,8 +70,8 @@ export function createStackRepository(db: Queryable) {
         /* stacks.findWithFaults */ select ${stackColumns}, ${hasFaults} from ${stackJoins} where ${stackNamed(ref)}`),
 
     /**
-     * Whether an update (including previews) of a stack that has, or had, this name is active. Reads the active updates of the
-     * organization. Unless `facts` are null, counts only stacks on which they permit anything.
+     * Includes previews, and stacks that had this name. Reads the active updates of the organization. Unless `facts` are null, counts only
+     * stacks on which they permit anything.
      */
     isBusy: (ref: StackRef, facts: object | null) =>
       db.exists(sql.rows(IdRow)`
@@ -90,7 +89,7 @@ export function createStackRepository(db: Queryable) {
             where s.id = u.stack_id and effective_permissions(${facts && JSON.stringify(facts)}::jsonb, o.id, p.name, s.name) <> 0))`),
 
     /**
-     * Finds the stack, and its update with journal entries that are in no checkpoint yet. One statement: with two, the entries of a
+     * `pendingUpdateId` is the update with journal entries that are in no checkpoint yet. It is one statement: with two, the entries of a
      * compaction committed in between would appear neither in the journal nor in the head.
      */
     findHead: (ref: StackRef) =>
@@ -112,7 +111,7 @@ export function createStackRepository(db: Queryable) {
       db.any(sql.rows(StackRow)`
         /* stacks.listByIds */ select ${stackColumns} from ${stackJoins} where s.id = any (${sql.array([...ids], 'uuid')}) and s.deleted_at is null`),
 
-    /** Like `find`, and locks the stack's row until the end of the transaction. */
+    /** Locks the stack's row until the end of the transaction. */
     lock: (ref: StackRef) =>
       db.maybeOne(sql.rows(StackRow)`
         /* stacks.lock */ select ${stackColumns} from ${stackJoins}
@@ -126,15 +125,13 @@ export function createStackRepository(db: Queryable) {
         ),
       ),
 
-    /**
-     * Keeps the project from being deleted until the end of the transaction. Waits for others only while the project is being created.
-     */
+    /** Keeps the project until the end of the transaction. Waits for others only while it is being created. */
     ensureProject: async (organizationId: string, name: string): Promise<string> => {
       for (;;) {
         const found = await db.maybeOne(sql.rows(IdRow)`
           /* projects.keep */ select id from projects where organization_id = ${organizationId} and name = ${name} for key share`);
         if (found) return found.id;
-        // If two transactions insert it at once, the later one waits, and then finds it, unless it has been deleted meanwhile.
+        // If two transactions insert the project at once, the later one waits, and then finds it, unless it has been deleted meanwhile.
         const inserted = await db.maybeOne(sql.rows(IdRow)`
           /* projects.insert */ insert into projects (organization_id, name) values (${organizationId}, ${name})
           on conflict on constraint projects_name_key do nothing returning id`);
@@ -218,8 +215,8 @@ export function createStackRepository(db: Queryable) {
 }
 
 /**
- * Runs `work` in a transaction that has locked the row of the stack, deleted or not. The lock is a separate statement: statements of
- * `work` see commits during the wait for it, e.g. the start of an update, which does not change that row.
+ * The stack may be deleted. The lock is a separate statement: statements of `work` see commits during the wait for it, e.g. the start of an
+ * update, which does not change that row.
  */
 export function onLockedStack<T>(db: Queryable, stackId: string, work: (tx: Queryable) => Promise<T>): Promise<T> {
   return db.transaction(async (tx) => {

@@ -17,7 +17,7 @@ const valid = fc.array(
   { maxLength: 20 },
 );
 
-/** An object as JSON.parse creates it: names such as `__proto__` are own properties. */
+/** As JSON.parse does: names such as `__proto__` are own properties. */
 function objectOf(entries: readonly (readonly [string, unknown])[]): object {
   return JSON.parse(
     `{${entries.map(([key, text]) => `${JSON.stringify(key)}:${JSON.stringify(text)}`).join(',')}}`,

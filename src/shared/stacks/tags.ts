@@ -1,13 +1,13 @@
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 
-/** Stack tags, name to value. Objects without a prototype, so that `__proto__` is an ordinary name. */
+/** Name to value. Objects without a prototype, so that `__proto__` is an ordinary name. */
 export type Tags = Record<string, string>;
 
 const namePattern = /^[a-zA-Z0-9_.:-]{1,40}$/;
 const maxValueBytes = 256;
 export const maxTags = 200;
 
-/** Checks names and values as Pulumi does (pkg/util/validation/stack.go). Throws InvalidRequestError. */
+/** As Pulumi does (pkg/util/validation/stack.go). Throws InvalidRequestError. */
 export function parseTags(value: unknown): Tags {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new InvalidRequestError('Tags must be an object of strings');
@@ -41,14 +41,14 @@ export function readTags(stored: string): Tags {
   return Object.assign(Object.create(null), JSON.parse(stored)) as Tags;
 }
 
-/** Returns the tags of a stack in this project, with an updated tag for the project's name. */
+/** Updates an existing tag for the project's name. */
 export function tagsIn(project: string, tags: Tags): Tags {
   return tags['pulumi:project'] === undefined ? tags : { ...tags, 'pulumi:project': project };
 }
 
 /**
- * Returns the tags of a PATCH body: a bare map, as in the CLI's dialect, or the contract's `{"tags": {…}}`. The latter is recognized by
- * `tags` as its only member, with an object as value.
+ * The body is a bare map, as in the CLI's dialect, or the contract's `{"tags": {…}}`. The latter is recognized by `tags` as its only
+ * member, with an object as value.
  */
 export function tagsOfRequest(body: unknown): Tags {
   if (typeof body === 'object' && body !== null && !Array.isArray(body)) {

@@ -11,7 +11,6 @@ import { renameDeployment } from './deployments/rename-deployment.ts';
 import { parseUrn, toProjectPath } from './deployments/urn.ts';
 import type { StateReader } from './state-reader.ts';
 
-/** The services that a copy needs. */
 export interface CopyParts {
   readonly documents: DocumentStore;
   readonly stacks: Pick<StackRepository, 'hadName'>;
@@ -19,8 +18,8 @@ export interface CopyParts {
 }
 
 /**
- * Stores the state of an earlier version again, without making it the state of its stack. The copy of a version from before a rename gets
- * the stack's current names; otherwise the CLI would find none of its resources. Reads the state as a stream. Throws NotFoundError.
+ * Does not make the copy the state of its stack. The copy of a version from before a rename gets the stack's current names; otherwise the
+ * CLI would find none of its resources. Reads the state as a stream. Throws NotFoundError.
  */
 export async function copyVersion(
   { documents, stacks, states }: CopyParts,
@@ -40,20 +39,20 @@ export async function copyVersion(
   const named = await readNames(bytes);
   const from = named && { ...stack, ...named };
   const isRenamed = from !== null && (from.stack !== stack.stack || from.project !== stack.project);
-  // A state with a name that the stack has never had was imported on purpose.
+  // A name that the stack has never had was imported on purpose.
   const renamed =
     isRenamed && (await stacks.hadName(stack.id, from)) ? await renameDeployment(source, { from, to: stack }) : source;
   return { document: await documents.save(renamed), resourceCount };
 }
 
-/** Maximum bytes of a URN; the CLI writes no longer one. */
+/** The CLI writes no longer URN. */
 const maxUrnBytes = 64 * 1024;
 
 type StackNames = Pick<StackRef, 'project' | 'stack'>;
 
 /**
- * Finds the names that a deployment has for its stack: in the first URN of a resource or pending operation or, without one, in its
- * secrets provider. Returns null if there are none. Reads no more than necessary. Throws JsonSyntaxError.
+ * Finds the stack's names in the first URN of a resource or pending operation or, without one, in its secrets provider. Reads no more than
+ * necessary. Throws JsonSyntaxError.
  */
 async function readNames(document: AsyncIterable<Buffer>): Promise<StackNames | null> {
   const texts = new ScanWindow(maxUrnBytes);

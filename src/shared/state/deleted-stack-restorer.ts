@@ -20,7 +20,6 @@ import type { DocumentStore } from './checkpoints/document-store.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';
 import { recordEdit } from './record-edit.ts';
 
-/** A deleted stack, and its new name. */
 export interface Restoration {
   readonly organization: string;
   readonly id: string;
@@ -30,14 +29,13 @@ export interface Restoration {
   readonly requestedBy: string | null;
 }
 
-/** The steps that the caller adds to the transaction. */
+/** Added by the caller to the transaction. */
 export interface RestorationSteps {
-  /** Called before any lock on a stack. Checks rights and limits. */
+  /** Checks rights and limits, before any lock on a stack. */
   readonly hold: (tx: Queryable) => Promise<void>;
   readonly record: (tx: Queryable, from: RestorableStackRow, to: StackRef) => Promise<void>;
 }
 
-/** Restores deleted stacks, and ends their restore period. */
 export class DeletedStackRestorer {
   readonly #checkpoints: CheckpointRepository;
   readonly #db: Database;
@@ -57,9 +55,8 @@ export class DeletedStackRestorer {
   }
 
   /**
-   * Makes the complete stack live again, in one transaction. If its name changes, its state gets the new name in a new version, as in a
-   * rename. Returns the stack's name. Throws NotFoundError, StackPurgedError, NameTakenError, ConflictError, InvalidRequestError, and the
-   * errors of `hold`, without a change.
+   * Takes one transaction. If the name changes, the state gets the new name in a new version, as in a rename. Throws NotFoundError,
+   * StackPurgedError, NameTakenError, ConflictError, InvalidRequestError, and the errors of `hold`, without a change.
    */
   async restore(restoration: Restoration, { hold, record }: RestorationSteps): Promise<StackRef> {
     const { id, organization, requestedBy } = restoration;
@@ -80,7 +77,7 @@ export class DeletedStackRestorer {
         const restorable = createRestorableStackRepository(tx);
         const stacks = createStackRepository(tx);
         const locked = assertRestorable(await restorable.lock(organization, id));
-        // The stack's name and state may have changed since they were read.
+        // Name and state may have changed since they were read.
         if (locked.deletedMicros !== found.deletedMicros)
           throw new ConflictError(`Stack '${formatStackRef(locked)}' was restored and deleted again meanwhile`);
         const projectId = isRenamed ? await stacks.ensureProject(locked.organizationId, to.project) : locked.projectId;
@@ -94,9 +91,7 @@ export class DeletedStackRestorer {
     return to;
   }
 
-  /**
-   * Deletes the stack's data keys at once and leaves its data to the sweep. Throws NotFoundError, StackHeldError and StackPurgedError.
-   */
+  /** Deletes the stack's data keys at once and leaves its data to the sweep. Throws NotFoundError, StackHeldError and StackPurgedError. */
   async purge(
     { id, organization }: Pick<Restoration, 'id' | 'organization'>,
     { hold, record }: { hold: RestorationSteps['hold']; record: (tx: Queryable, from: StackRef) => Promise<void> },
@@ -114,7 +109,7 @@ export class DeletedStackRestorer {
     });
   }
 
-  /** Stores the newest state under the new names. Returns null if the stack has no state. */
+  /** Null if the stack has no state. */
   async #renameState(from: RestorableStackRow, to: StackRef): Promise<NewCheckpoint | null> {
     const checkpoint = from.checkpointId === null ? null : await this.#checkpoints.find(from.checkpointId);
     if (!checkpoint) return null;
@@ -123,7 +118,6 @@ export class DeletedStackRestorer {
   }
 
   async #nameTaken(found: RestorableStackRow, to: StackRef): Promise<NameTakenError> {
-    // No free name is proposed in another project.
     if (to.project !== found.project) return new NameTakenError(to, null);
     const names = ['restored', ...Array.from({ length: 8 }, (_, index) => `restored-${index + 2}`)];
     const free = await createRestorableStackRepository(this.#db).findFreeName(
@@ -141,7 +135,7 @@ function assertRestorable(found: RestorableStackRow | null): RestorableStackRow 
   return found;
 }
 
-/** Records the new names like a rename. The stack's row has them already. */
+/** The stack's row has the new names already. */
 async function recordRenamed(
   tx: Queryable,
   {

@@ -12,7 +12,6 @@ import { storeDeployment } from './checkpoints/save-document.ts';
 import { Admission, type StackHead, type StateEdit, type StateEdits } from './edits/state-edits.ts';
 import { recordEdit } from './record-edit.ts';
 
-/** The fields of a job that makes a new version. */
 export const editTarget = {
   stackId: Type.String(),
   /** Chosen before the job is queued, so that a second run finds the result of the first. */
@@ -27,7 +26,7 @@ export const editTarget = {
 };
 type ImportJob = Static<TObject<typeof editTarget>>;
 
-/** An import whose body has not arrived yet: the head that it may replace, without a deadline. */
+/** The body has not arrived yet, so there is no deadline. `head` is the one that the import may replace. */
 export interface ImportInput extends Omit<ImportJob, 'admission'> {
   readonly head: StackHead;
 }
@@ -37,7 +36,6 @@ interface Services {
   readonly importer: DeploymentImporter;
 }
 
-/** Imports a deployment document as a new version of a stack. */
 export const importDeployment = {
   name: 'import-deployment',
   schemas: [1],
@@ -63,7 +61,7 @@ export interface DeploymentImport extends StateEdit {
   readonly encoding: BodyEncoding;
 }
 
-/** Stores deployment documents, sent by `pulumi stack import` and similar commands, as new stack versions. */
+/** For `pulumi stack import` and similar commands. */
 export class DeploymentImporter {
   readonly #stateEdits: StateEdits;
   readonly #documents: DocumentStore;
@@ -76,8 +74,8 @@ export class DeploymentImporter {
   }
 
   /**
-   * Resolves once the deployment is committed as a new version, on the head against which it was admitted. Throws InvalidRequestError,
-   * PayloadTooLargeError and the errors of StateEdits.commit, without a change.
+   * Resolves once the new version is committed on the head against which it was admitted. Throws InvalidRequestError, PayloadTooLargeError
+   * and the errors of StateEdits.commit, without a change.
    */
   async import(request: DeploymentImport): Promise<void> {
     if (await this.#stateEdits.isCommitted(request)) return;

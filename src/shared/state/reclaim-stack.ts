@@ -10,20 +10,20 @@ import { isActive } from '../updates/update-state.ts';
 import { assertNoFault } from './journal/journal-fault.ts';
 
 export interface ReclaimOptions {
-  /** The organization whose share of the workers a compaction uses, if known. */
+  /** A compaction uses this organization's share of the workers. */
   readonly organization?: string;
   readonly admitsFault?: boolean;
   /** Waits for other transactions that have locked the stack, so that the caller can then check whether its client is still there. */
   readonly waitsForLock?: boolean;
 }
 
-/** Prepares a stack for its next change; see reclaimStack. */
+/** See reclaimStack. */
 export type Reclaim = (stackId: string, options?: ReclaimOptions) => Promise<void>;
 
 /**
- * Prepares a stack for its next change: ends an update whose lease has expired and calls `compact` for an ended update with pending
- * entries, so that the head is complete. A running update continues, but for at most one more lease unless it is renewed. Throws
- * JournalFaultError if the head lacks entries that could not be replayed, unless `admitsFault` is set.
+ * Ends an update whose lease has expired and calls `compact` for an ended update with pending entries, so that the head is complete. A
+ * running update continues, but for at most one more lease unless it is renewed. Throws JournalFaultError if the head lacks entries that
+ * could not be replayed, unless `admitsFault` is set.
  */
 export async function reclaimStack(
   { db, logger, metrics }: { readonly db: Database; readonly logger: Logger; readonly metrics: Metrics },

@@ -7,7 +7,7 @@ import { createUpdateRepository } from '../updates/update-repository.ts';
 import { createCheckpointRepository, type NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
 import { assertNoFault } from './journal/journal-fault.ts';
 
-/** A change to a stack's state made outside a running update, and the ended update that records it. */
+/** Made outside a running update. */
 export interface RecordedEdit {
   readonly updateId: string;
   readonly kind: 'import' | 'rename';
@@ -18,9 +18,8 @@ export interface RecordedEdit {
 }
 
 /**
- * Creates a new version of a locked stack. Writes the update that records it, its checkpoint, the stack's head and the version number in
- * the given transaction. Returns the version. Throws StackBusyError, ImportUnfinishedError, JournalFaultError, and UnavailableError if
- * the stack's current state has pending entries or the sweep has deleted the new state.
+ * Creates a new version of a locked stack, and the update that records it. Throws StackBusyError, ImportUnfinishedError, JournalFaultError,
+ * and UnavailableError if the stack's current state has pending entries or the sweep has deleted the new state.
  */
 export async function recordEdit(
   tx: Queryable,
@@ -47,12 +46,12 @@ export async function recordEdit(
   return stackVersion;
 }
 
-/** Sets the initial state of a stack created in the given transaction, before its first version. Throws UnavailableError. */
+/** For a stack created in the given transaction, before its first version. Throws UnavailableError. */
 export function recordInitialState(tx: Queryable, stackId: string, state: NewCheckpoint): Promise<void> {
   return recordState(tx, { stackId, updateId: null }, state);
 }
 
-/** Throws UnavailableError if an update of the stack has pending journal entries. */
+/** Throws UnavailableError. */
 export async function assertNothingPending(tx: Queryable, stackId: string): Promise<void> {
   if (!(await createUpdateRepository(tx).findWithPendingEntries(stackId))) return;
   throw new UnavailableError('The state of an interrupted update is still being compacted; please retry', {

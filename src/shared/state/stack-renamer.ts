@@ -24,9 +24,8 @@ export interface StackRenaming extends StateEdit {
 }
 
 /**
- * Renames or moves a stack and rewrites every reference to it in its newest state (URNs, root resource, secrets provider), because the
- * CLI leaves this to the server. The rename is recorded as an update of kind rename with its own stack version. Memory use does not grow
- * with the state.
+ * Rewrites every reference to the stack in its newest state, because the CLI leaves this to the server. The rename is recorded as an update
+ * with its own stack version. Memory use does not grow with the state.
  */
 export class StackRenamer {
   readonly #stateEdits: StateEdits;
@@ -47,9 +46,8 @@ export class StackRenamer {
   }
 
   /**
-   * Resolves once the rename is committed on the head against which it was admitted. Throws ConflictError if the target exists, or if a
-   * rule protects a consumer of the stack. Also throws NotFoundError, DocumentDamagedError and the errors of StateEdits.commit. Changes
-   * nothing then.
+   * Throws ConflictError if the target exists, or if a rule protects a consumer of the stack. Also throws NotFoundError,
+   * DocumentDamagedError and the errors of StateEdits.commit. Changes nothing then.
    */
   async rename(request: StackRenaming, beforeCommit: () => Promise<void> = async () => {}): Promise<void> {
     if (await this.#stateEdits.isCommitted(request)) return;
@@ -77,7 +75,7 @@ export class StackRenamer {
     }
   }
 
-  /** Stores the newest state under the new names. Returns null if the stack has no state. Throws StackChangedError. */
+  /** Null if the stack has no state. Throws StackChangedError. */
   async #renameState({ from, to, admission }: StackRenaming): Promise<NewCheckpoint | null> {
     if (admission.checkpointId === null) return null;
     const checkpoint = await this.#checkpoints.find(admission.checkpointId);

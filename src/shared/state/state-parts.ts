@@ -33,10 +33,9 @@ import { ThreadedReplayRunner } from './journal/replay/runner/threaded-replay-ru
 import { StackRenamer } from './stack-renamer.ts';
 import { StateReader } from './state-reader.ts';
 
-/** The parts that read, write, check and repair states in a process. */
 export type StateParts = Readonly<ReturnType<typeof createStateParts>>;
 
-/** Parts that a caller, e.g. a test, provides itself. */
+/** A caller, e.g. a test, may provide these parts itself. */
 export interface StateOverrides {
   readonly largeReplays?: ReplayRunner;
   readonly openReplays?: OpenReplays;
@@ -48,9 +47,9 @@ interface Foundation {
   readonly lifecycle: Lifecycle;
   readonly logger: Logger;
   readonly blobs: BlobStore;
-  /** All stores that may have a blob, separately. */
+  /** All stores that may have a blob. */
   readonly sources: () => Promise<readonly CopySource[]>;
-  /** Records a blob that is wrong in one of the stores. */
+  /** For a blob that is wrong in one of the stores. */
   readonly repairLater: (key: string) => Promise<unknown>;
   readonly dataKeys: DataKeys;
   readonly stacks: StackRepository;
@@ -59,7 +58,7 @@ interface Foundation {
   readonly readOnly: ReadOnlyMode;
 }
 
-/** Creates the parts that work on states. `lifecycle` closes them. */
+/** `lifecycle` closes the parts. */
 export function createStateParts(
   {
     blobs,
@@ -148,7 +147,6 @@ export function createStateParts(
   const incrementalCompaction = new IncrementalCompaction((updateId) => compactor.advance(updateId), logger);
   lifecycle.onClose('work', 'incremental compaction', () => incrementalCompaction.close());
   const stateEdits = new StateEdits(db, config.jobs.waitSeconds);
-  /** Memory for decompressed bodies in this process. */
   const bufferedBodyBytes = new ByteBudget(maxBufferedBytes);
   const bodyBuffer = new BodyBuffer(
     Math.min(maxBatchBytes, maxBodyBytes),

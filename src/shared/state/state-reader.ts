@@ -18,30 +18,29 @@ import { describeFault, type JournalFault } from './journal/journal-fault.ts';
 import { InvalidJournalError, isShortReplay } from './journal/replay/runner/replay-runner.ts';
 import { StateDeletedError } from './retention/deleted-errors.ts';
 
-/** A stack without a state, as in `application/vnd.service+8`: `resources` is null and there is no manifest. */
+/** As in `application/vnd.service+8`: `resources` is null and there is no manifest. */
 const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');
 
 /** A superseded checkpoint can be deleted between finding and opening it. The head has then moved, and the read is retried. */
 const attempts = 5;
 
-/** A state document, ready to send. */
 export interface StateDocument {
   readonly sizeBytes: number;
-  /** Compressed size; null if the document is not stored. */
+  /** Null if the document is not stored. */
   readonly storedBytes: number | null;
   /** Must be read or returned once. A blob stays open until then. */
   readonly bytes: AsyncIterable<Buffer>;
   readonly resourceCount: number;
-  /** Null if the document does not come from a checkpoint (empty, or replayed on demand). */
+  /** Null if the document is empty or replayed on demand. */
   readonly checkpointId: string | null;
-  /** Describes journal entries that are missing from the document; null if none. */
+  /** Describes journal entries that are missing from the document. */
   readonly warning: string | null;
 }
 
 /** Waits until the blob of a large document may be opened. Returns a function to call once the blob is closed. */
 export type AdmitBlob = () => Promise<() => void>;
 
-/** The repositories that one attempt reads, all from the same server. */
+/** All rows of one attempt come from the same server. */
 interface Rows {
   readonly stacks: StackRepository;
   readonly updates: UpdateRepository;
@@ -52,8 +51,8 @@ interface Rows {
 }
 
 /**
- * Reads the newest state of a stack or the state of any version, always including pending journal entries. Reading a damaged document
- * throws DocumentDamagedError, at the latest in place of its last chunk.
+ * Always includes pending journal entries. Reading a damaged document throws DocumentDamagedError, at the latest in place of its last
+ * chunk.
  */
 export class StateReader {
   readonly #rows: Rows;
@@ -71,9 +70,7 @@ export class StateReader {
     compactions: CompactionRepository;
     /** Compacts a large journal. In the API, a worker does this, so that the process is not blocked. */
     compactLarge: (updateId: string, organization?: string) => Promise<void>;
-    /**
-     * Serves stored data; entries that are not compacted yet are always read from the primary. Null where decisions depend on the read.
-     */
+    /** Serves stored data; entries that are not compacted yet are always read from the primary. Null where decisions depend on the read. */
     replica: Replica | null;
   }) {
     const { stacks, updates, checkpoints, compactions } = parts;
@@ -84,7 +81,7 @@ export class StateReader {
     this.#compactLarge = parts.compactLarge;
   }
 
-  /** Returns the stack's newest state; null if the stack does not exist. Also throws the errors of `admit`. */
+  /** Also throws the errors of `admit`. */
   readHead(ref: StackRef, admit?: AdmitBlob): Promise<{ stack: StackRow; state: StateDocument } | null> {
     return this.#retryWhileMoving(async (rows) => {
       const stack = await rows.stacks.findHead(ref);
@@ -104,10 +101,7 @@ export class StateReader {
     });
   }
 
-  /**
-   * Returns the state of this version; null if the version does not exist. Throws StateDeletedError if retention has deleted it, and
-   * the errors of `admit`.
-   */
+  /** Throws StateDeletedError if retention has deleted the state, and the errors of `admit`. */
   readVersion(
     stackId: string,
     stackVersion: number,
@@ -123,10 +117,7 @@ export class StateReader {
     });
   }
 
-  /**
-   * Retries while the state changes during the read. Only the first attempt reads from a replica. Throws UnavailableError if all attempts
-   * fail.
-   */
+  /** Only the first attempt reads from a replica. Throws UnavailableError if all attempts fail. */
   async #retryWhileMoving<T>(read: (rows: Rows) => Promise<T | 'moved'>): Promise<T> {
     const replica = await this.#replica?.begin();
     let missing: DocumentMissingError | null = null;
@@ -175,7 +166,7 @@ export class StateReader {
     };
   }
 
-  /** Opens the update's checkpoint and adds a warning if its compaction skipped entries. */
+  /** Warns if the compaction skipped entries. */
   async #openCompacted(rows: Rows, update: UpdateRow, admit?: AdmitBlob): Promise<StateDocument | 'moved'> {
     const state = await this.#open(rows, update.checkpointId, admit);
     const isFaulty = update.compactionError !== null || update.compactionWarning !== null;
@@ -199,8 +190,8 @@ export class StateReader {
     const isBlob = checkpoint.blobKey !== null && checkpoint.sizeBytes > wholeLimitBytes;
     const end = isBlob && admit ? await admit() : null;
     const bytes = whenEnded(this.#documentReader.open(checkpoint, rows.chunks ?? undefined), end);
-    // Reads the first chunk here, so that a retry can handle a deleted blob, and an error response a damaged one. A small document is
-    // fully verified at this point.
+    // Reads the first chunk here, so that a retry can handle a deleted blob, and an error response a damaged one. A small document is fully
+    // verified at this point.
     const first = await bytes.next();
     return {
       sizeBytes: checkpoint.sizeBytes,
@@ -223,7 +214,6 @@ function rowsOf(db: Queryable): Rows {
   };
 }
 
-/** Describes the warnings for an update whose entries were replayed for this read. */
 function describeWarnings(update: UpdateRow, warning: string | null): string | null {
   const warnings = [update.compactionWarning, warning].filter((each) => each !== null);
   if (warnings.length === 0) return null;

@@ -17,14 +17,12 @@ const SubjectRow = Type.Object({
   storedBytes: Type.Integer(),
   damaged: Type.Boolean(),
   isDeleted: Type.Boolean(),
-  /** Whether the stack is deleted and may be restored. */
   isRestorable: Type.Boolean(),
   isHead: Type.Boolean(),
-  /** Whether an update that has not ended for good may read the state repeatedly. */
+  /** An update that has not ended for good may read the state repeatedly. */
   isInUse: Type.Boolean(),
   previousId: Nullable(Type.String()),
 });
-/** A state that may be encoded. */
 export type VersionRow = Row<typeof SubjectRow>;
 
 const NumberRow = Type.Object({ number: Type.Integer() });
@@ -32,7 +30,7 @@ const EncodedRow = Type.Object({ id: Type.String(), number: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 
-/** A chunk of an encoded version: an existing one (`added` is null), or one to insert. */
+/** `added` is null for an existing chunk. */
 export interface NewChunk {
   readonly id: number;
   readonly added: {
@@ -47,9 +45,9 @@ export interface NewChunk {
 
 export type VersionRepository = ReturnType<typeof createVersionRepository>;
 
-/** States of stacks as versions; older versions are encoded as chunks. */
+/** Older versions are encoded as chunks. */
 export function createVersionRepository(db: Queryable) {
-  // The state of an update that runs, or whose journal may still be replayed. The state is read again, or replaced.
+  // An update that uses the state runs, or its journal may still be replayed. The state is read again, or replaced.
   const inUse = sql.fragment`
     exists (
       select 1 from updates u where (u.checkpoint_id = c.id or u.base_checkpoint_id = c.id)
@@ -58,14 +56,13 @@ export function createVersionRepository(db: Queryable) {
     )`;
   const isHead = sql.fragment`exists (select 1 from stacks h where h.checkpoint_id = c.id)`;
   return {
-    /** Lists states that are due, oldest first. */
+    /** Oldest first. */
     listDue: (limit: number): Promise<readonly DueState[]> =>
       db.any(sql.rows(DueRow)`
         /* versions.listDue */
         select id, encode_at::text as "encodeAt" from checkpoints where encode_at <= now()
         order by encode_at, created_at limit ${limit}`),
 
-    /** The number of due states, counted up to `limit`. */
     countDue: (limit: number): Promise<number> =>
       db
         .one(sql.rows(CountRow)`
@@ -73,7 +70,7 @@ export function createVersionRepository(db: Queryable) {
           select count(*)::integer as count from (select 1 from checkpoints where encode_at <= now() limit ${limit}) c`)
         .then(({ count }) => count),
 
-    /** Finds a state, and the state from which its update began. */
+    /** Includes the state from which its update began. */
     find: (id: string): Promise<VersionRow | null> =>
       db.maybeOne(sql.rows(SubjectRow)`
         /* versions.find */
@@ -84,20 +81,18 @@ export function createVersionRepository(db: Queryable) {
         from checkpoints c join stacks s on s.id = c.stack_id left join updates o on o.id = c.update_id
         where c.id = ${id}`),
 
-    /** Marks the state as done, unless it has become due again. */
+    /** Does nothing if the state has become due again. */
     settle: ({ id, encodeAt }: DueState) =>
       db.query(sql.nothing`
         /* versions.settle */
         update checkpoints set encode_at = null where id = ${id} and encode_at::text = ${encodeAt}`),
 
-    /** Makes the state due again after `seconds`. */
     postpone: ({ id, encodeAt }: DueState, seconds: number) =>
       db.query(sql.nothing`
         /* versions.postpone */
         update checkpoints set encode_at = now() + make_interval(secs => ${seconds})
         where id = ${id} and encode_at::text = ${encodeAt}`),
 
-    /** The number of the next version to be encoded. */
     nextNumber: (stackId: string): Promise<number> =>
       db
         .one(sql.rows(NumberRow)`
@@ -106,7 +101,7 @@ export function createVersionRepository(db: Queryable) {
           where stack_id = ${stackId} and encoded_number is not null`)
         .then(({ number }) => number),
 
-    /** Finds the encoded version with this number or, if it is gone, the next lower one from `first` on. Skips damaged versions. */
+    /** If this number is gone, finds the next lower one from `first` on. Skips damaged versions. */
     findEncoded: (stackId: string, number: number, first: number) =>
       db.maybeOne(sql.rows(EncodedRow)`
         /* versions.findEncoded */
@@ -114,7 +109,7 @@ export function createVersionRepository(db: Queryable) {
         where stack_id = ${stackId} and encoded_number between ${first}::integer and ${number}::integer and damaged_at is null
         order by encoded_number desc limit 1`),
 
-    /** Finds an encoded version of the stack with the same text, from the number `first` on. */
+    /** Searches from the number `first` on. */
     findSame: (version: VersionRow, first: number) =>
       db.maybeOne(sql.rows(IdRow)`
         /* versions.findSame */
@@ -123,9 +118,9 @@ export function createVersionRepository(db: Queryable) {
           and damaged_at is null limit 1`),
 
     /**
-     * Makes these chunks the bytes of a version. Requires that it still has the bytes that were read, is not the newest version or in
-     * use, that its stack exists, and that no blob of the chunks is pending deletion. One statement; it does not wait for its first lock,
-     * the stack's. Returns whether the version was encoded. Throws if another process has used the number.
+     * Requires that the version still has the bytes that were read, is not the newest version or in use, that its stack exists, and that no
+     * blob of the chunks is pending deletion. One statement; it does not wait for its first lock, the stack's. Returns whether the version
+     * was encoded. Throws if another process has used the number.
      */
     encode: async (version: CheckpointRow & { stackId: string }, number: number, chunks: readonly NewChunk[]) => {
       const added = chunks.flatMap(({ id, added: chunk }) => (chunk ? [{ id, ...chunk }] : []));

@@ -3,11 +3,10 @@ import { ScanWindow } from '../platform/json/scan-window.ts';
 import { denseSliceBytes, inSlices } from '../platform/slices/slices.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 
-/** Maximum size of the raw text of a URN. */
 const maxUrnBytes = 64 * 1024;
 const maxEdges = 200_000;
 
-/** Dependencies among resources, by the keys of their URNs. Each is stored once, however often a state names it. */
+/** By the keys of URNs. Each dependency is stored once, however often a state names it. */
 export interface Dependencies {
   /** The resources on which a resource depends. */
   readonly before: ReadonlyMap<string, ReadonlySet<string>>;
@@ -15,7 +14,7 @@ export interface Dependencies {
   readonly after: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** Finds the dependencies among some resources in deployment documents that arrive in chunks. Keeps only the keys of their URNs. */
+/** Considers only the given resources. Keeps only the keys of their URNs. */
 export class DependencyScanner {
   readonly #among: ReadonlySet<string>;
   readonly #before = new Map<string, Set<string>>();
@@ -30,7 +29,7 @@ export class DependencyScanner {
     return { before: this.#before, after: this.#after };
   }
 
-  /** Reads one document, in time slices. Throws JsonSyntaxError. */
+  /** In time slices. Throws JsonSyntaxError. */
   async scan(document: AsyncIterable<Buffer>): Promise<void> {
     const texts = new ScanWindow(maxUrnBytes);
     let urn: string | null = null;
@@ -83,7 +82,7 @@ function add(map: Map<string, Set<string>>, key: string, value: string): void {
   else map.set(key, new Set([value]));
 }
 
-/** Returns the key of a URN in JSON text. For a provider reference, ignores the id at its end. */
+/** `isReference`: ignores the id at the end of a provider reference. */
 function keyOf(text: Buffer | null, isReference = false): string {
   const value: unknown = text && JSON.parse(text.toString('utf8'));
   if (typeof value !== 'string') return '';

@@ -1,39 +1,37 @@
 import { urnKey } from '../state/deployments/live-urns.ts';
 import { metadataOf, parsedEvent } from './step-times.ts';
 
-/** Signs that one resource was tried more than once. */
 interface RetriedResource {
   readonly urn: string;
-  /** The number of repeated beginnings of a step. */
+  /** Repeated beginnings of a step. */
   readonly repeats: number;
-  /** The number of messages about it that mention another attempt. */
+  /** Messages that mention another attempt. */
   readonly messages: number;
 }
 
-/** Signs of retries in the reports of an update. */
 export interface Retries {
   readonly repeats: number;
   readonly messages: number;
-  /** The resources with the most retries. */
+  /** Those with the most retries. */
   readonly resources: readonly RetriedResource[];
 }
 
-/** Steps and retried resources beyond this number are ignored. */
+/** Further steps and retried resources are ignored. */
 const maxBegun = 20_000;
 const maxResources = 1_000;
 const maxListed = 10;
-/** Maximum length of a message, in characters of JSON; longer ones are logs. */
+/** In JSON. Longer messages are logs. */
 const maxMessageChars = 16_384;
 const maxUrnChars = 4_000;
 
-/** Phrases of providers, e.g. `Retry #2; creation failed`, `retrying in 5s`, `attempt 3 of 10`. */
+/** Providers write e.g. `Retry #2; creation failed`, `retrying in 5s`, `attempt 3 of 10`. */
 const speaksOfRetry = /\bretry(?:ing)?\b|\bretried\b|\battempt #?\d/i;
 /** Advice to the user is not a sign of a retry. */
 const isAdvice = /\b(?:please|then|to|you can|should|must|cannot|not) (?:be )?(?:retry|retried)\b/i;
 
 /**
- * Collects signs of retries from the events of an update, in order: steps that begin again, and messages of providers that mention
- * retries. Silent retries of a provider or an SDK cannot be detected.
+ * The signs are steps that begin again, and messages of providers that mention retries. Silent retries of a provider or an SDK cannot be
+ * detected.
  */
 export class RetrySigns {
   readonly #begun = new Set<string>();
@@ -50,7 +48,7 @@ export class RetrySigns {
     };
   }
 
-  /** Adds an event as sent by its client. */
+  /** As sent by the client. */
   add(type: string, text: string): void {
     if (type === 'diagnosticEvent') this.#addMessage(text);
     else if (type === 'resourcePreEvent') this.#addBeginning(text);

@@ -12,11 +12,11 @@ import { statisticsOf } from './step-statistics.ts';
 import { type Step, StepTimes, stepEventTypes } from './step-times.ts';
 import { countsOf } from './unusual-updates.ts';
 
-/** Maximum size of a step's event, in bytes. Larger ones are skipped. */
+/** Larger events of steps are skipped. */
 const maxEventBytes = 4 * 1024 * 1024;
 const appetite = { events: 1_000, bytes: 4 * 1024 * 1024 };
 
-/** Computes and stores the counts and durations of ended updates. Memory use depends only on `StepTimes`. */
+/** For ended updates. Memory use depends only on `StepTimes`. */
 export class StatisticsRecorder {
   readonly #db: Database;
   readonly #events: EventReader;
@@ -66,8 +66,8 @@ export class StatisticsRecorder {
   }
 
   /**
-   * Returns dependencies in the state after the update and, if it deleted a resource, in the state before. Null if there is nothing to
-   * compare, or a state is damaged.
+   * Dependencies in the state after the update and, if it deleted a resource, the state before. Null if there is nothing to compare, or a
+   * state is damaged.
    */
   async #dependencies(update: EndedUpdate, { isCut, steps }: StepTimes): Promise<Dependencies | null> {
     if (update.isPreview || isCut || steps.length === 0) return null;

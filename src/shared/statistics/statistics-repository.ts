@@ -4,11 +4,11 @@ import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { StackRef } from '../stacks/names.ts';
 import { environmentColumn } from '../updates/update-repository.ts';
 
-/** The values that are compared with earlier updates, in the order of messages. */
+/** In the order of messages. */
 export const comparedCounts = ['creates', 'updates', 'replaces', 'deletes'] as const;
 export type Counts = Readonly<Record<(typeof comparedCounts)[number], number>>;
 
-/** All values that are compared: times in seconds, and counts. */
+/** Times in seconds, and counts. */
 export const comparedValues = ['seconds', 'waitedSeconds', ...comparedCounts] as const;
 export type ComparedValue = (typeof comparedValues)[number];
 
@@ -30,10 +30,10 @@ const ShownRow = Type.Object({
   status: Type.String(),
   endReason: Nullable(Type.String()),
   waitedSeconds: Nullable(Type.Number()),
-  /** Null before the end. For a running update, the time until now. */
+  /** Null before the start. For a running update, the time until now. */
   seconds: Nullable(Type.Number()),
   resourceChanges: Type.String(),
-  /** All null if there are no statistics yet. */
+  /** Null if there are no statistics yet. */
   commit: Nullable(Type.String()),
   steps: Nullable(Type.String()),
 });
@@ -61,29 +61,29 @@ const UsualRow = Type.Object({
 const CountRow = Type.Object({ count: Type.Integer() });
 const ChangesRow = Type.Object({ resourceChanges: Type.String() });
 
-/** The usual values of earlier updates: ranges that contain four fifths of them. */
+/** Ranges that contain four fifths of the values of earlier updates. */
 export interface Usual {
-  /** The number of updates. */
+  /** Counts updates. */
   readonly count: number;
   readonly seconds: readonly [number, number];
-  /** Seconds in the queue before the creation of the update. */
+  /** In the queue, before the creation of the update. */
   readonly waitedSeconds: readonly [number, number];
   readonly counts: Readonly<Record<(typeof comparedCounts)[number], readonly [number, number]>>;
   readonly medians: Readonly<Record<ComparedValue, number>>;
 }
 
-/** The period and the maximum number of earlier updates that are compared. */
+/** The period and the maximum of compared updates. */
 export const comparedDays = 90;
 const comparedUpdates = 1_000;
 
 const maxChangesBytes = 65_536;
 
-/** Counts and durations of updates: table `update_statistics`. */
+/** Table `update_statistics`. */
 export function createStatisticsRepository(db: Queryable) {
   const changes = sql.fragment`
     case when octet_length(u.resource_changes) <= ${maxChangesBytes} then u.resource_changes else '{}' end as "resourceChanges"`;
   return {
-    /** Finds an ended update without statistics; null if there is none, or if no client ran it. */
+    /** Null if the update has statistics, or if no client ran it. */
     findEnded: (updateId: string) =>
       db.maybeOne(sql.rows(EndedRow)`
         /* statistics.findEnded */
@@ -94,9 +94,7 @@ export function createStatisticsRepository(db: Queryable) {
           and u.kind in ('update', 'preview', 'refresh', 'destroy')
           and not exists (select 1 from update_statistics f where f.update_id = u.id)`),
 
-    /**
-     * Stores the statistics of an update, unless it already has some or is gone. A trigger counts its delivery, unless it was imported.
-     */
+    /** Does nothing if the update already has statistics or is gone. A trigger counts its delivery, unless it was imported. */
     insert: (
       { id, seconds }: EndedUpdate,
       { commit, counts, steps }: { readonly commit: string | null; readonly counts: Counts; readonly steps: string },
@@ -112,7 +110,6 @@ export function createStatisticsRepository(db: Queryable) {
         from updates u where u.id = ${id}
         on conflict (update_id) do nothing`),
 
-    /** Finds the update with its statistics, if it belongs to this stack. */
     find: (updateId: string, ref: StackRef) =>
       db.maybeOne(sql.rows(ShownRow)`
         /* statistics.find */
@@ -125,9 +122,7 @@ export function createStatisticsRepository(db: Queryable) {
           where s.id = u.stack_id and o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack}
             and s.deleted_at is null)`),
 
-    /**
-     * Returns the usual values of successful updates of this kind of the stack; null if there were none. Excludes the compared update.
-     */
+    /** Of successful updates of this kind. Excludes the compared update. */
     findUsual: async (stackId: string, kind: string, except: string | null): Promise<Usual | null> => {
       const range = (column: ReturnType<typeof sql.fragment>) =>
         sql.fragment`percentile_disc(array[0.1, 0.5, 0.9]) within group (order by ${column})`;
@@ -153,7 +148,7 @@ export function createStatisticsRepository(db: Queryable) {
       };
     },
 
-    /** Returns the comparable values of an ended update; null if it is gone, or if no client ran it. */
+    /** Null if the ended update is gone, or if no client ran it. */
     findComparable: (updateId: string) =>
       db.maybeOne(sql.rows(ComparableRow)`
         /* statistics.findComparable */
@@ -163,7 +158,7 @@ export function createStatisticsRepository(db: Queryable) {
         from updates u where u.id = ${updateId} and u.ended_at is not null and u.started_at is not null
           and u.kind in ('update', 'preview', 'refresh', 'destroy')`),
 
-    /** Counts runs of the same commit and kind that failed within the compared period, before this update. */
+    /** Of the same commit and kind, within the compared period. */
     countFailedBefore: async (updateId: string): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* statistics.countFailedBefore */
@@ -173,7 +168,7 @@ export function createStatisticsRepository(db: Queryable) {
       return count;
     },
 
-    /** Returns the counts of a summary as sent by its client; `{}` if there are none. */
+    /** As sent by the client; `{}` if there is no summary. */
     findChanges: async (updateId: string): Promise<string> => {
       const row = await db.maybeOne(sql.rows(ChangesRow)`
         /* statistics.findChanges */ select ${changes} from updates u where u.id = ${updateId}`);

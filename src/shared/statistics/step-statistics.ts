@@ -5,30 +5,28 @@ import type { Step } from './step-times.ts';
 
 const maxSlowest = 10;
 const maxPathSteps = 100;
-/** Times are whole seconds: a step that ended in the second in which another one began may have ended before it. */
+/** In whole seconds, a step that ended in the second in which another began may have ended before it. */
 const toleranceSeconds = 1;
 
-/** A step in the form shown to users. */
 export interface StepView {
   readonly urn: string;
   readonly type: string;
   readonly operation: string;
-  /** Seconds after the beginning of the first step. */
+  /** After the beginning of the first step. */
   readonly startSeconds: number;
   readonly seconds: number;
 }
 
-/** The statistics of the steps of an update. */
 export interface StepStatistics {
-  /** The number of ended steps, and the number of failed ones. */
+  /** Ended steps, and failed ones. */
   readonly count: number;
   readonly failed: number;
   readonly slowest: readonly StepView[];
-  /** The chain of steps that waited for each other and took the longest; null if unknown. */
+  /** Steps that waited for each other and took the longest; null if unknown. */
   readonly criticalPath: { readonly seconds: number; readonly steps: readonly StepView[] } | null;
 }
 
-/** `dependencies` belong to the resources with steps; null if unknown. */
+/** Null for unknown dependencies. */
 export async function statisticsOf(
   steps: readonly Step[],
   isCut: boolean,
@@ -53,8 +51,8 @@ export async function statisticsOf(
 }
 
 /**
- * Goes from the step that ended last back to the step for which it waited, and so on. This is the step that ended last among those that
- * had to end before it. Returns the first step first.
+ * Goes from the step that ended last back to the step for which it waited, and so on. This is the step that ended last among those that had
+ * to end before it. The first step comes first.
  */
 async function criticalPath(steps: readonly Step[], { before, after }: Dependencies): Promise<Step[]> {
   const byResource = Map.groupBy(steps, ({ urn }) => urnKey(urn));
@@ -74,7 +72,7 @@ async function criticalPath(steps: readonly Step[], { before, after }: Dependenc
       other.startedAt <= startedAt &&
       (other.urn === urn ? other.operation !== operation : isDelete(other) === operation.startsWith('delete'));
     step = undefined;
-    // Each step is visited at most once, and none is copied into a list, because a client chooses their number.
+    // Each step is visited at most once, and none is copied into a list: a client chooses their number.
     for (const resource of new Set([key, ...others]))
       for (const other of byResource.get(resource) ?? [])
         if (mayHaveWaitedFor(other) && !(step && step.endedAt >= other.endedAt)) step = other;

@@ -1,7 +1,7 @@
 import { cutText } from '../platform/text/cut-text.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 
-/** A step of the engine with its times, in seconds since the epoch: the client sends whole seconds. */
+/** Seconds since the epoch: the client sends whole seconds. */
 export interface Step {
   readonly urn: string;
   readonly type: string;
@@ -12,20 +12,19 @@ export interface Step {
   readonly isFailed: boolean;
 }
 
-/** The types of events about steps. */
 export const stepEventTypes = ['resourcePreEvent', 'resOutputsEvent', 'resOpFailedEvent'] as const;
 
-/** Steps beyond this number are counted, but their times are not compared. */
+/** Further steps are counted, but their times are not compared. */
 const maxSteps = 20_000;
-/** Maximum length of a URN. No program produces longer ones. */
+/** No program produces longer URNs. */
 const maxUrnChars = 4_000;
 
-/** Steps that do nothing to a resource. */
+/** These do nothing to a resource. */
 const idle: ReadonlySet<string> = new Set(['same', 'read', 'refresh', 'replace', 'discard', 'remove-pending-replace']);
-/** Most events are about unchanged resources. Only events that match are parsed. */
+/** Only events that match are parsed: most are about unchanged resources. */
 const mayBeStep = /"op"\s*:\s*"(?!(?:same|read|refresh|replace|discard)")/;
 
-/** Collects the steps of an update from its events, in order. Keeps at most `maxSteps`. */
+/** From the events of an update, in order. Keeps at most `maxSteps`. */
 export class StepTimes {
   readonly #open = new Map<
     string,
@@ -34,17 +33,16 @@ export class StepTimes {
   readonly #steps: Step[] = [];
   #count = 0;
 
-  /** The ended steps, in the order of their ends. */
+  /** In the order of their ends. */
   get steps(): readonly Step[] {
     return this.#steps;
   }
 
-  /** Whether there were more steps than are kept. */
   get isCut(): boolean {
     return this.#count > this.#steps.length + this.#open.size;
   }
 
-  /** Adds an event as sent by its client. Ignores events that are not about a step. */
+  /** As sent by the client. Ignores events that are not about a step. */
   add(text: string): void {
     if (!mayBeStep.test(text)) return;
     const event = parsedEvent(text);
@@ -73,7 +71,7 @@ export class StepTimes {
   }
 }
 
-/** Returns the members of an event; none if it is not an object. */
+/** Empty if the text is not an object. */
 export function parsedEvent(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text);
@@ -87,7 +85,7 @@ function timeOf(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : 0;
 }
 
-/** Returns the step of an event; null if the event is about none that changes a resource. */
+/** Null unless the event is about a step that changes a resource. */
 export function metadataOf(payload: unknown) {
   const metadata = (payload as { readonly metadata?: Readonly<Record<string, unknown>> | null } | null | undefined)
     ?.metadata;

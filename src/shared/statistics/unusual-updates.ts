@@ -7,10 +7,10 @@ import {
   type Usual,
 } from './statistics-repository.ts';
 
-/** With fewer updates, nothing is considered usual. */
+/** With fewer updates, nothing is usual. */
 const minUpdates = 5;
 
-/** Returns the counts of a summary. A client sent the text, so all values that are not counts are dropped. */
+/** A client sent the text, so all values that are not counts are dropped. */
 export function countsOf(resourceChanges: string): Counts {
   const values = parsed(resourceChanges);
   const count = (operation: string): number => {
@@ -33,7 +33,7 @@ function parsed(text: string): Readonly<Record<string, unknown>> {
 const minTimes = 1.5;
 const minSecondsAbove = 10;
 
-/** A value above the range of earlier updates. */
+/** The value is above the range of earlier updates. */
 export interface Unusual {
   readonly name: ComparedValue;
   readonly value: number;
@@ -46,7 +46,7 @@ function isUnusual(name: ComparedValue, value: number, most: number): boolean {
   return value > (verbs[name] === undefined ? most : Math.max(most * minTimes, most + minSecondsAbove));
 }
 
-/** Returns the values above the usual range; empty if too few updates are known. */
+/** Empty if too few updates are known. */
 export function findUnusual(values: Readonly<Partial<Record<ComparedValue, number>>>, usual: Usual | null): Unusual[] {
   if (!usual || usual.count < minUpdates) return [];
   const { counts, seconds, waitedSeconds } = usual;
@@ -57,7 +57,7 @@ export function findUnusual(values: Readonly<Partial<Record<ComparedValue, numbe
   });
 }
 
-/** Describes a value, e.g. `deletes 14, usually 0 to 2`, or `took 90 s, usually 3 to 5 s`. */
+/** For example `deletes 14, usually 0 to 2`, or `took 90 s, usually 3 to 5 s`. */
 export function describeUnusual({ name, range: [from, to], value }: Unusual): string {
   const verb = verbs[name];
   if (verb === undefined) return `${name} ${value}, usually ${from === to ? to : `${from} to ${to}`}`;
@@ -65,9 +65,7 @@ export function describeUnusual({ name, range: [from, to], value }: Unusual): st
   return `${verb} ${shown} s, usually ${least === most ? most : `${least} to ${most}`} s`;
 }
 
-/**
- * Describes what is unusual about an ended update. A preview is compared with updates by its counts only, because its duration differs.
- */
+/** A preview is compared with updates by its counts only, because its duration differs. */
 export async function findUnusualOfUpdate(db: Queryable, updateId: string): Promise<string[]> {
   const statistics = createStatisticsRepository(db);
   const update = await statistics.findComparable(updateId);

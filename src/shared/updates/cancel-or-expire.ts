@@ -13,12 +13,12 @@ import { isActive } from './update-state.ts';
 /** Maximum wait for each lock of an expired update, in ms. Other expired updates wait meanwhile. */
 const expiryLockMs = 500;
 
-/** Locks the stack, then the update (always in this order). Returns null if the update does not exist. */
+/** Locks the stack, then the update (always in this order). */
 export function lockUpdate(tx: Queryable, updateId: string): Promise<LockedUpdate | null> {
   return createLockedUpdateRepository(tx).lock(updateId);
 }
 
-/** Ends a locked update as cancelled, in place of its client. Returns whether it was active; if not, nothing is changed. */
+/** Ends a locked update as cancelled, in place of its client. Returns false, and changes nothing, if it was not active. */
 export async function cancelUpdate(
   tx: Queryable,
   { missingEntries, stack, update }: LockedUpdate,
@@ -31,7 +31,7 @@ export async function cancelUpdate(
     stackId: stack.id,
     status: 'cancelled',
     reason: loss ?? reason,
-    // After a loss, the hash is kept, so that the holder can be told the reason. The hash no longer grants access.
+    // After a loss, the hash no longer grants access, but lets the server tell the holder the reason.
     keepLease: loss !== null,
     stackVersion: update.stackVersion,
     missingEntries,
@@ -39,7 +39,6 @@ export async function cancelUpdate(
   return true;
 }
 
-/** The audit details about gaps in the journal of an ending update. */
 export function describeGap({ missingEntries }: LockedUpdate): { readonly missingEntries?: string } {
   return missingEntries === null ? {} : { missingEntries };
 }
@@ -80,8 +79,8 @@ export async function reclaimExpired(
 }
 
 /**
- * Ends the update if it has expired. Safe to run on any number of replicas. Returns the update if this call ended it. Fails after a short
- * wait if another transaction has locked the stack or the update.
+ * Safe on any number of replicas. Returns the update if this call ended it. Fails after a short wait if another transaction has locked its
+ * row or the stack's.
  */
 export async function expireUpdate(db: Database, updateId: string): Promise<ExpiredUpdate | null> {
   return db.inTransaction(async (tx) => {

@@ -1,4 +1,4 @@
-/** A configuration value as the CLI sends and reads it (sdk/go/common/apitype/history.go). */
+/** A configuration value (sdk/go/common/apitype/history.go). */
 export interface ConfigValue {
   readonly string: string;
   readonly secret?: boolean;
@@ -8,20 +8,19 @@ export interface ConfigValue {
 /** `namespace:name` or `namespace:config:name` (sdk/go/common/resource/config/key.go). */
 const keyPattern = /^[^:]*:(config:)?[^:]*$/;
 const members: readonly string[] = ['string', 'secret', 'object'];
-/** Matches names that Go accepts for a member. Go ignores the case and also accepts the long s. */
+/** Go ignores the case of a member's name and also accepts the long s. */
 const memberPattern = /^(string|secret|object)$/iu;
-/** The key of the ESC environments that the stack's file names. Its text in the environment is parsed by the CLI. */
+/** The ESC environments that the stack's file names. Their text in the environment is parsed by the CLI. */
 export const environmentsName = 'stack.environments';
 
 /**
- * Returns the part of a configuration that the CLI can read, as JSON text; null if it can read everything. A single value that the CLI
- * cannot decode would keep it from showing any history.
+ * Returns the part that the CLI can decode, as JSON text; null if that is everything. A single other value would keep the CLI from showing
+ * any history.
  */
 export function cliConfig(config: object): string | null {
   return partOf(config, (key, value) => keyPattern.test(key) && isConfigValue(value));
 }
 
-/** Like `cliConfig`, for an environment. */
 export function cliEnvironment(environment: object): string | null {
   return partOf(
     environment,
@@ -54,7 +53,6 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns undefined if the text is not JSON. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

@@ -2,13 +2,13 @@ import { InvalidRequestError } from '../platform/errors/errors.ts';
 
 const commitPattern = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
-/** The commit that the update runs, as reported by its CLI (pkg/backend/updates.go). Null if there are local changes. */
+/** The commit that the CLI reports (pkg/backend/updates.go). Null if there are local changes. */
 export function commitOf(environment: object): string | null {
   const { 'git.dirty': dirty } = environment as Readonly<Record<string, unknown>>;
   return dirty !== 'true' && dirty !== true ? headOf(environment) : null;
 }
 
-/** The commit checked out where the update runs, as reported by its CLI, regardless of local changes. Null if unknown. */
+/** The checked-out commit that the CLI reports, regardless of local changes. */
 export function headOf(environment: object): string | null {
   const { 'git.head': head } = environment as Readonly<Record<string, unknown>>;
   return typeof head === 'string' && commitPattern.test(head) ? head : null;

@@ -8,8 +8,8 @@ import { createUpdateRepository } from './update-repository.ts';
 const batchSize = 100;
 
 /**
- * Cancels updates that lost their lease with the token, user or membership under which they were started. The next reader or sweep
- * compacts their journals. Safe on any number of replicas. Returns the updates that this call ended.
+ * Cancels updates that lost their lease with the token, user or membership under which they were started. The next reader or sweep compacts
+ * their journals. Safe on any number of replicas.
  */
 export async function endRevokedLeases(db: Database): Promise<ExpiredUpdate[]> {
   const ended: ExpiredUpdate[] = [];
@@ -24,7 +24,6 @@ export async function endRevokedLeases(db: Database): Promise<ExpiredUpdate[]> {
   }
 }
 
-/** Counts and logs an update that ended because its lease ended. */
 export function noteEnded(
   { logger, metrics }: { readonly logger: Logger; readonly metrics: Metrics },
   { kind, reason, updateId }: ExpiredUpdate,

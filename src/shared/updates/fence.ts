@@ -5,7 +5,7 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 export const LeaseFence = Type.Object({ updateId: Type.String(), stackId: Type.String(), epoch: Type.Integer() });
 export type LeaseFence = Readonly<Static<typeof LeaseFence>>;
 
-/** The condition that the update `u` of the fence runs in the same epoch, with a valid lease. */
+/** The update `u` runs in the epoch of the fence, with a valid lease. */
 export const fenceHolds = ({ updateId, epoch }: Pick<LeaseFence, 'updateId' | 'epoch'>) => sql.fragment`
   u.id = ${updateId} and u.status = 'running' and u.epoch = ${epoch} and u.expires_at > clock_timestamp()`;
 
@@ -17,12 +17,11 @@ export function isHeld(
   return update.status === 'running' && !update.expired && update.epoch === fence.epoch;
 }
 
-/** The fence no longer held at a later statement of a transaction. */
 export class FenceError extends Error {
   override readonly name = 'FenceError';
 }
 
-/** Runs `work` in a transaction. Returns null if it throws FenceError, which rolls back all of its statements. */
+/** FenceError rolls back the whole transaction and makes the result null. */
 export async function whileFenceHolds<T>(db: Queryable, work: (tx: Queryable) => Promise<T>): Promise<T | null> {
   try {
     return await db.transaction(work);

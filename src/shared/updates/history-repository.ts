@@ -11,7 +11,7 @@ const Text = Nullable(Type.String());
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** The fields shown by histories and the get call. The four texts are all null if together they exceed the requested size. */
+/** The four texts are all null if together they exceed the requested size. */
 const UpdateInfoRow = Type.Object({
   id: Type.String(),
   number: Type.Integer(),
@@ -39,7 +39,7 @@ export type UpdateInfoRow = Row<typeof UpdateInfoRow>;
 const UpdateStatusRow = Type.Object({
   id: Type.String(),
   status: Type.Unsafe<UpdateStatus>(Type.String()),
-  /** Whether events may be in rows. Stays false once all are archived. */
+  /** Stays false once all events are archived. */
   mayHaveEventRows: Type.Boolean(),
   hasDeletedEvents: Type.Boolean(),
 });
@@ -50,17 +50,15 @@ const ConfigurationRow = Type.Object({
   /** Null if it exceeds 1 MiB. */
   environment: Text,
 });
-/** The configuration with which an update ran. */
 export type ConfigurationRow = Row<typeof ConfigurationRow>;
 const TextRow = Type.Object({ text: Type.String() });
 
-/** A text of an update that the client supplied and that may be large. */
+/** A text supplied by the client, possibly large. */
 export type UpdateText = 'message' | 'environment' | 'config' | 'resourceChanges';
 
 /** `sent`: as the client sent the texts. `cli`: only what the CLI can read, see cli-texts.ts. */
 export type TextForm = 'sent' | 'cli';
 
-/** The texts of an update `u`. */
 const textColumns: Readonly<Record<TextForm, Readonly<Record<UpdateText, SqlFragment>>>> = {
   sent: {
     message: sql.fragment`u.message`,
@@ -76,19 +74,14 @@ const textColumns: Readonly<Record<TextForm, Readonly<Record<UpdateText, SqlFrag
   },
 };
 
-/** The updates that a history contains. */
 export type ShownUpdates = 'all' | 'updates' | 'previews';
 
-/** The updates that a client gets, and the form of their texts. */
 export interface HistoryView {
   readonly shown: ShownUpdates;
   readonly form: TextForm;
 }
 
-/**
- * An update `u` that is no preview, and did not end without having started. Histories show the others too, but they do not affect the
- * stack.
- */
+/** An update `u` that is no preview and did not end before its start. Histories show the others too, but they do not affect the stack. */
 export const isEffective = sql.fragment`${isNoPreview} and (u.started_at is not null or u.ended_at is null)`;
 
 const condition: Readonly<Record<ShownUpdates, SqlFragment>> = {
@@ -97,7 +90,7 @@ const condition: Readonly<Record<ShownUpdates, SqlFragment>> = {
   previews: isPreview,
 };
 
-/** The condition that skips the first `offset` of the `listed` updates `u`, newest first. An index-only scan counts them. */
+/** Skips the first `offset` of the `listed` updates `u`, newest first. An index-only scan counts them. */
 function withoutFirst(offset: number, listed: SqlFragment): SqlFragment {
   if (offset === 0) return sql.fragment``;
   return sql.fragment`and u.number <= (select u.number from updates u where ${listed} order by u.number desc limit 1 offset ${offset})`;
@@ -108,7 +101,6 @@ const rowBytes = 500;
 
 export type HistoryRepository = ReturnType<typeof createHistoryRepository>;
 
-/** Reads updates for display, with their texts in the given form. */
 export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') {
   const texts = textColumns[form];
   const columns = sql.fragment`
@@ -133,8 +125,8 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
 
   return {
     /**
-     * Lists a stack's history, newest first: the `shown` updates before number `before`, without the first `offset` of them. Returns as
-     * many as `limit` and `maxBytes` allow, but at least one if there is any. Texts of an update above `wholeBytes` are null.
+     * Newest first, without the first `offset`. Returns as many as `limit` and `maxBytes` allow, but at least one. Texts of an update above
+     * `wholeBytes` are null.
      */
     list: (
       stackId: string,
@@ -153,7 +145,6 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
         order by m.number desc`);
     },
 
-    /** Lists the ids of the newest previews, without the first `offset` of them. */
     listPreviewIds: (stackId: string, { limit, offset }: { limit: number; offset: number }) => {
       const listed = sql.fragment`u.stack_id = ${stackId} and ${isPreview}`;
       return db.any(sql.rows(IdRow)`
@@ -162,8 +153,8 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
     },
 
     /**
-     * Finds the configuration of the newest update that may have deployed it; null if there is none. Skips imports and renames, which
-     * keep the configuration, unless they have their own, which is possible if they come from another backend.
+     * Finds the configuration of the newest update that may have deployed it. Skips imports and renames without their own, which only those
+     * from another backend have.
      */
     findConfiguration: (stackId: string, maxBytes: number) =>
       db.maybeOne(sql.rows(ConfigurationRow)`
@@ -175,7 +166,6 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
         where u.stack_id = ${stackId} and ${isEffective} and (u.kind not in ('import', 'rename') or u.config <> '{}')
         order by u.number desc limit 1`),
 
-    /** Finds the update if it belongs to this stack. */
     find: (id: string, ref: StackRef, maxBytes: number) =>
       db.maybeOne(sql.rows(UpdateInfoRow)`
         /* history.find */ select ${shown(maxBytes)}
@@ -202,7 +192,6 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
       return row?.id ?? null;
     },
 
-    /** Finds the update that produced this version of the stack. */
     findVersionStatus: (stackVersion: number, ref: StackRef) =>
       db.maybeOne(sql.rows(UpdateStatusRow)`
         /* history.findVersionStatus */
@@ -211,7 +200,7 @@ export function createHistoryRepository(db: Queryable, form: TextForm = 'sent') 
         where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null
           and u.stack_version = ${stackVersion}`),
 
-    /** Returns `chars` characters of a text, starting at character `from` (1-based). */
+    /** `from` is 1-based. */
     readText: async (id: string, text: UpdateText, from: number, chars: number): Promise<string> => {
       const row = await db.maybeOne(sql.rows(TextRow)`
         /* history.readText */ select substr(${texts[text]}, ${from}, ${chars}) as text from updates u where u.id = ${id}`);

@@ -1,8 +1,8 @@
 import { ForbiddenError } from '../platform/errors/errors.ts';
 
 /**
- * The reasons why a lease ends although its holder renews it. Triggers on tokens, users, memberships and grants set the first five, the
- * rollback monitor the last.
+ * Reasons why a lease ends although its holder renews it. The rollback monitor sets the last, triggers on tokens, users, memberships and
+ * grants the first five.
  */
 export const leaseLosses = {
   'token-revoked': 'the API token under which it was started was revoked',
@@ -15,20 +15,16 @@ export const leaseLosses = {
     'the database of the server was restored, or has failed over, and may lack what this update has saved',
 } as const;
 export type LeaseLoss = keyof typeof leaseLosses;
-/** The reason why an update ended other than by its client. */
 export type EndReason = LeaseLoss | 'lease-expired' | 'cancelled';
 
-/** Whether an update's `endReason` is the loss of its lease. */
 export function isLeaseLoss(endReason: string | null): endReason is LeaseLoss {
   return endReason !== null && Object.hasOwn(leaseLosses, endReason);
 }
 
-/** Describes the reason as a clause about the update. */
 export function describeLoss(loss: LeaseLoss): string {
   return leaseLosses[loss];
 }
 
-/** Describes the state that the update leaves, and what its user has to do. */
 export function describeRest(loss: LeaseLoss): string {
   return loss === 'database-restored'
     ? 'Before the next update, run `pulumi state repair`, then `pulumi refresh`, which compares the state with what exists'
@@ -37,7 +33,7 @@ export function describeRest(loss: LeaseLoss): string {
 
 const notValid = 'The lease of this update is no longer valid: it has ended, was cancelled or has expired';
 
-/** Describes a lease that the database does not know, or not as valid. The database may have lost the lease at `lostAt`. */
+/** The database does not know the lease, or not as valid. It may have lost it at `lostAt`. */
 export function describeUnknown(lostAt: Date | null): string {
   if (lostAt === null) return notValid;
   const refresh = describeRest('database-restored');
@@ -46,10 +42,7 @@ export function describeUnknown(lostAt: Date | null): string {
 
 export const leaseLostCode = 'lease-lost';
 
-/**
- * The lease has ended, or belongs to another update. On a 403 the CLI considers its lease lost and stops; on any other status it retries
- * (pkg/backend/httpstate/state.go).
- */
+/** On a 403 the CLI considers its lease lost and stops; on any other status it retries (pkg/backend/httpstate/state.go). */
 export class LeaseLostError extends ForbiddenError {
   override readonly name = 'LeaseLostError';
   override readonly code = leaseLostCode;

@@ -13,7 +13,7 @@ import type { UpdateKind, UpdateStatus } from './update-state.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** An update with its stack. A field of the stack has another name if the update has one of that name. */
+/** A field of the stack has another name if the update has one of that name. */
 const LockedRow = Type.Object({
   ...UpdateRow.properties,
   organizationId: Type.String(),
@@ -29,7 +29,6 @@ const LockedRow = Type.Object({
   missingEntries: Nullable(Type.String()),
 });
 
-/** An update and its stack, both locked by the current transaction. */
 export interface LockedUpdate {
   readonly update: UpdateRow;
   readonly stack: StackRow;
@@ -37,7 +36,7 @@ export interface LockedUpdate {
   readonly missingEntries: string | null;
 }
 
-/** The outcome of a call that completes an update; see the function complete_update in the schema. */
+/** See the function complete_update in the schema. */
 export type Completion =
   | { readonly outcome: 'ended' | 'repeated'; readonly kind: UpdateKind; readonly missingEntries: string | null }
   | { readonly outcome: 'gap'; readonly missingEntries: string }
@@ -49,7 +48,6 @@ const CompletionRow = Type.Unsafe<Completion>(
     missingEntries: Nullable(Type.String()),
   }),
 );
-/** An update that was just started. */
 export interface Started {
   readonly outcome: 'started';
   readonly stackId: string;
@@ -61,7 +59,7 @@ export interface Started {
   readonly stackVersion: number | null;
   readonly journalVersion: number;
 }
-/** The outcome of a call that starts an update; see the function start_update in the schema. */
+/** See the function start_update in the schema. */
 export type Start =
   | Started
   | { readonly outcome: 'no-access' | 'not-found' }
@@ -92,7 +90,6 @@ export interface NewStart {
   readonly id: string;
   readonly ref: StackRef;
   readonly tokenId: string;
-  /** The tags that the stack must have, as JSON text; null for any. */
   readonly tags: string | null;
   readonly leaseHash: Buffer;
   readonly leaseSeconds: number;
@@ -102,10 +99,10 @@ export interface NewStart {
   readonly isPrepared: boolean;
 }
 
-/** Statements of transactions that hold the locks on an update and its stack. */
+/** For transactions that hold the locks on an update and its stack. */
 export function createLockedUpdateRepository(tx: Queryable) {
   return {
-    /** Starts an update and adds `action` to the audit log, in one statement. Changes nothing unless the outcome is `started`. */
+    /** Also adds `action` to the audit log. Changes nothing unless the outcome is `started`. */
     start: (update: NewStart, source: AuditSource, action: AuditAction): Promise<Start> => {
       const { id, ref } = update;
       const event = {
@@ -134,8 +131,8 @@ export function createLockedUpdateRepository(tx: Queryable) {
     },
 
     /**
-     * Locks the update, completes it for the holder of its lease, and adds `action` to the audit log, in one statement. Changes nothing
-     * unless the outcome is `ended`. `knowsOutputs`: the caller knows the removed outputs and records them.
+     * Also adds `action` to the audit log. Changes nothing unless the outcome is `ended`. `knowsOutputs`: the caller knows the removed
+     * outputs and records them.
      */
     complete: (
       {
@@ -181,9 +178,9 @@ export function createLockedUpdateRepository(tx: Queryable) {
     },
 
     /**
-     * Locks the stack, then the update. Returns null if the update does not exist, or if its stack was deleted. Two statements are
-     * needed: journal batches and reads of secrets hold only a share lock and do not change the update's row, so a single statement that
-     * waited for them would return the data from before its wait.
+     * Locks the stack, then the update. Returns null if the stack was deleted. Two statements are needed: journal batches and reads of
+     * secrets hold only a share lock and do not change the update's row, so a single statement would return the data from before its wait
+     * for them.
      */
     lock: async (updateId: string): Promise<LockedUpdate | null> => {
       const locked = await tx.maybeOne(sql.prepared('updates_lock_with_stack', IdRow)`
@@ -213,8 +210,8 @@ export function createLockedUpdateRepository(tx: Queryable) {
     },
 
     /**
-     * Ends an active update, releases the stack if the update held it, publishes `stackVersion`, and records the entries that the
-     * update's journal lacks. `keepLease` keeps the hash, so that the lease's holder can be distinguished from other callers.
+     * Also releases the stack if the update held it, and publishes `stackVersion`. `keepLease` keeps the hash, so that the server still
+     * recognizes the lease's holder.
      */
     end: (ended: {
       readonly id: string;

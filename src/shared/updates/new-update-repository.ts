@@ -24,24 +24,22 @@ export interface NewUpdate {
   readonly requestedBy: string | null;
   readonly tokenId: string;
   readonly waitSeconds: number;
-  /** The time for which its caller has waited for the stack, in ms; null if it has not waited. */
+  /** The caller's wait for the stack, in ms; null without one. */
   readonly waitedMs: number | null;
-  /** The tags of its stack at the arrival of the call, as JSON text, if they were changed while the call waited. */
+  /** The stack's tags at the arrival of the call, as JSON text, if they were changed while it waited. */
   readonly tagsAtArrival: string | null;
-  /** The names of its organization and its stack in the audit log. */
+  /** Names in the audit log. */
   readonly organization: string;
   readonly object: string;
   /** Whether the update may begin although journal entries of its stack could not be replayed. */
   readonly admitsFault: boolean;
 }
 
-/** Creates updates. */
 export function createNewUpdateRepository(db: Queryable) {
   return {
     /**
-     * Inserts an update that waits for its start, lets it hold its stack if it is exclusive, and adds `action` to the audit log, in one
-     * statement. Returns null if the stack has a fault that the update does not admit. Violates `updates_one_active_per_stack` if another
-     * exclusive update is active.
+     * Also lets an exclusive update hold its stack, and adds `action` to the audit log. Returns null if the stack has a fault that the
+     * update does not admit. Violates `updates_one_active_per_stack` if another exclusive update is active.
      */
     insert: async (update: NewUpdate, source: AuditSource, action: AuditAction): Promise<string | null> => {
       const { dryRun, kind, stackId } = update;

@@ -1,5 +1,5 @@
 import { sql } from '../platform/db/sql.ts';
 
-/** Whether an update `u` changes nothing, i.e. `pulumi preview`, or another command with `--preview-only`. */
+/** `pulumi preview`, or another command with `--preview-only`. */
 export const isPreview = sql.fragment`(u.dry_run or u.kind = 'preview')`;
 export const isNoPreview = sql.fragment`not u.dry_run and u.kind <> 'preview'`;

@@ -2,18 +2,13 @@ import { Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { stoppingKinds } from './rules/rule-kinds.ts';
 
-/** The reasons for refusing a call that creates an update. */
 const callReasons = ['busy', 'frozen', 'limit', 'preview-needed', 'has-consumers'] as const;
 
-/**
- * The reasons why a run did not run, or not to its end. Triggers record how a run left the queue, and the kind of the rule that stopped a
- * running one.
- */
+/** Triggers record how a run left the queue, and the kind of the rule that stopped a running one. */
 export const refusalReasons = [...callReasons, 'superseded', 'evicted', ...stoppingKinds] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
 export type CallRefusalReason = (typeof callReasons)[number];
 
-/** A run that was refused. */
 interface RefusedRun {
   readonly organizationId: string;
   readonly stackId: string;
@@ -32,10 +27,10 @@ interface RefusedRun {
 const CountRow = Type.Object({ count: Type.Integer() });
 const maxMessage = 1_000;
 
-/** Refused runs, and counts of ended runs. Kept as long as pages show them. */
+/** Runs and counts are kept as long as pages show them. */
 export function createRefusedRunRepository(db: Queryable) {
   return {
-    /** Adds a refused run. Counts a repetition of the same refusal within a minute instead. */
+    /** Counts a repetition within a minute instead of adding it. */
     insert: (run: RefusedRun) =>
       db.query(sql.nothing`
         /* refusedRuns.insert */
@@ -48,7 +43,6 @@ export function createRefusedRunRepository(db: Queryable) {
         on conflict (repeat_key) where repeat_key is not null do update set times = r.times + 1, message = excluded.message,
           waited_ms = r.waited_ms + excluded.waited_ms, refused_at = excluded.refused_at`),
 
-    /** Deletes up to `limit` runs older than `days`. Returns the number. */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* refusedRuns.deleteOld */
@@ -60,7 +54,6 @@ export function createRefusedRunRepository(db: Queryable) {
       return count;
     },
 
-    /** Deletes up to `limit` counts older than `days`. Returns the number. */
     deleteOldDays: async (days: number, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* refusedRuns.deleteOldDays */

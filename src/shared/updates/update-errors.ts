@@ -1,6 +1,6 @@
 import { ConflictError } from '../platform/errors/errors.ts';
 
-/** Another update holds the stack. The SDKs match the first sentence literally (sdk/go/auto/errors.go). */
+/** The SDKs match the first sentence literally (sdk/go/auto/errors.go). */
 export class StackBusyError extends ConflictError {
   override readonly name = 'StackBusyError';
   override readonly code = 'stack-busy';

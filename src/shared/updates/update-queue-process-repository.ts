@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 
-/** The time for which the positions of a dead process's calls are kept, in seconds. */
+/** How long the positions of a dead process's calls are kept. */
 const keptAfterDeathSeconds = 10;
-/** Positions taken from a call by a newer run or a user are kept longer, so that a returning process does not restore them. */
+/** Positions that a newer run or a user took from a call are kept longer, so that a returning process does not restore them. */
 const evictedSeconds = 600;
 
 const EntryRow = Type.Object({ id: Type.String(), isSuperseded: Type.Boolean() });
@@ -23,12 +23,12 @@ export interface LostEntry {
   readonly waitSeconds: number;
 }
 
-/** Processes whose calls wait in queues, and the queue entries of dead processes. All times are by the database's clock. */
+/** Processes whose calls wait in queues. All times are by the database's clock. */
 export function createUpdateQueueProcessRepository(db: Queryable) {
   return {
     /**
-     * Extends the wait of this process's calls by `seconds`. The commit does not wait for the disk. Other processes see it at once,
-     * entries added later reach the disk after it, and the next renewal repeats one that was lost in a crash of Postgres.
+     * The commit does not wait for the disk. Other processes see it at once, entries added later reach the disk after it, and the next
+     * renewal repeats one that was lost in a crash of Postgres.
      */
     renewProcess: (processId: string, seconds: number) =>
       db.query(sql.nothing`
@@ -42,8 +42,8 @@ export function createUpdateQueueProcessRepository(db: Queryable) {
       db.query(sql.nothing`/* updateQueue.removeProcess */ delete from update_queue_processes where id = ${processId}`),
 
     /**
-     * Shortens times that are too long because the clock was set back: until then, a dead process would block its queues. `alive` and
-     * `kept` are the longest valid times, in seconds.
+     * Shortens times that are too long because the clock was set back, as a dead process would block its queues. `alive` and `kept` are in
+     * seconds.
      */
     clipTimes: async ({ alive, kept }: { readonly alive: number; readonly kept: number }): Promise<void> => {
       await db.query(sql.nothing`
@@ -73,21 +73,20 @@ export function createUpdateQueueProcessRepository(db: Queryable) {
               select 1 from update_queue_processes p where p.id = w.process_id
                 and (w.superseded_by is not null or p.alive_until >= clock_timestamp() - make_interval(secs => ${keptAfterDeathSeconds}))))`),
 
-    /** Lists the queue entries of this process, and whether newer runs have superseded them. Notifications may have been lost. */
+    /** Needed because notifications may have been lost. */
     listOf: (processId: string) =>
       db.any(sql.rows(EntryRow)`
         /* updateQueue.listOf */
         select id, superseded_by is not null as "isSuperseded" from update_queue_waiters where process_id = ${processId}`),
 
-    /** Removes entries of this process for which no call is waiting. */
     removeAbandoned: (processId: string, ids: readonly string[]) =>
       db.query(sql.nothing`
         /* updateQueue.removeAbandoned */
         delete from update_queue_waiters where process_id = ${processId} and id = any (${sql.array([...ids], 'uuid')})`),
 
     /**
-     * Restores lost entries of this process at their old positions: other processes may have removed them while this process could not
-     * renew them. Returns all entries, and whether each now belongs to another process. Entries of deleted stacks and tokens stay lost.
+     * Other processes may have removed entries while this process could not renew them. Old positions are kept. Entries of deleted stacks
+     * and tokens stay lost.
      */
     restore: async (
       processId: string,
@@ -108,8 +107,8 @@ export function createUpdateQueueProcessRepository(db: Queryable) {
           on conflict (id) do nothing)
         select l.id, exists (select 1 from update_queue_waiters w where w.id = l.id and w.process_id is distinct from ${processId}) as "isElsewhere"
         from lost l`);
-      // Newer runs that arrived meanwhile could not supersede these entries. Only a higher build number proves that a run is newer: a
-      // later arrival may itself replace a lost entry.
+      // Newer runs that arrived meanwhile could not supersede these entries. Only a higher build number proves that a run is newer: a later
+      // arrival may itself replace a lost entry.
       const ids = lost.map(({ id }) => id);
       await db.query(sql.nothing`
         /* updateQueue.supersedeRestored */

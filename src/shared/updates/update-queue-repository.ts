@@ -16,7 +16,6 @@ export type QueueEntryRow = Row<typeof QueueEntryRow>;
 const NextRow = Type.Object({
   id: Type.String(),
   stackId: Type.String(),
-  /** Whether the stack is still held by an update whose lease has expired. */
   isExpired: Type.Boolean(),
 });
 
@@ -38,16 +37,16 @@ const WaitedRow = Type.Object({ waitedMs: Type.Integer() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const PositionRow = Type.Object({ position: Type.Integer() });
 
-/** The channel on which the database notifies calls that may continue. The payload is the id of a queue entry. */
+/** The payload is the id of a queue entry whose call may continue. */
 export const updateQueueChannel = 'holdfast_update_queue';
-/** On the same channel, before the id of an organization whose rules for updates have changed. */
+/** Precedes, on the same channel, the id of an organization whose rules have changed. */
 export const rulesMessage = 'rules:';
-/** On the same channel: fewer updates run in an organization in which a limit defers calls. */
-export const heldMessage = 'held';
-/** On the same channel, before the id of a queue entry whose position a newer run has taken. */
+/** Precedes the id of an organization in which fewer updates run and a limit defers calls. */
+export const heldMessage = 'held:';
+/** Precedes the id of a queue entry whose position a newer run has taken. */
 export const supersededMessage = 'superseded:';
 
-/** The facts about the run of a waiting call by which newer runs may supersede it. */
+/** The facts by which newer runs may supersede a waiting one. */
 export interface WaitingRun {
   /** Identifies runs that supersede each other. */
   readonly series: string;
@@ -58,7 +57,6 @@ export interface WaitingRun {
   readonly build: number | null;
 }
 
-/** The waiting run, as shown to users. */
 export interface RunView {
   readonly kind: string;
   readonly commit: string | null;
@@ -66,37 +64,34 @@ export interface RunView {
   readonly url: string | null;
 }
 
-/** The terms under which a call entered the queue. */
+/** Terms as of the arrival in the queue. */
 export interface WaitTerms {
-  /** The tags of its stack at that time, as JSON text. */
+  /** JSON text. */
   readonly tags: string;
-  /** The time for which it may wait. */
   readonly waitSeconds: number;
 }
 
-/** The reason why a queued run lost its position: a run of a newer commit superseded it, or a user evicted it. */
+/** A run of a newer commit superseded the run, or a user evicted it. */
 export type QueueLoss =
   | { readonly commit: string; readonly url: string | null }
   | { readonly evictedBy: string; readonly reason: string };
 
-/** Reads the column `supersededBy`. */
 function readLoss(json: string | null): QueueLoss | null {
   return json === null ? null : (JSON.parse(json) as QueueLoss);
 }
 
-/** A waiting call and its position. */
 interface WaiterOwner {
   readonly stackId: string;
   readonly tokenId: string;
   readonly processId: string;
 }
 
-/** Number of calls that check again when a limit may admit one, because several updates may have ended. */
+/** More than one call checks again, because several updates may have ended. */
 const firstHeld = 4;
 
 export type UpdateQueueRepository = ReturnType<typeof createUpdateQueueRepository>;
 
-/** Calls that wait for a stack, in order of arrival. All times are by the database's clock. */
+/** Calls wait for a stack in order of arrival. All times are by the database's clock. */
 export function createUpdateQueueRepository(db: Queryable) {
   // The condition of first_lock_waiter, for a queue entry `w` of process `p`.
   const counts = sql.fragment`w.superseded_by is null and p.alive_until > clock_timestamp()`;
@@ -142,11 +137,11 @@ export function createUpdateQueueRepository(db: Queryable) {
             -- The number of its build says that it is the newer one.
             and not coalesce(w.run ->> 'builds' = ${run.builds} and (w.run ->> 'build')::bigint > ${run.build}, false)
           returning w.id)
-        select pg_notify(${updateQueueChannel}, ${supersededMessage} || id) from older`);
+        select notify_update_queue(${supersededMessage} || id) from older`);
       return entry;
     },
 
-    /** Evicts a waiting call from the queue on behalf of a user. Returns whether the call was still waiting. */
+    /** Returns whether the call was still waiting. */
     evict: async (
       id: string,
       stackId: string,
@@ -158,25 +153,23 @@ export function createUpdateQueueRepository(db: Queryable) {
         with gone as (
           update update_queue_waiters set superseded_by = ${JSON.stringify(loss)}::jsonb
           where id = ${id} and stack_id = ${stackId} and superseded_by is null returning id, stack_id)
-        select gone.id, pg_notify(${updateQueueChannel}, ${supersededMessage} || gone.id)::text as notified from gone`);
+        select gone.id, notify_update_queue(${supersededMessage} || gone.id)::text as notified from gone`);
       return rows.length > 0;
     },
 
-    /** Returns the reason why the queue entry lost its position; null if it has not. */
     findLoss: async (id: string): Promise<QueueLoss | null> => {
       const row = await db.maybeOne(sql.rows(SupersedingRow)`
         /* updateQueue.findLoss */ select superseded_by::text as "supersededBy" from update_queue_waiters where id = ${id}`);
       return readLoss(row?.supersededBy ?? null);
     },
 
-    /** Returns the terms under which the caller's entry was admitted; null if there is no entry. */
     findWaitTerms: (id: string, { stackId, tokenId }: Omit<WaiterOwner, 'processId'>): Promise<WaitTerms | null> =>
       db.maybeOne(sql.rows(AdmissionRow)`
         /* updateQueue.findWaitTerms */
         select tags, wait_seconds as "waitSeconds" from update_queue_waiters
         where id = ${id} and stack_id = ${stackId} and token_id = ${tokenId} and tags is not null and wait_seconds is not null`),
 
-    /** Resumes a queue entry. Returns null if it was lost or belongs to another caller. */
+    /** Returns null if the entry was lost or belongs to another caller. */
     resume: (id: string, { stackId, tokenId, processId }: WaiterOwner) =>
       db.maybeOne(sql.rows(QueueEntryRow)`
         /* updateQueue.resume */
@@ -184,7 +177,7 @@ export function createUpdateQueueRepository(db: Queryable) {
         where id = ${id} and stack_id = ${stackId} and token_id = ${tokenId} and (process_id is not null or kept_until > clock_timestamp())
         returning id, number, superseded_by::text as "supersededBy", ${waited}`),
 
-    /** Notifies webhooks, once per queue entry, that the calls of these entries have waited for long. */
+    /** Notifies webhooks once per entry. */
     notifyOfLate: (ids: readonly string[]) =>
       db.query(sql.nothing`
         /* updateQueue.notifyOfLate */
@@ -201,32 +194,32 @@ export function createUpdateQueueRepository(db: Queryable) {
         cross join lateral (
           select count(*) from update_queue_waiters o where o.stack_id = w.stack_id and o.superseded_by is null and o.number < w.number) ahead`),
 
-    /** Marks that webhooks were notified of a freeze that defers this queue entry. Returns false if this was marked before. */
+    /** Returns false if webhooks were notified before. */
     noteFreeze: async (id: string): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* updateQueue.noteFreeze */ update update_queue_waiters set is_freeze_notified = true where id = ${id} and not is_freeze_notified`);
       return result.rowCount > 0;
     },
 
-    /** Keeps the queue entry for `seconds`, for a client that was asked to call again. */
+    /** For a client that was asked to call again. */
     keep: (id: string, processId: string, seconds: number) =>
       db.query(sql.nothing`
         /* updateQueue.keep */
         update update_queue_waiters set process_id = null, kept_until = clock_timestamp() + make_interval(secs => ${seconds})
         where id = ${id} and process_id = ${processId}`),
 
-    /** Removes the entry and, if the stack is free, wakes the first call, because this entry may have been the first. */
+    /** If the stack is free, wakes the first call, because this entry may have been the first. */
     leave: (id: string, stackId: string) =>
       db.query(sql.nothing`
         /* updateQueue.leave */
         with gone as (delete from update_queue_waiters where id = ${id} returning stack_id)
-        select pg_notify(${updateQueueChannel}, first.id::text) from (
+        select notify_update_queue(first.id::text) from (
           select w.id from update_queue_waiters w join update_queue_processes p on p.id = w.process_id
           where w.stack_id = ${stackId} and w.id <> ${id} and ${counts} order by ${order} limit 1) first
         where exists (select 1 from gone)
           and exists (select 1 from stacks where id = ${stackId} and active_update_id is null)`),
 
-    /** Finds the first queue entry for which a call is waiting. */
+    /** Finds the first entry for which a call is waiting. */
     findFirst: async (stackId: string): Promise<string | null> => {
       const { id } = await db.one(
         sql.rows(IdRow)`/* updateQueue.findFirst */ select first_lock_waiter(${stackId}) as id`,
@@ -234,7 +227,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return id;
     },
 
-    /** Records the limit that defers the queue entry; null for none. Returns whether it is new. */
+    /** Null for no limit. Returns whether it is new. */
     noteLimit: async (id: string, limit: { organizationId: string; key: string } | null): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* updateQueue.noteLimit */
@@ -243,7 +236,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return result.rowCount > 0;
     },
 
-    /** Lists the queue entries of this process that are among the first deferred by their limits. */
+    /** Lists this process's entries that are among the first deferred by their limits. */
     listFirstHeld: async (processId: string): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(GivenIdRow)`
         /* updateQueue.listFirstHeld */
@@ -255,7 +248,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Ends the wait of a call whose turn has come. Returns its waiting time in ms; null if a newer run has superseded it. */
+    /** Returns the waiting time in ms; null if a newer run has superseded the call. */
     take: async (id: string): Promise<number | null> => {
       const row = await db.maybeOne(sql.rows(WaitedRow)`
         /* updateQueue.take */
@@ -264,7 +257,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return row?.waitedMs ?? null;
     },
 
-    /** Lists the entries of this process whose turn it is, for these stacks. Needed if a notification was lost. */
+    /** Needed if a notification was lost. */
     listNext: (processId: string, stackIds: readonly string[]) =>
       db.any(sql.rows(NextRow)`
         /* updateQueue.listNext */
@@ -275,7 +268,6 @@ export function createUpdateQueueRepository(db: Queryable) {
         where s.id = any (${sql.array([...stackIds], 'uuid')}) and first.process_id = ${processId}
           and not exists (select 1 from updates u where u.id = s.active_update_id and u.expires_at > clock_timestamp() and u.end_reason is null)`),
 
-    /** Finds the update that holds the stack; null if none does. */
     findHolder: (stackId: string) =>
       db.maybeOne(sql.rows(HolderRow)`
         /* updateQueue.findHolder */
@@ -284,14 +276,13 @@ export function createUpdateQueueRepository(db: Queryable) {
         left join users us on us.id = u.requested_by left join api_tokens t on t.id = u.token_id
         where s.id = ${stackId}`),
 
-    /** The number of calls that wait for the stack. */
     count: async (stackId: string): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* updateQueue.count */ select count(*)::int as count from update_queue_waiters where stack_id = ${stackId} and superseded_by is null`);
       return count;
     },
 
-    /** Returns the position of the entry in its queue, from 1. Without an entry, returns one beyond the end. */
+    /** Counts from 1. Without an entry, returns one beyond the end. */
     positionOf: async (id: string, stackId: string): Promise<number> => {
       const { position } = await db.one(sql.rows(PositionRow)`
         /* updateQueue.positionOf */

@@ -10,7 +10,7 @@ import type { UpdateKind, UpdateStatus } from './update-state.ts';
 const Status = Type.Unsafe<UpdateStatus>(Type.String());
 const Kind = Type.Unsafe<UpdateKind>(Type.String());
 
-/** The fields of an update for control calls and lease checks. */
+/** For control calls and lease checks. */
 export const UpdateRow = Type.Object({
   id: Type.String(),
   stackId: Type.String(),
@@ -24,35 +24,34 @@ export const UpdateRow = Type.Object({
   expiresAt: Timestamp,
   /** Whether its time is over, or its lease was revoked. */
   expired: Type.Boolean(),
-  /** The reason why it ended without being completed, or is due to be ended; see lease-loss.ts. */
+  /** Why the update ended without being completed, or is due to be ended; see lease-loss.ts. */
   endReason: Nullable(Type.String()),
   /** Seconds until the lease, or the wait for the start, ends. */
   secondsLeft: Type.Number(),
   epoch: Type.Integer(),
-  /** 1 if the update sends a journal, whose entries have their own versions; otherwise 0. */
+  /** 1 if the update sends a journal, whose entries have their own versions. */
   journalVersion: Type.Integer(),
-  /** Whether there is a journal, even if empty. It exists until it is compacted and deleted. */
+  /** The journal exists, perhaps empty, until it is compacted and deleted. */
   hasJournal: Type.Boolean(),
-  /** Whether the journal has entries that are in no checkpoint and whose replay has not failed. */
+  /** Entries that are in no checkpoint and whose replay has not failed. */
   hasPendingEntries: Type.Boolean(),
   baseCheckpointId: Nullable(Type.String()),
   checkpointId: Nullable(Type.String()),
   /** The highest accepted number; -1 before the first. */
   checkpointSequence: Type.Integer(),
-  /** The number of checkpoints that it has written, according to their numbers. */
+  /** By their numbers. */
   checkpointCount: Type.Integer(),
   entryCount: Type.Integer(),
   compactedEntries: Type.Integer(),
-  /** The reason why the entries after the first `compactedEntries` could not be replayed. */
+  /** Why the entries after the first `compactedEntries` could not be replayed. */
   compactionError: Nullable(Type.String()),
-  /** A description of entries that the compaction skipped without an error. */
+  /** Describes entries that the compaction skipped without an error. */
   compactionWarning: Nullable(Type.String()),
   /** When the compaction of the ended update was verified. */
   compactedAt: Nullable(Timestamp),
   fullCommitted: Type.Integer(),
-  /** Whether retention has deleted the state of its version. */
   isStateDeleted: Type.Boolean(),
-  /** Whether it has change limits that apply to its begin entries. */
+  /** Change limits apply to its begin entries. */
   isLimited: Type.Boolean(),
 });
 export type UpdateRow = Row<typeof UpdateRow>;
@@ -65,18 +64,18 @@ const TagsRow = Type.Object({ tags: Nullable(Type.String()) });
 const EnvironmentRow = Type.Object({ environment: Nullable(Type.String()) });
 const ExpiryRow = Type.Object({ expiresAt: Timestamp });
 
-/** The environment of an update `u`, unless it exceeds 1 MiB. */
+/** Null above 1 MiB. */
 export const environmentColumn = sql.fragment`
   case when octet_length(u.environment) <= ${timeSliceBytes} then u.environment end as environment`;
 
-/** The CLI version in an environment; "" if there is none. */
+/** "" if there is none. */
 export function clientVersionOf(environment: string | null): string {
   // Parsed here, not in SQL: Postgres rejects escapes such as \u0000, which the text may contain.
   const version = environment === null ? '' : (JSON.parse(environment) as Record<string, unknown>)['pulumi.version'];
   return typeof version === 'string' ? version : '';
 }
 
-/** The fields of `UpdateRow`, for an update `u` and its journal `j`. */
+/** For an update `u` and its journal `j`. */
 export const updateColumns = sql.fragment`
   u.id, u.stack_id as "stackId", u.kind, u.dry_run as "dryRun", u.exclusive, u.status, u.stack_version as "stackVersion",
   u.base_stack_version as "baseStackVersion", u.lease_hash as "leaseHash", u.expires_at as "expiresAt",
@@ -96,17 +95,16 @@ export const updateColumns = sql.fragment`
 
 export type UpdateRepository = ReturnType<typeof createUpdateRepository>;
 
-/** Updates: the record, the lease and the pointers to state. All times are by the database's clock. */
+/** All times are by the database's clock. */
 export function createUpdateRepository(db: Queryable) {
   const withJournal = sql.fragment`updates u left join journals j on j.update_id = u.id`;
   const isOf = (ref: StackRef) =>
     sql.fragment`exists (select 1 from ${stackJoins} where s.id = u.stack_id and ${stackNamed(ref)})`;
-  // The database's time as a value that an index scan can use: evaluated once, not for each row.
+  // Evaluated once, not for each row, so that an index scan can use it.
   const once = sql.fragment`(select clock_timestamp())`;
   const ofLiveStack = sql.fragment`exists (select 1 from stacks s where s.id = u.stack_id and s.deleted_at is null)`;
 
   return {
-    /** Finds the update if it belongs to this stack. */
     findNamed: (id: string, ref: StackRef) =>
       db.maybeOne(sql.prepared('updates_find_named', UpdateRow)`
         /* updates.findNamed */ select ${updateColumns} from ${withJournal} where u.id = ${id} and ${isOf(ref)}`),
@@ -121,7 +119,6 @@ export function createUpdateRepository(db: Queryable) {
           and exists (select 1 from former_stack_names f join organizations o on o.id = f.organization_id where f.stack_id = u.stack_id
             and o.name = ${ref.organization} and f.project_name = ${ref.project} and f.stack_name = ${ref.stack}))`),
 
-    /** Whether the lease belongs to an active update of any stack. */
     isLease: (hash: Buffer) =>
       db.exists(sql.rows(IdRow)`
         /* updates.isLease */
@@ -132,7 +129,7 @@ export function createUpdateRepository(db: Queryable) {
       db.maybeOne(sql.prepared('updates_find', UpdateRow)`
         /* updates.find */ select ${updateColumns} from ${withJournal} where u.id = ${id} and ${ofLiveStack}`),
 
-    /** Finds the update of this stack whose journal has entries that are in no checkpoint yet. */
+    /** The entries are in no checkpoint yet. */
     findWithPendingEntries: (stackId: string) =>
       db.maybeOne(sql.prepared('updates_find_with_pending_entries', UpdateRow)`
         /* updates.findWithPendingEntries */ select ${updateColumns} from ${withJournal}
@@ -146,7 +143,7 @@ export function createUpdateRepository(db: Queryable) {
       return row.tags;
     },
 
-    /** Inserts an ended update as the record of an import or a rename. */
+    /** The record of an import or a rename. */
     insertEnded: async (update: {
       id: string;
       stackId: string;
@@ -166,7 +163,6 @@ export function createUpdateRepository(db: Queryable) {
                 ${update.baseCheckpointId}, ${update.baseCheckpointId})`);
     },
 
-    /** The next arrival sequence for a full checkpoint. */
     assignArrivalSequence: async (id: string): Promise<number> => {
       const row = await db.one(sql.prepared('updates_assign_arrival', ArrivalRow)`
         /* updates.assignArrivalSequence */
@@ -175,8 +171,8 @@ export function createUpdateRepository(db: Queryable) {
     },
 
     /**
-     * Extends a live lease, but not beyond the limits of the update and the token. Never shortens it. Returns null if the lease has
-     * ended, or if its token no longer has the permission for the update.
+     * Extends a live lease, but not beyond the limits of the update and the token. Never shortens it. Returns null if the lease has ended,
+     * or its token no longer has the permission for the update.
      */
     renewLease: async (id: string, epoch: number, seconds: number): Promise<Date | null> => {
       const row = await db.maybeOne(sql.prepared('updates_renew_lease', ExpiryRow)`
@@ -190,10 +186,7 @@ export function createUpdateRepository(db: Queryable) {
       return row?.expiresAt ?? null;
     },
 
-    /**
-     * Clips the remaining time of leases to `seconds`, for all active updates or for one stack's. More than one lease remains only if the
-     * database's clock was set back. Returns the ids of the clipped updates.
-     */
+    /** Clips the leases of one stack, or of all. More than one lease remains only if the database's clock was set back. */
     clipLeases: async (seconds: number, stackId: string | null = null): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* updates.clipLeases */
@@ -206,7 +199,7 @@ export function createUpdateRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Ends all active updates of a locked stack that is being deleted. These can only be previews. */
+    /** The stack is locked and being deleted, so only previews can be active. */
     cancelAll: async (stackId: string): Promise<void> => {
       // The deletion takes this row, too, and count_delivery takes it before the row of stack_days that these updates change.
       await db.query(sql.nothing`
@@ -222,17 +215,14 @@ export function createUpdateRepository(db: Queryable) {
       db.query(sql.nothing`
         /* updates.setResourceChanges */ update updates set resource_changes = ${changes} where id = ${id}`),
 
-    /** Returns the CLI version sent at the creation of the update; "" if there was none, or if the environment exceeds 1 MiB. */
+    /** "" if none was sent, or if the environment exceeds 1 MiB. */
     findClientVersion: async (id: string): Promise<string> => {
       const row = await db.maybeOne(sql.rows(EnvironmentRow)`
         /* updates.findEnvironment */ select ${environmentColumn} from updates u where id = ${id}`);
       return clientVersionOf(row?.environment ?? null);
     },
 
-    /**
-     * Whether the update that holds the stack must be ended, or has more than `seconds` left. Takes no locks, so that its journal can
-     * continue.
-     */
+    /** Takes no locks, so that its journal can continue. */
     isHolderDue: (stackId: string, seconds: number) =>
       db.exists(sql.rows(IdRow)`
         /* updates.isHolderDue */
@@ -240,7 +230,6 @@ export function createUpdateRepository(db: Queryable) {
         where s.id = ${stackId} and s.deleted_at is null and (u.end_reason is not null or u.expires_at <= clock_timestamp()
           or u.expires_at > clock_timestamp() + make_interval(secs => ${seconds}))`),
 
-    /** Lists active updates whose time is over, except the `skipped` ones. */
     listExpired: async (limit: number, skipped: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* updates.listExpired */
@@ -250,7 +239,7 @@ export function createUpdateRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Lists active updates that lost their lease, or their permission to start, before their time was over. */
+    /** The lease, or the permission to start, was lost before the time was over. */
     listLost: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* updates.listLost */

@@ -1,9 +1,9 @@
-/** The states of an update, spelled as in `application/vnd.service+8`. */
+/** Spelled as in `application/vnd.service+8`. */
 export type UpdateStatus = 'not started' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 export type EndStatus = 'succeeded' | 'failed' | 'cancelled';
 export type UpdateKind = 'update' | 'preview' | 'refresh' | 'destroy' | 'import' | 'rename';
 
-/** Same as the SQL function of this name. A preview that locks its stack needs the permission for updates. */
+/** Must equal the SQL function of this name. A preview that locks its stack needs the permission for updates. */
 export function permissionOfUpdate(update: {
   readonly dryRun: boolean;
   readonly exclusive: boolean;

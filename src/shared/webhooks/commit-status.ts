@@ -1,6 +1,6 @@
 import { type EventFacts, type EventOrigin, originOf, sentenceOf } from './event-facts.ts';
 
-/** A request that sets the status of a commit, or the reason for setting none. */
+/** Sets the status, or gives the reason for not doing so. */
 export type StatusRequest =
   | { readonly url: string; readonly headers: Readonly<Record<string, string>>; readonly body: string }
   | { readonly leftOut: string };
@@ -10,10 +10,7 @@ const maxDescriptionChars = 140;
 const ofUpdates = /^(update|preview|destroy|refresh)_(started|succeeded|failed)$/;
 const namePart = /^(?!\.{1,2}$)[\w.-]{1,100}$/;
 
-/**
- * Builds the request for an event. The names come from the client of the update, so they must look like a repository and a commit of the
- * webhook's host.
- */
+/** The names come from the client of the update, so they must look like a repository and a commit of the webhook's host. */
 export function statusRequestOf(format: string, base: string, token: string | null, facts: EventFacts): StatusRequest {
   const { event, update } = facts;
   if (!update || !ofUpdates.test(event)) return { leftOut: 'the event is not about an update' };
@@ -54,14 +51,13 @@ export function statusRequestOf(format: string, base: string, token: string | nu
   };
 }
 
-/** Returns the commit whose status is set. */
 function shaOf({ commit, pullRequestHead }: EventOrigin): string {
   return (pullRequestHead || commit).toLowerCase();
 }
 
 /**
- * Whether a later update of the same stack sets the same status, so that a late retry would overwrite the newer one. `listLater` gets the
- * commit and returns the environments of updates that may concern it.
+ * A later update of the same stack sets the same status, which a late retry would overwrite. `listLater` returns the environments of
+ * updates that may concern it.
  */
 export async function isReplaced(
   { update }: EventFacts,
@@ -76,7 +72,7 @@ export async function isReplaced(
   );
 }
 
-/** Returns the host of the repositories whose API has this URL. */
+/** The repositories' host, from the URL of its API. */
 function hostOf(base: string): string {
   const { hostname } = new URL(base);
   return hostname === 'api.github.com' ? 'github.com' : hostname;
@@ -86,7 +82,7 @@ function shortened(text: string): string {
   return text.length <= maxDescriptionChars ? text : `${text.slice(0, maxDescriptionChars - 1).toWellFormed()}…`;
 }
 
-/** Whether the response is GitLab's refusal of a status that the commit already has, e.g. after a repeated request. */
+/** GitLab refuses a status that the commit already has, e.g. after a repeated request. */
 export function isAlreadySet(format: string, status: number, body: string): boolean {
   return format === 'gitlab_status' && status === 400 && body.includes('Cannot transition status');
 }

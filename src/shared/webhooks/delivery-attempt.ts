@@ -14,14 +14,13 @@ import { eventHeaders, payloadOf } from './payloads.ts';
 import { setsCommitStatus, urlOriginOf } from './webhook.ts';
 import { createWebhookEventRepository, type EventSource } from './webhook-event-repository.ts';
 
-/** Limit of one attempt, in ms. */
 const timeoutMs = 10_000;
-/** The duration of an attempt's claim, longer than all its waits together. */
+/** Longer than all waits of an attempt together. */
 export const claimSeconds = 60;
-/** After this much of the claim, in ms, nothing is sent any more: the process was stopped for a while. */
+/** After this much of the claim, nothing is sent any more: the process was stopped for a while. */
 const lastSendMs = 30_000;
 
-/** The owner of a webhook's secret, to which its encryption is bound. */
+/** The encryption of the secret is bound to this owner. */
 export function secretOwner(webhookId: string): string {
   return `webhook ${webhookId}`;
 }
@@ -31,11 +30,10 @@ interface AttemptParts {
   readonly outgoing: Outgoing;
   readonly secrets: EncryptedSecrets;
   readonly logger: Logger;
-  /** Describes what is unusual about an ended update. */
   readonly findUnusual: (updateId: string) => Promise<readonly string[]>;
 }
 
-/** Makes attempts to deliver events, in workers and for calls that wait for an attempt. */
+/** For workers, and for calls that wait for an attempt. */
 export class DeliveryAttempts {
   readonly #db: Database;
   readonly #outgoing: Outgoing;
@@ -51,10 +49,7 @@ export class DeliveryAttempts {
     this.#findUnusual = parts.findUnusual;
   }
 
-  /**
-   * Makes a claimed attempt and records its result. Throws if the result cannot be recorded; then the claim expires, and the attempt is
-   * made again under the same `webhook-id`.
-   */
+  /** Throws if the result cannot be recorded; then the claim expires, and the attempt is made again under the same `webhook-id`. */
   attempt(delivery: ClaimedDelivery, signal: AbortSignal): Promise<AttemptRecord> {
     const { attempts, event, format, webhookId } = delivery;
     const attributes = {
@@ -146,8 +141,8 @@ export class DeliveryAttempts {
 }
 
 /**
- * Headers by which a receiver recognizes the sender, according to Standard Webhooks and Pulumi Cloud. A secret that begins with `whsec_`
- * is Base64, as libraries of Standard Webhooks expect. The text of any other secret is itself the key.
+ * According to Standard Webhooks and Pulumi Cloud. A secret that begins with `whsec_` is Base64, as libraries of Standard Webhooks expect.
+ * Any other secret is itself the key.
  */
 function signatureHeaders(
   secret: string,

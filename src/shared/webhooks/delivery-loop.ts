@@ -8,10 +8,10 @@ import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { claimSeconds, type DeliveryAttempts } from './delivery-attempt.ts';
 import { type ClaimedDelivery, createDeliveryRepository, type DeliveryShare } from './delivery-repository.ts';
 
-/** Maximum concurrent attempts of this process. */
+/** In this process. */
 const attemptsAtOnce = 32;
 const pollMs = 1_000;
-/** The pause between two claims while deliveries are due, in ms. */
+/** Between two claims while deliveries are due. */
 const claimMs = 100;
 
 interface Parts {
@@ -21,7 +21,7 @@ interface Parts {
   readonly deliveryAttempts: DeliveryAttempts;
 }
 
-/** Delivers events to webhooks. Any number of processes may run the loop; each attempt is made by one of them. */
+/** Any number of processes may run the loop; each attempt is made by one of them. */
 export class DeliveryLoop {
   readonly #parts: Parts;
   readonly #share: DeliveryShare;
@@ -32,7 +32,7 @@ export class DeliveryLoop {
     this.#share = share;
   }
 
-  /** Begins due attempts up to the concurrency limit. Returns the number of attempts. */
+  /** Returns the number of begun attempts. */
   async begin(signal: AbortSignal): Promise<number> {
     const { db } = this.#parts;
     const limit = attemptsAtOnce - this.#running.size;
@@ -48,8 +48,8 @@ export class DeliveryLoop {
   }
 
   /**
-   * Begins due attempts, and more whenever some have ended, until none are due. A receiver that responds at once need not wait for the
-   * next poll. `isFenced` is checked before each round, since this may run for hours under constant load.
+   * Begins more attempts whenever some have ended, until none are due. A receiver that responds at once need not wait for the next poll.
+   * `isFenced` is checked before each round, since this may run for hours under constant load.
    */
   async deliver(signal: AbortSignal, isFenced: () => boolean): Promise<void> {
     while (!isFenced() && (await this.begin(signal)) > 0) {
@@ -71,13 +71,11 @@ export class DeliveryLoop {
     }
   }
 
-  /** Waits for the attempts that have begun. */
   async settle(): Promise<void> {
     await Promise.all(this.#running);
   }
 }
 
-/** Delivers due events until the process stops. */
 export function startWebhooks(
   context: Parts & { readonly lifecycle: Lifecycle; readonly readOnly: ReadOnlyMode },
   share: DeliveryShare,

@@ -3,22 +3,21 @@ import { isAccepted, type Posted } from '../platform/outgoing/post.ts';
 import { isAlreadySet } from './commit-status.ts';
 import type { AttemptRecord, ClaimedDelivery } from './delivery-repository.ts';
 
-/** Pauses after failed attempts, in seconds. Their sum is about a day. */
+/** After failed attempts. The sum is about a day. */
 const pausesSeconds = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 21_600, 28_800];
-/** The random part of a pause, as a fraction, so that retries do not coincide after an outage. */
+/** A fraction of a pause is random, so that retries do not coincide after an outage. */
 const pauseSpread = 0.2;
 export const maxPauseSeconds = Math.ceil(Math.max(...pausesSeconds) * (1 + pauseSpread));
 const hidden = new Set(['authorization', 'private-token']);
 const maxLoggedChars = 4_096;
 
-/** The request of an attempt. */
 export interface Message {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** Returns the outcome of an attempt: whether it is the last one, and the pause before the next. */
+/** Tells whether the attempt is the last one, and the pause before the next. */
 export function outcomeOf(
   { attempts, format, isManual }: ClaimedDelivery,
   message: Message | null,
@@ -41,7 +40,7 @@ export function outcomeOf(
   };
 }
 
-/** The outcome of a delivery that is not sent, with the reason. */
+/** For a delivery that is not sent. */
 export function leftOut(reason: string): AttemptRecord {
   return {
     state: 'left-out',
@@ -64,7 +63,6 @@ function linesOf(headers: Readonly<Record<string, string>> | IncomingHttpHeaders
   );
 }
 
-/** Shortens the text and makes it storable in Postgres. */
 function storable(text: string): string {
   return text.slice(0, maxLoggedChars).toWellFormed().replaceAll('\0', '�');
 }

@@ -3,7 +3,7 @@ import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { mayBeSent } from '../platform/outgoing/held-outgoing-repository.ts';
 import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 
-/** An attempt that this process may make, with the data that it needs. */
+/** Includes the data that the attempt needs. */
 const ClaimedRow = Type.Object({
   id: Type.String(),
   webhookId: Type.String(),
@@ -11,7 +11,7 @@ const ClaimedRow = Type.Object({
   updateId: Nullable(Type.String()),
   event: Type.String(),
   occurredAt: Timestamp,
-  /** The number of attempts of this delivery, including this one. */
+  /** Includes this attempt. */
   attempts: Type.Integer(),
   isManual: Type.Boolean(),
   isActive: Type.Boolean(),
@@ -31,7 +31,7 @@ const DeliveryRow = Type.Object({
   event: Type.String(),
   facts: Nullable(Type.String()),
   state: Type.Unsafe<DeliveryState>(Type.String()),
-  /** The time of the last attempt or, without an attempt, of the event. */
+  /** Of the last attempt or, without one, of the event. */
   at: Timestamp,
   durationMs: Nullable(Type.Integer()),
   requestUrl: Nullable(Type.String()),
@@ -42,7 +42,7 @@ const DeliveryRow = Type.Object({
 });
 export type DeliveryRow = Row<typeof DeliveryRow>;
 
-/** A delivery without the request and response. */
+/** Without the request and response. */
 const LoggedRow = Type.Object({
   id: Type.String(),
   number: Type.Integer(),
@@ -62,16 +62,12 @@ const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const WaitingRow = Type.Object({ count: Type.Integer(), seconds: Type.Number() });
 
-/**
- * The deliveries that a process attempts. `unsigned` ones need no master key, so any worker can attempt them. API replicas have the keys
- * and attempt the `signed` ones.
- */
+/** `unsigned` deliveries need no master key, so any worker can attempt them. API replicas have the keys and attempt the `signed` ones. */
 export type DeliveryShare = 'all' | 'signed' | 'unsigned';
 
-/** The result of an attempt. */
 export interface AttemptRecord {
   readonly state: DeliveryState;
-  /** Seconds until the next attempt of a waiting delivery. */
+  /** Until the next attempt. */
   readonly pauseSeconds: number;
   readonly durationMs: number | null;
   readonly requestUrl: string | null;
@@ -81,14 +77,12 @@ export interface AttemptRecord {
   readonly responseBody: string | null;
 }
 
-/** Maximum concurrent attempts at one webhook, over all processes: a slow receiver must not delay the others. */
+/** Over all processes: a slow receiver must not delay the others. */
 const attemptsPerWebhook = 4;
-/** An arbitrary number, the same in every release. The lock serializes claims. */
+/** Serializes claims. An arbitrary number, the same in every release. */
 const claimLock = 5_641_377;
 
-/**
- * Webhooks with waiting deliveries, and when the first of each is due. One index descent for each, so that no other deliveries are read.
- */
+/** When the first waiting delivery of each webhook is due. One index descent for each, so that no other deliveries are read. */
 const busyWebhooks = sql.fragment`busy as (
   (select webhook_id, next_at from webhook_deliveries where state = 'waiting' order by webhook_id, next_at limit 1)
   union all
@@ -97,7 +91,7 @@ const busyWebhooks = sql.fragment`busy as (
     order by d.webhook_id, d.next_at limit 1) n
 )`;
 
-/** Deliveries of events: the due ones, the process that attempts each, and the results. All times are by the database's clock. */
+/** All times are by the database's clock. */
 export function createDeliveryRepository(db: Queryable) {
   const claimedColumns = sql.fragment`d.id, d.webhook_id as "webhookId", d.event_id as "eventId", e.update_id as "updateId", e.event,
     e.occurred_at as "occurredAt", d.attempts, d.is_manual as "isManual", w.is_active as "isActive", w.url, w.format,
@@ -106,7 +100,7 @@ export function createDeliveryRepository(db: Queryable) {
     d.duration_ms as "durationMs", d.request_url as "requestUrl", d.request_headers as "requestHeaders",
     d.response_status as "responseStatus", d.response_headers as "responseHeaders", d.response_body as "responseBody"`;
   return {
-    /** Whether any delivery may be due. Costs one small read. */
+    /** Costs one small read. */
     isAnyDue: () =>
       db.exists(sql.rows(IdRow)`
         /* webhookDeliveries.isAnyDue */
@@ -114,12 +108,12 @@ export function createDeliveryRepository(db: Queryable) {
           and (claimed_until is null or claimed_until <= (select clock_timestamp())) and ${mayBeSent} limit 1`),
 
     /**
-     * Claims up to `limit` due deliveries for `seconds`; none while another process claims. Call it in a transaction of its own.
+     * Returns none while another process claims. Call it in a transaction of its own.
      * - Claims: no other process gets these deliveries meanwhile.
      * - Order: no process gets other deliveries about the same update to the same webhook meanwhile. Therefore, an update's end overtakes
-     * its start only while the start waits for a retry.
+     *   its start only while the start waits for a retry.
      * - Fairness: organizations take turns, and so do the webhooks of each. The one with the fewest claims comes first, so that slow
-     * receivers delay others by at most one attempt.
+     *   receivers delay others by at most one attempt.
      */
     claim: async (options: { readonly limit: number; readonly seconds: number; readonly share: DeliveryShare }) => {
       const ofShare = {
@@ -127,7 +121,7 @@ export function createDeliveryRepository(db: Queryable) {
         signed: sql.fragment`w.secret is not null`,
         unsigned: sql.fragment`w.secret is null`,
       }[options.share];
-      // Waiting for the lock would occupy a connection per process.
+      // Waiting would occupy a connection per process.
       const isFree = await db.exists(sql.rows(Type.Object({}))`
         /* webhookDeliveries.lockClaims */ select 1 where pg_try_advisory_xact_lock(${claimLock})`);
       if (!isFree) return [];
@@ -173,7 +167,7 @@ export function createDeliveryRepository(db: Queryable) {
         returning ${claimedColumns}`);
     },
 
-    /** Adds a delivery, of a new or an earlier event, that this process attempts at once. */
+    /** Of a new or an earlier event. This process attempts it at once. */
     addClaimed: (webhookId: string, eventId: string, seconds: number) =>
       db.one(sql.rows(ClaimedRow)`
         /* webhookDeliveries.addClaimed */
@@ -184,7 +178,7 @@ export function createDeliveryRepository(db: Queryable) {
         )
         select ${claimedColumns} from added d join webhooks w on w.id = d.webhook_id join webhook_events e on e.id = d.event_id`),
 
-    /** Records the result of an attempt, unless another attempt has begun since. */
+    /** Does nothing if another attempt has begun since. */
     note: (id: string, attempt: number, outcome: AttemptRecord) =>
       db.query(sql.nothing`
         /* webhookDeliveries.note */
@@ -195,21 +189,21 @@ export function createDeliveryRepository(db: Queryable) {
           response_body = ${outcome.responseBody}
         where id = ${id} and attempts = ${attempt} and state = 'waiting'`),
 
-    /** Releases a claimed attempt that was not made. */
+    /** For a claimed attempt that was not made. */
     release: (id: string, attempt: number) =>
       db.query(sql.nothing`
         /* webhookDeliveries.release */
         update webhook_deliveries set claimed_until = null, attempts = attempts - 1
         where id = ${id} and attempts = ${attempt} and state = 'waiting'`),
 
-    /** Lists the newest deliveries of a webhook. */
+    /** Newest first. */
     list: (webhookId: string, limit: number) =>
       db.any(sql.rows(DeliveryRow)`
         /* webhookDeliveries.list */
         select ${columns} from webhook_deliveries d join webhook_events e on e.id = d.event_id
         where d.webhook_id = ${webhookId} order by d.number desc limit ${limit}`),
 
-    /** Lists deliveries of a webhook before number `before`, newest first. */
+    /** Newest first. */
     listPage: (webhookId: string, before: number | null, limit: number) =>
       db.any(sql.rows(LoggedRow)`
         /* webhookDeliveries.listPage */
@@ -230,7 +224,7 @@ export function createDeliveryRepository(db: Queryable) {
         /* webhookDeliveries.get */
         select ${columns} from webhook_deliveries d join webhook_events e on e.id = d.event_id where d.id = ${id}`),
 
-    /** Finds the event of a delivery of this webhook. `id` is the id of the delivery or the event. */
+    /** `id` is that of the delivery or the event. */
     findEvent: async (webhookId: string, id: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* webhookDeliveries.findEvent */
@@ -240,8 +234,8 @@ export function createDeliveryRepository(db: Queryable) {
     },
 
     /**
-     * Deletes deliveries that ended, or that never had a webhook, more than `days` days ago, and events without deliveries. Returns the
-     * number of deliveries.
+     * Deletes events older than `days`, with their deliveries, unless one still waits or was attempted within that time. Returns the number
+     * of events.
      */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
@@ -259,10 +253,7 @@ export function createDeliveryRepository(db: Queryable) {
       return row.count;
     },
 
-    /**
-     * Deletes deliveries that wait for removed webhooks: they were added during the removal, or left by one with a long log. Returns the
-     * number.
-     */
+    /** Orphans wait for removed webhooks: they were added during the removal, or left by one with a long log. */
     deleteOrphans: async (limit: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* webhookDeliveries.deleteOrphans */
@@ -278,8 +269,8 @@ export function createDeliveryRepository(db: Queryable) {
     },
 
     /**
-     * Counts due deliveries, up to 10,000, and returns the longest delay of a delivery that a process could attempt. Deliveries that wait
-     * behind the limit of their own webhook, because of a slow receiver, are no sign of a standstill.
+     * Counts up to 10,000. The delay is the longest of a delivery that a process could attempt. Deliveries that wait behind the limit of
+     * their own webhook, because of a slow receiver, are no sign of a standstill.
      */
     countDue: () =>
       db.one(sql.rows(WaitingRow)`

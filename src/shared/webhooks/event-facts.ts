@@ -1,14 +1,14 @@
 import type { EventSource } from './webhook-event-repository.ts';
 import { describeEvent } from './webhook-events.ts';
 
-/** The commit and the CI run of an update, as sent by its client. */
+/** As sent by the client of an update. */
 export interface EventOrigin {
   readonly commit: string;
   readonly branch: string;
-  /** Newest commit of the pull request; CI may have checked out a merge commit. */
+  /** CI may have checked out a merge commit instead. */
   readonly pullRequestHead: string;
   readonly pullRequest: string;
-  /** Host of the repository, e.g. `github.com`. */
+  /** For example `github.com`. */
   readonly host: string;
   readonly owner: string;
   readonly repository: string;
@@ -16,7 +16,7 @@ export interface EventOrigin {
   readonly ciUrl: string;
 }
 
-/** The facts of an event, independent of the format. They are the same for each attempt. */
+/** Independent of the format, and the same for each attempt. */
 export interface EventFacts {
   readonly event: string;
   readonly occurredAt: string;
@@ -37,14 +37,13 @@ export interface EventFacts {
     readonly startedAt: string | null;
     readonly endedAt: string | null;
     readonly origin: EventOrigin;
-    /** Descriptions of what is unusual. */
     readonly unusual: readonly string[];
   } | null;
 }
 
 const maxChars = 300;
 
-/** Returns the facts of an event. If the update has begun or waits, they omit its end, although it may have ended meanwhile. */
+/** If the update has begun or waits, its end is omitted, although it may have ended meanwhile. */
 export function factsOf(source: EventSource, unusual: readonly string[] = []): EventFacts {
   const { dryRun, endedAt, endReason, event, kind, status, updateId } = source;
   const hasBegun = describeEvent(event).group === 'holdfast';
@@ -75,7 +74,6 @@ export function factsOf(source: EventSource, unusual: readonly string[] = []): E
   };
 }
 
-/** Returns the origin that an update states in its environment. */
 export function originOf(environment: string | null): EventOrigin {
   const values = objectOf(environment);
   const text = (name: string): string => {
@@ -95,7 +93,7 @@ export function originOf(environment: string | null): EventOrigin {
   };
 }
 
-/** Returns the counts of operations, without values that are not numbers. */
+/** Drops values that are not numbers. */
 function countsOf(changes: string | null): Readonly<Record<string, number>> {
   const entries = Object.entries(objectOf(changes)).filter(
     (entry): entry is [string, number] => Number.isSafeInteger(entry[1]) && /^[a-z-]{1,40}$/.test(entry[0]),
@@ -113,12 +111,12 @@ function objectOf(text: string | null): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Returns `organization/project/stack`, or the known parts of it. */
+/** `organization/project/stack`, or the known parts of it. */
 export function subjectOf({ organization, project, stack }: EventFacts): string {
   return [organization, project, stack].filter((part) => part !== null).join('/');
 }
 
-/** Describes the changes, e.g. `2 create, 1 delete`; empty if there are none. */
+/** For example `2 create, 1 delete`; empty without changes. */
 function summaryOf({ details, event, update }: EventFacts): string {
   const counts =
     event === 'drift_detected' ? countsOf(JSON.stringify(details['changes'] ?? {})) : update?.resourceChanges;
@@ -128,7 +126,6 @@ function summaryOf({ details, event, update }: EventFacts): string {
     .join(', ');
 }
 
-/** Describes the event in a few words. */
 export function sentenceOf(facts: EventFacts): string {
   const { update } = facts;
   const text =

@@ -1,7 +1,7 @@
 import { type EventFacts, sentenceOf, subjectOf } from './event-facts.ts';
 import { describeEvent } from './webhook-events.ts';
 
-/** Returns the text sent to a webhook with this format. It is the same for each attempt. */
+/** The same for each attempt. */
 export function payloadOf(format: string, id: string, facts: EventFacts): string {
   return JSON.stringify(format === 'slack' ? slack(facts) : format === 'ms_teams' ? teams(facts) : raw(id, facts));
 }
@@ -45,7 +45,7 @@ function slack(facts: EventFacts): object {
   return { text: `${mark(facts)}*${escaped(subjectOf(facts))}*: ${escaped(sentenceOf(facts))}${by}${link}` };
 }
 
-/** Escapes characters with which links and mentions begin in Slack. */
+/** Links and mentions begin with these characters in Slack. */
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
@@ -77,7 +77,7 @@ function teams(facts: EventFacts): object {
   };
 }
 
-/** Escapes Markdown, which text blocks understand: a name must not become a link. */
+/** Text blocks understand Markdown: a name must not become a link. */
 function plain(text: string): string {
   return text.replace(/[[\]()*_`\\]/g, (found) => `\\${found}`);
 }
@@ -96,7 +96,6 @@ function mark({ event, update }: EventFacts): string {
   return update.result === 'succeeded' ? '✔ ' : '✖ ';
 }
 
-/** The headers that describe a request. */
 export function eventHeaders(id: string, seconds: number, event: string): Readonly<Record<string, string>> {
   return {
     'content-type': 'application/json',

@@ -3,8 +3,8 @@ import { createWebhookEventRepository } from './webhook-event-repository.ts';
 import { type WebhookEventName, webhookEvents } from './webhook-events.ts';
 
 /**
- * Records an event for all webhooks that select it, in the transaction of the change: it is delivered if and only if the change is
- * committed. Takes one statement, even without webhooks. `details` are a few values, and never contain a secret.
+ * Call this in the transaction of the change: the event is delivered if and only if that commits. Takes one statement, even without
+ * webhooks. `details` are a few values, and never contain a secret.
  */
 export async function recordWebhookEvent(
   tx: Queryable,

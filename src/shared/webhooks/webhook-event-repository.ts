@@ -33,13 +33,13 @@ const SourceRow = Type.Object({
 });
 export type EventSource = Row<typeof SourceRow>;
 
-/** Maximum bytes of an environment of which parts are read. */
+/** Larger environments are not read. */
 const maxEnvironmentBytes = 1024 * 1024;
 
-/** The events sent to webhooks. Triggers record the events of updates and stacks. */
+/** Triggers record the events of updates and stacks. */
 export function createWebhookEventRepository(db: Queryable) {
   return {
-    /** Records an event for each webhook that selects it. See `recordWebhookEvent`. */
+    /** See `recordWebhookEvent`. */
     notify: (notified: {
       readonly organizationId: string;
       readonly stackId: string | null;
@@ -53,7 +53,7 @@ export function createWebhookEventRepository(db: Queryable) {
         select notify_webhooks(${notified.organizationId}::uuid, ${notified.stackId}::uuid, ${notified.updateId}::uuid, ${notified.event}::text,
           ${notified.group}::text, ${notified.details}::text)`),
 
-    /** Records an event for one webhook only. Returns its id. */
+    /** For one webhook only. */
     insert: async (notified: {
       readonly organizationId: string;
       readonly stackId: string | null;
@@ -68,7 +68,7 @@ export function createWebhookEventRepository(db: Queryable) {
       return row.id;
     },
 
-    /** Deletes events of an organization, with their deliveries. Returns the number of events. */
+    /** Also deletes their deliveries. Returns the number of events. */
     deleteOfOrganization: async (organizationId: string, limit: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* webhookEvents.deleteOfOrganization */
@@ -83,7 +83,7 @@ export function createWebhookEventRepository(db: Queryable) {
 
     /**
      * Ends waits that are too long because the clock was set back: events in the future, retries beyond `pauseSeconds`, and claims beyond
-     * `claimSeconds`. Returns the number, at most about `limit`.
+     * `claimSeconds`. Clips at most about `limit` rows.
      */
     clipWaits: async ({
       claimSeconds,
@@ -111,7 +111,6 @@ export function createWebhookEventRepository(db: Queryable) {
       return row.count;
     },
 
-    /** Returns the current facts of the event. */
     readSource: (id: string) =>
       db.one(sql.rows(SourceRow)`
         /* webhookEvents.readSource */
@@ -124,7 +123,7 @@ export function createWebhookEventRepository(db: Queryable) {
         from webhook_events e left join updates u on u.id = e.update_id left join users a on a.id = u.requested_by
         where e.id = ${id}`),
 
-    /** Stores the facts to send, unless another process has already done so. Returns the stored facts. */
+    /** Facts that another process has stored stay. Returns the stored facts. */
     keepFacts: async (id: string, facts: string): Promise<string> => {
       const row = await db.one(sql.rows(FactsRow)`
         /* webhookEvents.keepFacts */
@@ -132,7 +131,6 @@ export function createWebhookEventRepository(db: Queryable) {
       return row.facts;
     },
 
-    /** Returns the current status of an update; null if it is gone. */
     findUpdateStatus: async (updateId: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(StatusRow)`
         /* webhookEvents.findUpdateStatus */ select status from updates where id = ${updateId}`);

@@ -1,10 +1,9 @@
-/** An event that is sent to webhooks. */
 interface WebhookEvent {
-  /** The group by which webhooks may select it. */
+  /** Webhooks may select the event by this group. */
   readonly group: string;
-  /** The text that follows the name of the stack. */
+  /** Follows the name of the stack. */
   readonly text: string;
-  /** Pulumi Cloud's name for its kind, sent as a header. Defaults to the name of the event. */
+  /** Pulumi Cloud's name, sent as a header. Defaults to the name of the event. */
   readonly kind?: string;
 }
 
@@ -14,9 +13,9 @@ const ours = { group: 'holdfast' } as const;
 const preview = { group: 'stacks', kind: 'stack_preview' } as const;
 
 /**
- * All events. To add one, add a line and call `recordWebhookEvent` in the transaction of the change. Events of group `holdfast` are our
- * own: the CLI's commands know no filter for them, but the API and webhooks without filters do. Triggers record the events of updates,
- * stacks, freezes, approvals and change limits.
+ * To add an event, add a line and call `recordWebhookEvent` in the transaction of the change. Events of group `holdfast` are our own: the
+ * CLI's commands know no filter for them, but the API and webhooks without filters do. Triggers record the events of updates, stacks,
+ * freezes, approvals and change limits.
  */
 export const webhookEvents = {
   stack_created: { ...stack, text: 'was created' },
@@ -47,21 +46,20 @@ export const webhookEvents = {
 
 export type WebhookEventName = keyof typeof webhookEvents;
 
-/** Lists the events that webhooks can select, with their texts. */
 export function listEvents(): { readonly name: string; readonly group: string; readonly text: string }[] {
   return Object.entries(webhookEvents)
     .filter(([name]) => name !== 'ping')
     .map(([name, { group, text }]) => ({ name, group, text }));
 }
 
-/** Returns the definition of an event by its name, also of events recorded by a later release. */
+/** A later release may have recorded other events. */
 export function describeEvent(name: string): WebhookEvent {
   return Object.hasOwn(webhookEvents, name)
     ? webhookEvents[name as WebhookEventName]
     : { group: 'holdfast', text: name.replaceAll('_', ' ') };
 }
 
-/** The groups of Pulumi Cloud and our own. Some have no events here. */
+/** Pulumi Cloud's groups and our own. Some have no events here. */
 export const eventGroups = [
   'stacks',
   'deployments',
@@ -70,16 +68,14 @@ export const eventGroups = [
   'change_requests',
   'holdfast',
 ] as const;
-/** Events that the Pulumi CLI offers but that do not occur here. */
+/** The Pulumi CLI offers these events, but they do not occur here. */
 const othersEvents =
   /^(import_failed|deployment_\w+|drift_(detection|remediation)_(succeeded|failed)|policy_violation_(mandatory|advisory)|(imported_)?environment_\w+|change_request_\w+)$/;
 
-/** Whether a webhook may select events by this group. */
 export function isEventGroup(name: string): boolean {
   return (eventGroups as readonly string[]).includes(name);
 }
 
-/** Whether a webhook may select this event. */
 export function isEventName(name: string): boolean {
   return Object.hasOwn(webhookEvents, name) || othersEvents.test(name);
 }

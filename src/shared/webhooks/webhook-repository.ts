@@ -12,12 +12,12 @@ const WebhookRow = Type.Object({
   url: Type.String(),
   format: Type.String(),
   isActive: Type.Boolean(),
-  /** Names of events. Without names and groups, the webhook gets all events. */
+  /** Without names and groups, the webhook gets all events. */
   events: Type.Array(Type.String()),
   groups: Type.Array(Type.String()),
   encrypted: Nullable(Bytes),
   masterKeyId: Nullable(Type.String()),
-  /** Time of the last edit, in microseconds since the epoch. Reencrypting the secret is no edit. */
+  /** The last edit, in microseconds since the epoch. Reencrypting the secret is no edit. */
   editedMicros: Type.String(),
 });
 export type WebhookRow = Row<typeof WebhookRow>;
@@ -26,7 +26,7 @@ const StackWebhookRow = Type.Object({
   stackId: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  /** Whether the stack is not deleted, and the caller may administer it. */
+  /** The stack is not deleted, and the caller may administer it. */
   isShown: Type.Boolean(),
 });
 export type StackWebhookRow = Row<typeof StackWebhookRow>;
@@ -34,16 +34,14 @@ export type StackWebhookRow = Row<typeof StackWebhookRow>;
 const SecretRow = Type.Object({ id: Type.String(), encrypted: Bytes, masterKeyId: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 
-/** The owner of webhooks: an organization, or one of its stacks. */
+/** An organization, or one of its stacks. */
 export interface WebhookScope {
   readonly organizationId: string;
   readonly stackId: string | null;
 }
 
-/** The fields of a webhook that can be changed. */
 export type WebhookChange = Pick<WebhookRow, 'displayName' | 'url' | 'format' | 'isActive' | 'events' | 'groups'>;
 
-/** The webhooks of organizations and stacks. */
 export function createWebhookRepository(db: Queryable) {
   const columns = sql.fragment`w.id, w.organization_id as "organizationId", w.stack_id as "stackId", w.name,
     w.display_name as "displayName", w.url, w.format, w.is_active as "isActive", w.events, w.event_groups as "groups",
@@ -54,7 +52,7 @@ export function createWebhookRepository(db: Queryable) {
   const bytes = (secret: EncryptedSecret | null) =>
     secret === null ? sql.fragment`null` : sql.fragment`${sql.binary(secret.encrypted)}::bytea`;
   return {
-    /** Violates `webhooks_name_key` or `webhooks_display_name_key` if its scope already has a webhook with this name. */
+    /** Violates `webhooks_name_key` or `webhooks_display_name_key` if the scope already has a webhook with this name. */
     insert: (
       scope: WebhookScope,
       webhook: WebhookChange & {
@@ -86,7 +84,7 @@ export function createWebhookRepository(db: Queryable) {
       db.maybeOne(sql.rows(WebhookRow)`
         /* webhooks.lock */ select ${columns} from webhooks w where ${ofScope(scope)} and w.name = ${name} for no key update`),
 
-    /** Lists a page of webhooks by display name, after the given name. */
+    /** Ordered by display name. */
     listPage: (scope: WebhookScope, after: string | null, limit: number) =>
       db.any(sql.rows(WebhookRow)`
         /* webhooks.listPage */
@@ -94,8 +92,8 @@ export function createWebhookRepository(db: Queryable) {
         order by w.display_name limit ${limit}`),
 
     /**
-     * Lists a page of the webhooks of all stacks, after the given webhook, or after all webhooks of its stack. `facts` belong to the
-     * caller; null for a caller who administers all stacks.
+     * After the given webhook, or after all webhooks of its stack. `facts` belong to the caller; null for a caller who administers all
+     * stacks.
      */
     listOfStacks: (
       organizationId: string,
@@ -121,7 +119,7 @@ export function createWebhookRepository(db: Queryable) {
         order by w.stack_id, w.name`);
     },
 
-    /** For `secret`, undefined keeps the secret and null removes it. */
+    /** Undefined keeps the secret, null removes it. */
     update: (id: string, change: WebhookChange, secret: EncryptedSecret | null | undefined) =>
       db.one(sql.rows(WebhookRow)`
         /* webhooks.update */
@@ -135,7 +133,7 @@ export function createWebhookRepository(db: Queryable) {
           }
         where w.id = ${id} returning ${columns}`),
 
-    /** Deletes the webhook and its log. */
+    /** Also deletes the log. */
     remove: (id: string) => db.query(sql.nothing`/* webhooks.remove */ delete from webhooks where id = ${id}`),
 
     count: async (scope: WebhookScope): Promise<number> => {
@@ -145,7 +143,7 @@ export function createWebhookRepository(db: Queryable) {
       return rows.length;
     },
 
-    /** Lists secrets of webhooks that are encrypted by another master key than `except`, in order of the webhooks' ids. */
+    /** Secrets encrypted by another master key than `except`, ordered by webhook id. */
     listSecrets: (except: string | null, after: string | null, limit: number) =>
       db.any(sql.rows(SecretRow)`
         /* webhooks.listSecrets */

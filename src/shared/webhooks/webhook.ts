@@ -9,7 +9,7 @@ const maxNameChars = 100;
 const maxSecretChars = 500;
 const maxSelected = 100;
 
-/** The definition of a webhook. Null stands for no filter, or no secret. */
+/** Null stands for no filter, or no secret. */
 export interface WebhookDefinition {
   readonly displayName: string;
   readonly url: string;
@@ -18,12 +18,11 @@ export interface WebhookDefinition {
   readonly groups: readonly string[];
 }
 
-/** Whether a webhook with this format sets the status of commits. */
 export function setsCommitStatus(format: string): boolean {
   return format === 'github_status' || format === 'gitlab_status';
 }
 
-/** Throws InvalidRequestError with the reason. Each call decides whether its URL may be called. */
+/** Throws InvalidRequestError. Each call decides whether its URL may be called. */
 export function checkWebhook({ displayName, events, format, groups, url }: WebhookDefinition): void {
   if (
     displayName === '' ||
@@ -48,7 +47,7 @@ export function checkWebhook({ displayName, events, format, groups, url }: Webho
       throw new InvalidRequestError(`There is no group of events ${JSON.stringify(group.slice(0, 60))}`);
 }
 
-/** Throws InvalidRequestError unless the text can be the secret of a webhook with this format. */
+/** Throws InvalidRequestError. */
 export function checkSecret(secret: string): void {
   if (secret.length > maxSecretChars || !/^[\x20-\x7e]+$/.test(secret))
     throw new InvalidRequestError(`A secret has at most ${maxSecretChars} characters, in ASCII`);
@@ -56,7 +55,7 @@ export function checkSecret(secret: string): void {
     throw new InvalidRequestError('After whsec_, a secret is at least 16 bytes in Base64');
 }
 
-/** Returns scheme, host and port of a URL, which may be logged. The path can be a secret. */
+/** Scheme, host and port may be logged. The path can be a secret. */
 export function urlOriginOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : '';
 }

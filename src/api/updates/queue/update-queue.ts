@@ -46,7 +46,7 @@ interface Entering extends WaitTerms {
 
 /**
  * The calls of this process that wait for stacks. Entries are in the database, so any process may hold the calls of one queue. When a stack
- * is released, the database notifies the process that holds its first call; calls do not poll.
+ * is released, the process that holds its first call is notified; calls do not poll.
  */
 export class UpdateQueue {
   readonly #db: Database;
@@ -260,7 +260,9 @@ export class UpdateQueue {
       for (const call of this.#waiting.values())
         if (message === rulesMessage + call.organizationId) call.deferredUntil = 0;
       this.#beginCheck();
-    } else if (message === heldMessage) {
+    } else if (message.startsWith(heldMessage)) {
+      const organizationId = message.slice(heldMessage.length);
+      if (!this.#waiting.values().some((call) => call.isLimited && call.organizationId === organizationId)) return;
       this.#mayGo = true;
       this.#beginCheck();
     } else if (message.startsWith(supersededMessage)) {

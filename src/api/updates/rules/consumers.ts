@@ -234,6 +234,7 @@ async function awaitIndex(
     return !times || times.includes(notedAt) || times.push(notedAt) <= 2;
   };
   while (left.length > 0 && performance.now() < deadline) {
+    await rows.await(left.map(({ stackId }) => stackId));
     await sleep(pollMs);
     const due = await rows.listUnindexed(stack, { alsoOf: [...again.keys()], limit: maxStacks, until: savedUntil });
     left = due.filter(isLeft);

@@ -6,18 +6,18 @@ import { createStoredSizeRepository, type StoredSize } from './stored-size-repos
 const Text = Nullable(Type.String());
 const PageRow = Type.Object({
   id: Type.String(),
-  /** The position of the stack (see KeptPosition), together with `second`. */
+  /** The stack's KeptPosition, together with `second`. */
   first: Type.String(),
   second: Type.String(),
 });
 
-/** Bytes that stacks keep, in their stored form. */
+/** Bytes in their stored form. */
 export type KeptBytes = Readonly<Record<'states' | 'journals' | 'events', number>>;
 
 /** Deleted stacks count while they can be restored. */
 export type KeptKind = 'live' | 'restorable';
 
-/** A position among the stacks of a kind: project and name, or time of the deletion and id. */
+/** Project and name, or time of the deletion and id. */
 export type KeptPosition = readonly [string, string];
 
 const ChangedRow = Type.Object({ id: Type.String(), changedAt: Type.String() });
@@ -27,26 +27,25 @@ const TimeRow = Type.Object({ at: Type.String(), last: Text });
 
 export interface Measurement {
   readonly kept: KeptBytes;
-  /** The beginning of the measurement, which may lack later changes. */
+  /** The beginning: the measurement may lack later changes. */
   readonly at: string;
-  /** Duration in ms, an estimate for the next measurement; null if this one read all stacks. */
+  /** An estimate for the next measurement; null if this one read all stacks. */
   readonly tookMs: number | null;
 }
 
 const stacksAtOnce = 500;
-/** Number of stacks measured in one step. */
 const measuredAtOnce = 50;
 /** For this long after a change, journals are deleted, events archived and versions encoded. */
 export const settlingSeconds = 2 * 3600;
 
-/** Whether a measurement is wrong by more than 2 % and a KiB. */
+/** The tolerance is 2 % and a KiB. */
 export const isMismeasured = (measured: number, kept: number): boolean =>
   Math.abs(kept - measured) > Math.max(1024, kept / 50);
 
-/** The bytes that the stacks of an organization keep, read now or as last measured. */
+/** Reads the bytes now, or as last measured. */
 export function createKeptBytesRepository(db: Queryable) {
   const sizes = createStoredSizeRepository(db);
-  /** Records sizes, unless the measurement was recorded or marked in the meantime. */
+  /** Skips stacks whose measurement was recorded or marked in the meantime. */
   const note = async (rows: readonly StoredSize[]): Promise<number> => {
     const { rowCount } = await db.query(sql.nothing`
       /* keptBytes.note */
@@ -70,7 +69,6 @@ export function createKeptBytesRepository(db: Queryable) {
     return rowCount;
   };
   const repository = {
-    /** Lists a page of the stacks. */
     listPage: (organizationId: string, kind: KeptKind, after: KeptPosition | null, limit: number) => {
       const [first, second] = after ?? [null, null];
       return db.any(
@@ -90,7 +88,7 @@ export function createKeptBytesRepository(db: Queryable) {
       );
     },
 
-    /** Sums the bytes of all stacks. Throws the reason of `signal`. */
+    /** Throws the reason of `signal`. */
     sum: async (organizationId: string, signal?: AbortSignal): Promise<KeptBytes> => {
       const kept = { states: 0, journals: 0, events: 0 };
       for (const kind of ['live', 'restorable'] as const) {
@@ -115,7 +113,7 @@ export function createKeptBytesRepository(db: Queryable) {
       return kept;
     },
 
-    /** Lists stacks changed since shortly before `since` (null for all live ones), the last changed first. */
+    /** Stacks changed since shortly before `since` (null for all live stacks), the last changed first. */
     listChanged: (organizationId: string, since: SqlFragment, before: { changedAt: string; id: string } | null) =>
       db.any(sql.rows(ChangedRow)`
         /* keptBytes.listChanged */
@@ -125,7 +123,7 @@ export function createKeptBytesRepository(db: Queryable) {
           and ${before === null ? sql.fragment`true` : sql.fragment`(c.changed_at, c.stack_id) < (${before.changedAt}::timestamptz, ${before.id}::uuid)`}
         order by c.changed_at desc, c.stack_id desc limit ${stacksAtOnce}`),
 
-    /** Lists the stacks with the oldest measurement, or without any. */
+    /** Includes stacks without a measurement. */
     listOldest: async (organizationId: string, onlyUnmeasured: boolean): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* keptBytes.listOldest */
@@ -136,8 +134,8 @@ export function createKeptBytesRepository(db: Queryable) {
     },
 
     /**
-     * Measures these stacks and returns their number. Holds no lock while it reads. Skips a stack that another transaction has locked, or
-     * has marked or measured in the meantime. Concurrent measurements write in the same order.
+     * Returns the number of measured stacks. Holds no lock while it reads. Skips a stack that another transaction has locked, or has marked
+     * or measured in the meantime. Concurrent measurements write in the same order.
      */
     measureStacks: async (stackIds: readonly string[]): Promise<number> => {
       const sorted = stackIds.toSorted();
@@ -153,7 +151,6 @@ export function createKeptBytesRepository(db: Queryable) {
         /* keptBytes.forget */
         update stack_storage set measured_at = '-infinity' where stack_id = any (${sql.array([...stackIds], 'uuid')})`),
 
-    /** Sums the bytes of all stacks of the organization, as last measured. */
     sumMeasured: (organizationId: string) =>
       db.one(sql.rows(SumRow)`
         /* keptBytes.sumMeasured */
@@ -162,7 +159,7 @@ export function createKeptBytesRepository(db: Queryable) {
         from stack_counts where organization_id = ${organizationId}`),
 
     /**
-     * Measures the stacks that have changed since the last measurement, `since` (SQL; null for all), and a share of the others. The cost
+     * Measures the stacks that have changed since the last measurement, `since` (null for all), and a share of the others, at a cost that
      * does not depend on the number of stacks. Throws the reason of `signal`.
      */
     measure: async (organizationId: string, since: SqlFragment, signal?: AbortSignal): Promise<Measurement> => {

@@ -7,10 +7,9 @@ import type { Quotas } from './quota-service.ts';
 import { type QuotaName, quotaNames, quotaOptions } from './quotas.ts';
 import { createStorageRepository } from './storage-repository.ts';
 
-/** Maximum number of organizations with metrics. */
 const maxOrganizations = 200;
 
-/** Registers the metric of the bytes that organizations keep, by kind, for the 200 that keep the most. */
+/** For the 200 organizations that keep the most. */
 export function registerStorageGauge(metrics: Metrics, db: Database): void {
   metrics.gaugeByLabels(
     'holdfast_storage_bytes',
@@ -39,17 +38,17 @@ interface QuotaGaugeParts {
   readonly db: Database;
   readonly payloads: PayloadStore;
   readonly quotas: Quotas;
-  /** Limits from the settings; 0 for no limit. */
+  /** From the settings; 0 for no limit. */
   readonly defaults: Readonly<Record<QuotaName, number>>;
 }
 
 /**
- * Registers metrics for the first 200 organizations with limits, by name. Organizations with their own limits come first; the others
- * follow if the settings have limits.
+ * For the first 200 organizations with limits. Those with their own limits come first, then, if the settings have limits, the others, by
+ * name.
  */
 export function registerQuotaGauges(metrics: Metrics, { db, payloads, quotas, defaults }: QuotaGaugeParts): void {
   const onlyOwnLimits = quotaNames.every((name) => defaults[name] === 0);
-  // Both gauges are collected at the same time, with one read.
+  // Both gauges share one read.
   const read = oneAtATime(async (): Promise<QuotaGauge[]> => {
     const rows = await createQuotaRepository(db).listUsage({ onlyOwnLimits, limit: maxOrganizations });
     if (rows.length === 0) return [];

@@ -4,7 +4,7 @@ import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import type { QuotaOverrides } from './quotas.ts';
 import { countStacks, packVersionBytes } from './storage-repository.ts';
 
-/** Classes of the advisory locks under which stacks and updates are counted, by organization. */
+/** Advisory locks under which stacks and updates are counted, by organization. */
 const countingLocks = { stacks: 91, updates: 92 };
 
 const Limit = Nullable(Type.Integer());
@@ -31,7 +31,7 @@ export type UsageRow = Row<typeof UsageRow>;
 const CountRow = Type.Object({ used: Type.Integer() });
 const KeptRow = Type.Object({ used: Limit });
 
-/** Limits and usage of organizations. Each statement counts the active updates. */
+/** Each statement counts the active updates. */
 export function createQuotaRepository(db: Queryable) {
   const columns = sql.fragment`
     q.stacks, q.kept_bytes as "keptBytes", q.in_flight_bytes as "inFlightBytes", q.updates,
@@ -70,22 +70,19 @@ export function createQuotaRepository(db: Queryable) {
         /* quotas.deleteOverrides */ delete from organization_quotas where organization_id = ${organizationId}`),
 
     /**
-     * Allows one transaction at a time to count and add objects of the organization, such as webhooks. Take it before any lock on a stack. It
-     * does not block foreign key checks on the organization, which other transactions may make while they hold a stack.
+     * For counting and adding objects of the organization, such as webhooks. Take it before any lock on a stack. It does not block foreign
+     * key checks on the organization, which other transactions may make while they hold a stack.
      */
     lockOrganization: (organizationId: string) =>
       db.query(sql.nothing`
         /* quotas.lockOrganization */ select id from organizations where id = ${organizationId} for no key update`),
 
-    /**
-     * Allows one transaction at a time to count stacks, until its commit. Take it as the last lock, so that its holder waits for no
-     * other.
-     */
+    /** One transaction at a time counts stacks, until its commit. Take this lock last, so that its holder waits for no other. */
     lockStackCount: (organizationId: string) =>
       db.query(sql.nothing`
         /* quotas.lockStackCount */ select pg_advisory_xact_lock(hashtextextended(${organizationId}, ${countingLocks.stacks}::bigint))`),
 
-    /** Allows one transaction at a time to count updates, until its commit. Take it before the locks of limits and stacks. */
+    /** One transaction at a time counts updates, until its commit. Take this lock before those of limits and stacks. */
     lockUpdateCount: (organizationId: string) =>
       db.query(sql.nothing`
         /* quotas.lockUpdateCount */ select pg_advisory_xact_lock(hashtextextended(${organizationId}, ${countingLocks.updates}::bigint))`),
@@ -96,14 +93,14 @@ export function createQuotaRepository(db: Queryable) {
       return row.used;
     },
 
-    /** Counts updates that are running or not started yet, including previews. */
+    /** Includes previews, and updates that are not started yet. */
     countUpdates: async (organizationId: string): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* quotas.countUpdates */ select ${updateCount} as used from organizations o where o.id = ${organizationId}`);
       return row.used;
     },
 
-    /** Returns the bytes kept as of the last measurement, including the current bytes of policy packs; 0 if never measured. */
+    /** As of the last measurement, but with the current bytes of policy packs; 0 if never measured. */
     findKeptBytes: async (organization: string): Promise<number> => {
       const row = await db.maybeOne(sql.rows(KeptRow)`
         /* quotas.findKeptBytes */
@@ -111,7 +108,7 @@ export function createQuotaRepository(db: Queryable) {
       return row?.used ?? 0;
     },
 
-    /** Returns the usage of all organizations, or of organizations with their own limits. These come first, then the order is by name. */
+    /** Organizations with their own limits come first, then the order is by name. */
     listUsage: (options: { onlyOwnLimits: boolean; limit: number | null }) =>
       db.any(sql.rows(UsageRow)`
         /* quotas.listUsage */
@@ -122,7 +119,6 @@ export function createQuotaRepository(db: Queryable) {
         where not ${options.onlyOwnLimits} or q.organization_id is not null
         order by q.organization_id is null, o.name limit ${options.limit}`),
 
-    /** Returns the usage of one organization. */
     findUsage: (organization: string) =>
       db.maybeOne(sql.rows(UsageRow)`
         /* quotas.findUsage */

@@ -13,7 +13,7 @@ import {
   tooManyUpdates,
 } from './quotas.ts';
 
-/** Time until every process sees a change of limits, in ms. */
+/** Every process sees a change of limits within this time. */
 const maxAgeMs = 5_000;
 
 interface Organization {
@@ -23,13 +23,13 @@ interface Organization {
 
 export interface QuotaParts {
   readonly db: Database;
-  /** Limits from the settings; 0 for no limit. */
+  /** From the settings; 0 for no limit. */
   readonly defaults: Readonly<Record<QuotaName, number>>;
   readonly logger: Logger;
   readonly onRefused: (quota: QuotaName) => void;
 }
 
-/** Enforces the limits of organizations. Costs one query every few seconds while no limit is set. */
+/** Costs one query every few seconds while no limit is set. */
 export class Quotas {
   readonly #parts: QuotaParts;
   #overrides: ReadonlyMap<string, QuotaOverrides> = new Map();
@@ -43,8 +43,8 @@ export class Quotas {
   }
 
   /**
-   * Returns the limits of an organization, up to a few seconds old; older if the database does not respond. Do not call this inside a
-   * transaction, because it may need its own connection.
+   * Up to a few seconds old; older if the database does not respond. Do not call this inside a transaction, because it may need its own
+   * connection.
    */
   async limitsOf(organization: string): Promise<QuotaLimits> {
     if (performance.now() - this.#readAt >= maxAgeMs) {
@@ -54,21 +54,19 @@ export class Quotas {
     return limitsBy(this.#parts.defaults, this.#overrides.get(organization) ?? noOverrides);
   }
 
-  /** Makes the next call of `limitsOf` read the limits again. */
   forget(): void {
     this.#readAt = Number.NEGATIVE_INFINITY;
     this.#reading = null;
     this.#generation++;
   }
 
-  /** Counts a rejected call. */
   refused(quota: QuotaName): void {
     this.#parts.onRefused(quota);
   }
 
   /**
-   * Call this in the transaction that adds a stack, before the stack is added, with `limits` read before the transaction. Other
-   * transactions may be adding stacks too, so `assertMayKeepStack` makes the final decision. Throws QuotaReachedError.
+   * Call this in the transaction that adds a stack, before the addition, with `limits` read before the transaction. Other transactions may
+   * be adding stacks too, so `assertMayKeepStack` makes the final decision. Throws QuotaReachedError.
    */
   async assertMayAddStack(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
     if (limits.stacks === null) return;
@@ -76,8 +74,8 @@ export class Quotas {
   }
 
   /**
-   * Call this in the same transaction once it has added the stack and waits for nothing more. From here to their commits, all
-   * transactions that add stacks to the organization run one after another, across all processes. Throws QuotaReachedError.
+   * Call this in the same transaction once it has added the stack and waits for nothing more. From here to their commits, such transactions
+   * run one after another, across all processes. Throws QuotaReachedError.
    */
   async assertMayKeepStack(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
     if (limits.stacks === null) return;
@@ -107,7 +105,7 @@ export class Quotas {
     throw tooManyUpdates(organization.name, limits.updates, used);
   }
 
-  /** Throws QuotaReachedError if, as of the last measurement, the organization may not store more bytes. */
+  /** Throws QuotaReachedError as of the last measurement. */
   async assertMayKeepMore(organization: string): Promise<void> {
     const { keptBytes: limit } = await this.limitsOf(organization);
     if (limit === null) return;

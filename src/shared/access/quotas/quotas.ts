@@ -1,13 +1,12 @@
 import { ConflictError, TooManyRequestsError, UnavailableError } from '../../platform/errors/errors.ts';
 
-/** The quantities that can be limited per organization. */
 export const quotaNames = ['stacks', 'keptBytes', 'inFlightBytes', 'updates', 'requestsPerSecond'] as const;
 export type QuotaName = (typeof quotaNames)[number];
 
 /** Limits set for one organization. Null uses the settings, 0 means no limit. */
 export type QuotaOverrides = Readonly<Record<QuotaName, number | null>>;
 
-/** Effective limits; null for no limit. */
+/** Null for no limit. */
 export type QuotaLimits = Readonly<Record<QuotaName, number | null>>;
 
 /** The options of `holdfast admin set-quota`. */
@@ -27,7 +26,7 @@ export const noOverrides: QuotaOverrides = {
   requestsPerSecond: null,
 };
 
-/** Returns the effective limits: an organization's overrides or else the settings (`defaults`, where 0 means no limit). */
+/** Overrides win over the settings (`defaults`, where 0 means no limit). */
 export function limitsBy(defaults: Readonly<Record<QuotaName, number>>, overrides: QuotaOverrides): QuotaLimits {
   const limit = (name: QuotaName): number | null => (overrides[name] ?? defaults[name]) || null;
   return {
@@ -43,7 +42,7 @@ function whoToAsk(organization: string, quota: QuotaName): string {
   return `ask the operator of this server for more (holdfast admin set-quota ${organization} --${quotaOptions[quota]} <number>)`;
 }
 
-/** The organization has reached a limit. Nothing was changed. The CLI prints a 409 unchanged and does not retry the call. */
+/** Nothing was changed. The CLI prints a 409 unchanged and does not retry the call. */
 export class QuotaReachedError extends ConflictError {
   override readonly name = 'QuotaReachedError';
   override readonly code = 'quota-reached';
@@ -71,7 +70,7 @@ export function tooManyBytes(organization: string, limit: number, used: number):
   );
 }
 
-/** The organization's bodies in flight stayed at their limit for the longest wait of a call. The CLI retries writes. */
+/** The bodies in flight stayed at their limit for the longest wait of a call. The CLI retries writes. */
 export class TooManyInFlightError extends UnavailableError {
   override readonly name = 'TooManyInFlightError';
   override readonly code = 'quota-in-flight';

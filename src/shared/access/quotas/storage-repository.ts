@@ -13,7 +13,7 @@ const StorageRow = Type.Object({
   packBytes: Type.Number(),
   bytes: Type.Number(),
   measuredAt: Timestamp,
-  /** Measured about 30 days before; null if there was no measurement. */
+  /** About 30 days before; null if there was no measurement. */
   bytesBefore: Nullable(Type.Number()),
 });
 export type StorageRow = Row<typeof StorageRow>;
@@ -44,45 +44,42 @@ const DayRow = Type.Object({
 const TableRow = Type.Object({ name: Type.String(), bytes: Type.Number(), rows: Type.Number() });
 const DatabaseRow = Type.Object({ bytes: Type.Number() });
 
-/**
- * Minimum age of a measurement before the next one, after a change. The age must also be at least 100 times the measurement's duration.
- */
+/** Minimum age of a measurement before the next one, after a change; also at least 100 times its duration. */
 const everySeconds = 60;
-/** Minimum age of a measurement before the next one, without a change. */
+/** The same without a change. */
 const idleSeconds = 3600;
 const comparedDays = 30;
 const keptDays = 400;
 
 type Fragment = ReturnType<typeof sql.fragment>;
 
-/** Returns the number of live stacks of an organization, from few rows. */
+/** Counts live stacks, from few rows. */
 export const countStacks = (organizationId: Fragment): Fragment => sql.fragment`
   coalesce((select sum(n.stacks) from stack_counts n where n.organization_id = ${organizationId}), 0)::integer`;
 
-/** The bytes that a version `v` of a policy pack keeps. */
+/** For a version `v` of a policy pack. */
 export const packVersionBytes = sql.fragment`coalesce(v.stored_bytes, 0) + pg_column_size(v.description)`;
 
-/** Joins the bytes of the policy packs of the organization `o`, in one pass over all packs. */
+/** For the organization `o`, in one pass over all packs. */
 const packs = sql.fragment`
   left join (
     select p.organization_id, sum(${packVersionBytes})::bigint as bytes
     from policy_packs p join policy_pack_versions v on v.pack_id = p.id group by 1) k on k.organization_id = o.id`;
 
-/** Whether the bytes of the organization `o` have not changed since the measurement, and do not change in the background. */
+/** The bytes of the organization `o` have not changed since the measurement, and do not change in the background. */
 const isSettled = (measuredAt: Fragment): Fragment => sql.fragment`(
   not exists (select 1 from updates u where u.organization_id = o.id and u.status in ('not started', 'running'))
   and not exists (
     select 1 from stack_changes c where c.organization_id = o.id
       and c.changed_at > ${measuredAt} - make_interval(secs => ${settlingSeconds}::int)))`;
 
-/** The bytes that organizations keep, measured soon after changes, and the size of the database itself. */
+/** Kept bytes are measured soon after changes. */
 export function createStorageRepository(db: Queryable) {
   const total = (row: 'n' | 'b') =>
     row === 'n'
       ? sql.fragment`(n.state_bytes + n.journal_bytes + n.event_bytes + coalesce(k.bytes, 0))`
       : sql.fragment`(b.state_bytes + b.journal_bytes + b.event_bytes + coalesce(k.bytes, 0))`;
   return {
-    /** Lists organizations due for measurement, without the skipped ones. */
     listDue: async (limit: number, skipped: readonly string[] = []): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* storage.listDue */
@@ -124,14 +121,14 @@ export function createStorageRepository(db: Queryable) {
           and day > (clock_timestamp() at time zone 'UTC')::date`);
     },
 
-    /** Deletes the measurements of an organization that nothing shows any more. */
+    /** Nothing shows these measurements any more. */
     deleteOld: (organizationId: string) =>
       db.query(sql.nothing`
         /* storage.deleteOld */
         delete from organization_storage where organization_id = ${organizationId}
           and day < (clock_timestamp() at time zone 'UTC')::date - ${keptDays}::int`),
 
-    /** Lists the last measurements of all organizations, or of one, since which nothing has changed. */
+    /** The last measurements since which nothing has changed. */
     listSettled: (organizationId: string | null) =>
       db.any(sql.rows(SettledRow)`
         /* storage.listSettled */
@@ -143,7 +140,7 @@ export function createStorageRepository(db: Queryable) {
           and ${isSettled(sql.fragment`n.measured_at`)}
         order by o.name`),
 
-    /** Lists organizations by kept bytes, the largest first. Includes the current bytes of policy packs. */
+    /** The largest first. Includes the current bytes of policy packs. */
     list: (after: { readonly bytes: number; readonly organization: string } | null, limit: number) =>
       db.any(sql.rows(StorageRow)`
         /* storage.list */
@@ -163,7 +160,7 @@ export function createStorageRepository(db: Queryable) {
         }
         order by ${total('n')} desc, o.name limit ${limit}`),
 
-    /** Lists the last measurement of each organization, for the organizations that keep the most. */
+    /** For the organizations that keep the most. */
     listNewest: (limit: number) =>
       db.any(sql.rows(NewestRow)`
         /* storage.listNewest */
@@ -174,7 +171,7 @@ export function createStorageRepository(db: Queryable) {
           ${packs}
         order by ${total('n')} desc, o.name limit ${limit}`),
 
-    /** Sums all organizations for each of the last days. */
+    /** Sums all organizations. */
     listDays: (days: number) =>
       db.any(sql.rows(DayRow)`
         /* storage.listDays */
@@ -182,7 +179,7 @@ export function createStorageRepository(db: Queryable) {
           sum(event_bytes)::float8 as "eventBytes"
         from organization_storage where day > (statement_timestamp() at time zone 'UTC')::date - ${days}::int group by day order by day`),
 
-    /** Lists the kept bytes of an organization for each of the last days with a measurement. */
+    /** Skips days without a measurement. */
     listDaysOf: (organization: string, days: number) =>
       db.any(sql.rows(DayRow)`
         /* storage.listDaysOf */
@@ -191,7 +188,7 @@ export function createStorageRepository(db: Queryable) {
         from organizations o join organization_storage s on s.organization_id = o.id
         where o.name = ${organization} and s.day > (statement_timestamp() at time zone 'UTC')::date - ${days}::int order by s.day`),
 
-    /** Lists the largest tables with their indexes. The number of rows is an estimate. */
+    /** The largest first, with their indexes. The number of rows is an estimate. */
     listTables: (limit: number) =>
       db.any(sql.rows(TableRow)`
         /* storage.listTables */

@@ -4,7 +4,7 @@ import { Nullable } from '../../platform/schema/standard-schema.ts';
 
 const SizeRow = Type.Object({
   id: Type.String(),
-  /** The version of the row of the last measurement. */
+  /** Of the row of the last measurement. */
   version: Nullable(Type.String()),
   states: Type.Number(),
   journals: Type.Number(),
@@ -13,11 +13,11 @@ const EventRow = Type.Object({
   id: Type.String(),
   events: Type.Number(),
   updates: Type.Integer(),
-  /** Number of the last update. */
+  /** The number of the last update. */
   last: Type.Integer(),
 });
 
-/** Bytes that a stack keeps, in their stored form. */
+/** Bytes in their stored form. */
 export interface StoredSize {
   readonly id: string;
   readonly version: string | null;
@@ -26,12 +26,12 @@ export interface StoredSize {
   readonly events: number;
 }
 
-/** Maximum number of updates that one statement reads, so that each statement is short. */
+/** Keeps each statement short. */
 const updatesAtOnce = 5_000;
 
 /** Reads sizes only, not the contents. */
 export function createStoredSizeRepository(db: Queryable) {
-  /** Reads the bytes of these stacks' updates, newest first. For the first stack, only updates below `before`. */
+  /** Newest first. For the first stack, only updates below `before`. */
   const readEvents = (stackIds: readonly string[], before: number | null) =>
     db.any(sql.rows(EventRow)`
       /* storedSizes.readEvents */
@@ -48,10 +48,7 @@ export function createStoredSizeRepository(db: Queryable) {
           + coalesce((select sum(g.stored_bytes) from event_segments g where g.update_id = page.id), 0))::float8 as events
       from page group by at, stack_id order by at`);
   return {
-    /**
-     * Reads the sizes of states, journal entries and engine events of stacks. A chunk counts once, however many versions share it, and
-     * also if only other chunks need it.
-     */
+    /** A chunk counts once, however many versions share it, and also if only other chunks need it. */
     read: async (stackIds: readonly string[]): Promise<readonly StoredSize[]> => {
       const rows = await db.any(sql.rows(SizeRow)`
         /* storedSizes.read */

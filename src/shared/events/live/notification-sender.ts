@@ -13,14 +13,14 @@ import {
   raisedName,
 } from './notification.ts';
 
-/** Time for which notifications are collected, in ms. The first one after a silence is sent after the shorter time. */
+/** How long notifications are collected. The first one after a silence is sent after the shorter time. */
 const firstMs = 20;
 const gapMs = 100;
-/** The collection time for kinds of notifications that a running update may cause in large numbers. */
+/** The collection time for kinds that a running update may cause in large numbers. */
 const frequentMs = 250;
 const retryMs = 1_000;
 const closeMs = 1_000;
-/** Maximum number of notifications kept while the database fails. Beyond it, a single notification of the loss replaces all of them. */
+/** Kept while the database fails. Beyond it, one notification of the loss replaces all of them. */
 const maxPending = 5_000;
 /** Each notification has at most 128 bytes, and a payload at most 8,000. */
 const perPayload = 60;
@@ -28,8 +28,8 @@ const perPayload = 60;
 const frequent: ReadonlySet<NotificationKind> = new Set(['events.appended']);
 
 /**
- * Notifies all replicas of the commits of this process. Notifications are collected in memory and sent in the background. No call waits
- * for them, and a process that dies loses the collected ones. Pages must therefore also poll from time to time.
+ * Notifies all replicas of the commits of this process. Notifications are collected in memory and sent in the background; a process that
+ * dies loses them. Pages must therefore also poll from time to time.
  */
 export class NotificationSender {
   readonly #channel: NotificationChannel;
@@ -53,12 +53,12 @@ export class NotificationSender {
     });
   }
 
-  /** The channel on which notifications are sent. A listener can share its connection. */
+  /** A listener can share the channel's connection. */
   get channel(): NotificationChannel {
     return this.#channel;
   }
 
-  /** Queues a notification of a commit. Returns at once. */
+  /** Call this after the commit. Returns at once. */
   notify(notification: Notification): void {
     if (this.#isClosed) return;
     const speed = frequent.has(notification.kind) ? 'later' : 'soon';
@@ -71,7 +71,7 @@ export class NotificationSender {
     this.#flushIn(speed, speed === 'later' ? frequentMs : firstMs);
   }
 
-  /** Sends the collected notifications if possible without a wait, and closes the connection. */
+  /** Sends the collected notifications only if that takes no wait. */
   async close(): Promise<void> {
     const flushed = Promise.all([this.#flush('later'), this.#flush('soon')]);
     await Promise.race([flushed, sleep(closeMs, undefined, { ref: false })]);
@@ -87,7 +87,7 @@ export class NotificationSender {
     this.#timers[speed] = setTimeout(() => void this.#flush(speed), waitMs).unref();
   }
 
-  /** Runs one flush at a time, in the order of the calls. Never rejects. */
+  /** One flush at a time, in the order of the calls. Never rejects. */
   #flush(speed: 'soon' | 'later'): Promise<void> {
     this.#sending = this.#sending.then(() => this.#send(speed));
     return this.#sending;

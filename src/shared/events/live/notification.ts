@@ -8,10 +8,9 @@ const kinds = [
   'index.changed',
 ] as const;
 
-/** The kind of a change. */
 export type NotificationKind = (typeof kinds)[number];
 
-/** A committed change, for the pages that show it. Ids are database ids; null if unknown or not applicable. */
+/** For the pages that show the change. Ids are null if unknown or not applicable. */
 export interface Notification {
   readonly kind: NotificationKind;
   readonly organizationId: string | null;
@@ -19,29 +18,28 @@ export interface Notification {
   readonly updateId: string | null;
 }
 
-/** A change of the rights of a user, or of the members of an organization. */
+/** The rights of a user, or the members of an organization, have changed. */
 export interface RightsNotification {
   readonly of: 'organization' | 'user';
   readonly id: string;
 }
 
-/** Notifications of one process, in order. */
+/** All from one process, in order. */
 export interface NotificationBatch {
-  /** Unique, and the same for all receivers. */
+  /** The same for all receivers. */
   readonly id: string;
   readonly notifications: readonly Notification[];
-  /** Whether other notifications were lost. */
+  /** Other notifications were lost. */
   readonly isPartial: boolean;
 }
 
-/** The channel of all notifications. */
 export const liveChannel = 'holdfast_live';
-/** The name under which triggers raise the changes of a transaction. */
+/** Triggers raise the changes of a transaction under this name. */
 export const raisedName = 'holdfast_live';
 
 const lostLine = 'lost';
 
-/** Parses a notification as triggers write it: kind, organization, stack, update. Null if the kind is unknown. */
+/** Triggers write the kind, organization, stack and update. Null if the kind is unknown. */
 export function parseNotification(text: string): Notification | null {
   const [kind, organizationId, stackId, updateId] = text.split(' ');
   const known = kinds.find((each) => each === kind);
@@ -54,12 +52,11 @@ export function formatNotification({ kind, organizationId, stackId, updateId }: 
   return [kind, organizationId ?? '-', stackId ?? '-', updateId ?? '-'].join(' ');
 }
 
-/** Formats the payload of a notification. */
 export function formatBatch({ id: batchId, isPartial, notifications }: NotificationBatch): string {
   return [batchId, ...(isPartial ? [lostLine] : []), ...notifications.map(formatNotification)].join('\n');
 }
 
-/** Parses the payload of a notification; null if this release does not know it. */
+/** Null if this release does not know the payload. */
 export function parsePayload(payload: string): NotificationBatch | RightsNotification | null {
   const [head = '', ...lines] = payload.split('\n');
   const [word, of, rightsOf] = head.split(' ');

@@ -3,8 +3,8 @@ import { maxPolicies } from './trust-definitions.ts';
 import type { TrustPolicy } from './trust-policy.ts';
 
 /**
- * Splits policies so that each claim has one pattern: one equivalent policy for each combination of patterns. Returns null if they exceed
- * the limit of an issuer.
+ * Returns one equivalent policy for each combination of patterns, so that each claim has one pattern; null if they exceed the limit of an
+ * issuer.
  */
 export function splitAlternatives<P extends Pick<TrustPolicy, 'rules'>>(policies: readonly P[]): readonly P[] | null {
   const split: P[] = [];
@@ -23,8 +23,8 @@ export function splitAlternatives<P extends Pick<TrustPolicy, 'rules'>>(policies
 }
 
 /**
- * Interprets policies from a client that knows no alternatives, scopes or token lifetimes. Where `written` equals a present policy as
- * this client reads it, returns the present one, so that the client does not change fields that it does not know.
+ * The client knows no alternatives, scopes or token lifetimes. Where `written` equals a present policy as this client reads it, returns the
+ * present one, so that fields that the client does not know stay.
  */
 export function joinAlternatives(written: readonly TrustPolicy[], present: readonly TrustPolicy[]): TrustPolicy[] {
   const left = present.flatMap((policy) => {

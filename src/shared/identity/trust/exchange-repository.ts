@@ -12,17 +12,17 @@ export interface Exchange {
   /** Identifies the request and its origin. */
   readonly request: Buffer;
   readonly tokenId: string;
-  /** The time from which the id token is no longer accepted. */
+  /** From then on, the id token is not accepted. */
   readonly expiresAt: Date;
 }
 
 /** Longer than the longest call. */
 const keptMinutes = 10;
 
-/** The exchanged id tokens, shared by all replicas. */
+/** Shared by all replicas. */
 export function createExchangeRepository(db: Queryable) {
   return {
-    /** Returns whether this is the first exchange of the id token. Waits for an exchange that is being committed. */
+    /** Returns whether this is the first exchange. Waits for one that is being committed. */
     insert: async ({ expiresAt, key, request, tokenId }: Exchange): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* exchanges.insert */
@@ -32,14 +32,13 @@ export function createExchangeRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Locks the exchange until the end of the transaction. */
     lock: (key: Buffer, recentSeconds: number) =>
       db.maybeOne(sql.rows(EarlierRow)`
         /* exchanges.lock */
         select request, token_id as "tokenId", exchanged_at > clock_timestamp() - make_interval(secs => ${recentSeconds}) as "isRecent"
         from exchanged_id_tokens where key = ${sql.binary(key)} for update`),
 
-    /** Gives a token that was never used a new secret. Returns null if the token was used, or is not valid. */
+    /** Returns null if the token was used, or is not valid. */
     replaceUnused: (tokenId: string, hash: Buffer) =>
       db.maybeOne(sql.rows(ReplacedRow)`
         /* exchanges.replaceUnused */
@@ -47,7 +46,7 @@ export function createExchangeRepository(db: Queryable) {
         where id = ${tokenId} and last_used_at is null and revoked_at is null and expires_at > clock_timestamp()
         returning id, expires_at as "expiresAt"`),
 
-    /** Deletes exchanges that no call needs any more. Every call was admitted before its id token expired. */
+    /** Every call was admitted before its id token expired. */
     deleteExpired: (limit: number) =>
       db.query(sql.nothing`
         /* exchanges.deleteExpired */

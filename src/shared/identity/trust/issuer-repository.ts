@@ -12,7 +12,7 @@ const IssuerRow = Type.Object({
   audience: Type.String(),
   replay: Replay,
   maxSeconds: Nullable(Type.Integer()),
-  /** JSON text of given keys; null if the keys are fetched. */
+  /** JSON text; null if the keys are fetched. */
   jwks: Nullable(Type.String()),
   policyVersion: Type.Integer(),
   createdAt: Timestamp,
@@ -50,14 +50,14 @@ export interface NewIssuer {
   readonly createdBy: IssuerAuthor | null;
 }
 
-/** The author of a change of an issuer. An operator is null. */
+/** An operator is null. */
 export interface IssuerAuthor {
   /** Null for a token without a user. */
   readonly userId: string | null;
   readonly tokenId: string;
 }
 
-/** The values that a change sets. Missing values stay. */
+/** Missing values stay. */
 export interface IssuerChange {
   readonly name?: string;
   readonly maxSeconds?: number | null;
@@ -68,7 +68,7 @@ export interface IssuerChange {
 
 export type IssuerRepository = ReturnType<typeof createIssuerRepository>;
 
-/** Issuers that organizations trust, and their policies. A trigger revokes the tokens of a deleted policy. */
+/** A trigger revokes the tokens of a deleted policy. */
 export function createIssuerRepository(db: Queryable) {
   const columns = sql.fragment`i.id, i.organization_id as "organizationId", i.name, i.url, i.audience, i.replay,
     i.max_seconds as "maxSeconds", i.jwks, i.policy_version as "policyVersion", i.created_at as "createdAt",
@@ -78,8 +78,8 @@ export function createIssuerRepository(db: Queryable) {
   const ofIssuer = (issuerId: string) =>
     sql.fragment`t.policy_id in (select p.id from trust_policies p where p.issuer_id = ${issuerId})`;
   /**
-   * Revokes the valid tokens selected by `are`. Each token takes the lock of its owner, in no defined order. Therefore all these locks
-   * are taken first, in the usual order: members, then the organization.
+   * Each token takes the lock of its owner, in no defined order. Therefore all these locks are taken first, in the usual order: members,
+   * then the organization.
    */
   const revoke = async (are: ReturnType<typeof sql.fragment>): Promise<void> => {
     const found = sql.fragment`${are} and t.revoked_at is null and t.expires_at > now()`;
@@ -111,7 +111,7 @@ export function createIssuerRepository(db: Queryable) {
       db.any(sql.rows(IssuerRow)`
         /* issuers.list */ select ${columns} from trusted_issuers i where i.organization_id = ${organizationId} order by i.name`),
 
-    /** Lists a page ordered by name, after `after`, with the number of policies. */
+    /** Ordered by name, with the number of policies. */
     listPage: (organizationId: string, { after, limit }: { readonly after: string; readonly limit: number }) =>
       db.any(sql.rows(CountedIssuerRow)`
         /* issuers.listPage */
@@ -127,7 +127,7 @@ export function createIssuerRepository(db: Queryable) {
         /* issuers.findByName */
         select ${columns} from trusted_issuers i where i.organization_id = ${organizationId} and i.name = ${name}`),
 
-    /** Finds the issuer that the organization trusts under the URL, and returns the database's time. */
+    /** Also returns the database's time. */
     findTrusted: (organization: string, url: string) =>
       db.maybeOne(sql.rows(TrustedIssuerRow)`
         /* issuers.findTrusted */
@@ -135,14 +135,14 @@ export function createIssuerRepository(db: Queryable) {
         from organizations o join trusted_issuers i on i.organization_id = o.id
         where o.name = ${organization} and i.url = ${url}`),
 
-    /** Keeps the issuer and its policies unchanged until the end of the transaction. Returns null if the issuer is gone. */
+    /** Keeps the issuer and its policies unchanged until the end of the transaction. */
     hold: (id: string) =>
       db.maybeOne(sql.rows(TrustedIssuerRow)`
         /* issuers.hold */
         with locked as materialized (select lock_shared(${id}))
         select ${columns}, clock_timestamp() as now from locked, trusted_issuers i where i.id = ${id} for share of i`),
 
-    /** Waits for exchanges that are being committed, so that a change sees their tokens. Returns whether the issuer exists. */
+    /** Waits for exchanges that are being committed, so that a change sees their tokens. */
     lock: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* issuers.lock */
@@ -164,7 +164,7 @@ export function createIssuerRepository(db: Queryable) {
             when ${change.jwks ?? null}::text is not null then ${behind(changedBy)} end
         where i.id = ${id} returning ${columns}`),
 
-    /** Deletes the issuer with its policies, and revokes the tokens issued under them. */
+    /** Also deletes the policies, and revokes the tokens issued under them. */
     remove: async (id: string): Promise<void> => {
       await revoke(ofIssuer(id));
       await db.query(sql.nothing`/* issuers.remove */ delete from trusted_issuers where id = ${id}`);
@@ -196,7 +196,7 @@ export function createIssuerRepository(db: Queryable) {
       db.query(sql.nothing`
         /* issuers.movePolicy */ update trust_policies set position = ${position} where id = ${id} and position <> ${position}`),
 
-    /** Removes policies. Revoke their tokens first, together with others, by `revokeTokens`. */
+    /** First revoke their tokens, together with others, by `revokeTokens`. */
     removePolicies: (ids: readonly string[]) =>
       db.query(sql.nothing`
         /* issuers.removePolicies */ delete from trust_policies where id = any (${sql.array(ids, 'uuid')})`),
@@ -206,7 +206,7 @@ export function createIssuerRepository(db: Queryable) {
         /* issuers.countPolicyChange */
         update trusted_issuers set policy_version = policy_version + 1, modified_at = now() where id = ${issuerId}`),
 
-    /** Counts tokens issued under the organization's policies that are valid, or ended within `endedSeconds`, up to `limit`. */
+    /** Counts tokens issued in the organization that are valid, or ended within `endedSeconds`, up to `limit`. */
     countTokens: async (organizationId: string, endedSeconds: number, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* issuers.countTokens */
@@ -217,9 +217,7 @@ export function createIssuerRepository(db: Queryable) {
       return count;
     },
 
-    /**
-     * Opens a cursor over the valid tokens issued under the policies, so that each page of `listTokens` does not read all tokens again.
-     */
+    /** Opens a cursor over the valid tokens, so that each page of `listTokens` does not read all tokens again. */
     openTokens: (policyIds: readonly string[]) =>
       db.query(sql.nothing`
         /* issuers.openTokens */
@@ -228,15 +226,14 @@ export function createIssuerRepository(db: Queryable) {
         from api_tokens t
         where t.policy_id = any (${sql.array(policyIds, 'uuid')}) and t.revoked_at is null and t.expires_at > now()`),
 
-    /** Returns the next page; empty after the last one. */
+    /** Empty after the last page. */
     listTokens: () => db.any(sql.rows(TokenRow)`/* issuers.listTokens */ fetch 500 from tokens_of_policies`),
 
     closeTokens: () => db.query(sql.nothing`/* issuers.closeTokens */ close tokens_of_policies`),
 
-    /** Revokes all tokens that were issued under the issuer's policies. */
     revokeAllTokens: (issuerId: string) => revoke(ofIssuer(issuerId)),
 
-    /** Revokes the tokens issued under these policies, and these tokens. One step keeps the order of the locks. */
+    /** Revokes tokens issued under these policies, and tokens by id. One step keeps the order of the locks. */
     revokeTokens: ({ policyIds, ids }: { readonly policyIds: readonly string[]; readonly ids: readonly string[] }) =>
       revoke(
         sql.fragment`(t.policy_id = any (${sql.array([...policyIds], 'uuid')}) or t.id = any (${sql.array([...ids], 'uuid')}))`,

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { isTokenName } from '../../access/grants.ts';
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
 
-/** `once`: an id token is exchanged once. `within-life`: an id token is exchanged any number of times until it expires. */
+/** `within-life`: an id token is exchanged any number of times until it expires. */
 const replays = ['once', 'within-life'] as const;
 export const Replay = Type.Union([Type.Literal('once'), Type.Literal('within-life')]);
 export type Replay = (typeof replays)[number];
@@ -11,12 +11,12 @@ const maxUrlChars = 500;
 const maxKeys = 50;
 const keyTypes = ['RSA', 'EC', 'OKP'];
 
-/** The `aud` that the CLI and CI systems send for an organization. */
+/** The CLI and CI systems send this `aud`. */
 export function audienceOf(organization: string): string {
   return `urn:pulumi:org:${organization}`;
 }
 
-/** Checks the fields that identify an issuer. Each call checks whether its address may be called. Throws InvalidRequestError. */
+/** Each call checks whether the address may be called. Throws InvalidRequestError. */
 export function checkIssuer({ audience, name, url }: { name: string; url: string; audience: string }): void {
   if (!isTokenName(name))
     throw new InvalidRequestError(
@@ -38,7 +38,7 @@ export function parseReplay(text: string): Replay {
   return replay;
 }
 
-/** Checks given keys, which must be public, and returns them as JSON text. Throws InvalidRequestError. */
+/** The keys must be public. Returns JSON text. Throws InvalidRequestError. */
 export function parseKeySet(given: unknown): string {
   const { keys } = (given ?? {}) as { keys?: unknown };
   if (!Array.isArray(keys) || keys.length === 0 || keys.length > maxKeys)

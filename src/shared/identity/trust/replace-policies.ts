@@ -12,13 +12,13 @@ import { isAbout, isMatching, requestedKind, type TrustPolicy } from './trust-po
 export interface PolicyAuthor {
   /** Null for an operator, or a token without a user. */
   readonly userId: string | null;
-  /** The user for whom the author may let the issuer obtain personal tokens; `anyone` for an operator. */
+  /** The author may let the issuer obtain personal tokens for this user; `anyone` for an operator. */
   readonly actsFor: string | null | 'anyone';
 }
 
 /**
- * Replaces the policies of a locked issuer. Unchanged policies stay, with the tokens issued under them. Tokens of the other policies are
- * revoked, and so are all tokens that a policy now denies. Throws InvalidRequestError.
+ * The issuer is locked. Unchanged policies stay, with the tokens issued under them. Other tokens are revoked, and so are all that a policy
+ * now denies. Throws InvalidRequestError.
  */
 export async function replacePolicies(
   tx: Queryable,
@@ -80,7 +80,7 @@ async function withOwner(
   return { ...policy, ...nobody, userId: user.id };
 }
 
-/** Finds the tokens that a policy denies. If the comparison takes too long, returns the policies to which a denial applies instead. */
+/** If the comparison takes too long, returns the policies to which a denial applies instead. */
 async function findDenied(
   tx: Queryable,
   policies: readonly PolicyRow[],
@@ -111,7 +111,7 @@ async function findDenied(
   return { policyIds: [], ids };
 }
 
-/** Returns, by the id of each affected policy, the denials that apply to it. */
+/** Keyed by the id of the affected policy. */
 function findDenials(policies: readonly PolicyRow[]): ReadonlyMap<string, readonly PolicyRow[]> {
   const denials = policies.filter(({ decision }) => decision === 'deny');
   const found = policies.flatMap(({ decision, id, owner, tokenKind }): [string, readonly PolicyRow[]][] => {
@@ -122,8 +122,5 @@ function findDenials(policies: readonly PolicyRow[]): ReadonlyMap<string, readon
   return new Map(found);
 }
 
-/**
- * Other transactions wait for the locks meanwhile. After this time, all compared tokens are revoked; their runs may exchange another id
- * token.
- */
+/** Other transactions wait meanwhile. After this time, all compared tokens are revoked; their runs may exchange another id token. */
 const maxCompareMs = 5_000;

@@ -3,10 +3,10 @@ import { tokenKinds } from '../token-kinds.ts';
 import { parseScopes, type WrittenScope, writeScope } from '../token-scopes.ts';
 import type { TrustKind, TrustPolicy } from './trust-policy.ts';
 
-/** A policy in the form of requests and commands. */
+/** The form in requests and commands. */
 export interface WrittenPolicy {
   readonly decision: string;
-  /** A policy that denies may omit it or name `any`, to include every kind of token. */
+  /** A policy that denies may omit it or name `any`, for every kind of token. */
   readonly tokenType?: string | null;
   readonly teamName?: string | null;
   readonly userLogin?: string | null;
@@ -19,36 +19,35 @@ export interface WrittenPolicy {
   readonly maxExpiration?: number | null;
 }
 
-/** Longest life of a token from an exchange, in seconds. */
+/** For tokens from an exchange. */
 export const maxLifeSeconds = 86_400;
-/** The lifetime for an issuer without its own; also what the CLI requests by default. */
+/** For an issuer without its own limit; also what the CLI requests by default. */
 export const defaultLifeSeconds = 7_200;
 
 const maxRules = 20;
 const maxPatterns = 50;
 const maxPatternChars = 500;
-/** Maximum number of policies of an issuer. */
 export const maxPolicies = 100;
-/** Limit of an issuer, because each exchange compares all patterns. Policies without alternatives never exceed it. */
+/** Each exchange compares all patterns. Policies without alternatives never exceed this limit. */
 const maxAllPatterns = maxPolicies * maxRules;
 const maxAllChars = 64 * 1024;
-/** Claims that all of an issuer's tokens for an organization share, so a rule for them limits nothing. */
+/** All of an issuer's tokens for an organization share these claims, so a rule for them limits nothing. */
 const commonClaims = ['aud', 'iss'];
 
-/** Parses the policies of an issuer, in order. Throws InvalidRequestError. */
+/** In order. Throws InvalidRequestError. */
 export function parsePolicies(written: readonly WrittenPolicy[]): TrustPolicy[] {
   const policies = parseSplitPolicies(written);
   checkTotals(policies);
   return policies;
 }
 
-/** Like `parsePolicies`, for policies that may be split. Splitting repeats their patterns, which are therefore not counted. */
+/** For policies that may be split, which repeats their patterns. These are therefore not counted. */
 export function parseSplitPolicies(written: readonly WrittenPolicy[]): TrustPolicy[] {
   checkCount(written);
   return written.map(parsePolicy);
 }
 
-/** Checks the limits for all policies of an issuer. Throws InvalidRequestError. */
+/** Throws InvalidRequestError. */
 export function checkTotals(policies: readonly TrustPolicy[]): void {
   checkCount(policies);
   const patterns = policies.flatMap(({ rules }) => Object.values(rules).flat());
@@ -133,7 +132,7 @@ export function checkLife(seconds: number): void {
     throw new InvalidRequestError(`maxExpiration is between 1 and ${maxLifeSeconds} seconds`);
 }
 
-/** Returns the policy in the form of responses and lists. */
+/** The form in responses and lists. */
 export function writePolicy(policy: TrustPolicy) {
   const { decision, maxSeconds, owner, rules, scopes, tokenKind } = policy;
   return {

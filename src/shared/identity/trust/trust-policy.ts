@@ -4,24 +4,23 @@ import { maxMatchedChars, nameMatches } from '../../stacks/name-pattern.ts';
 import { TokenKind } from '../token-kinds.ts';
 import { TokenScope } from '../token-scopes.ts';
 
-/** Claims of an id token with a verified signature. */
+/** The signature is verified. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** Patterns by the path of a claim. All paths must match, each by at least one of its patterns. */
+/** By the path of a claim. All paths must match, each by at least one of its patterns. */
 export const TrustRules = Type.Record(Type.String(), Type.Array(Type.String()));
 export type TrustRules = Static<typeof TrustRules>;
 
 export const TrustDecision = Type.Union([Type.Literal('allow'), Type.Literal('deny')]);
 
-/** The kind of token to which a policy applies. `any` stands for every kind; only a policy that denies may name it. */
+/** Only a policy that denies may name `any`. */
 export const TrustKind = Type.Union([TokenKind, Type.Literal('any')]);
 export type TrustKind = Static<typeof TrustKind>;
 
-/** A permission or prohibition for holders of an issuer's tokens. */
 export const TrustPolicy = Type.Object({
   decision: TrustDecision,
   tokenKind: TrustKind,
-  /** Name of the team, or login. Null in a policy that denies matches any owner. */
+  /** The name of the team, or the login. Null in a policy that denies matches any owner. */
   owner: Nullable(Type.String()),
   isAdmin: Type.Boolean(),
   rules: TrustRules,
@@ -30,10 +29,10 @@ export const TrustPolicy = Type.Object({
 });
 export type TrustPolicy = Static<typeof TrustPolicy>;
 
-/** The request of a caller with an id token. `organization` stands for a service token if the policy issues one. */
+/** `organization` stands for a service token if the policy issues one. */
 export interface TrustRequest {
   readonly kind: 'organization' | 'team' | 'personal';
-  /** Name of the team, or login; null for the organization. */
+  /** The name of the team, or the login; null for the organization. */
   readonly owner: string | null;
   readonly admin: boolean;
 }
@@ -43,7 +42,7 @@ export type TrustResult<P> =
   /** Null if no policy allows the request. */
   | { readonly deniedBy: P | null };
 
-/** Any policy that denies wins; otherwise, the first policy that allows the request decides. */
+/** Any policy that denies wins; otherwise, the first that allows the request decides. */
 export function decideTrust<P extends TrustPolicy>(
   policies: readonly P[],
   claims: Claims,
@@ -56,7 +55,6 @@ export function decideTrust<P extends TrustPolicy>(
   return allowance ? { allowedBy: allowance } : { deniedBy: null };
 }
 
-/** Whether a policy applies to tokens of this kind and owner. A service's token is requested as one of the organization. */
 export function isAbout(
   { decision, owner, tokenKind }: Pick<TrustPolicy, 'decision' | 'owner' | 'tokenKind'>,
   asked: Pick<TrustRequest, 'kind' | 'owner'>,
@@ -65,12 +63,11 @@ export function isAbout(
   return requestedKind(tokenKind) === asked.kind && (owner === asked.owner || (decision === 'deny' && owner === null));
 }
 
-/** The kind that a caller requests to get a token of this kind. */
 export function requestedKind(kind: TokenKind): TrustRequest['kind'] {
   return kind === 'service' ? 'organization' : kind;
 }
 
-/** Whether the claims match the policy. A claim that cannot be compared never allows; it denies if a denial names it. */
+/** A claim that cannot be compared never allows; it denies if a denial names it. */
 export function isMatching({ decision, rules }: Pick<TrustPolicy, 'decision' | 'rules'>, claims: Claims): boolean {
   return Object.entries(rules).every(([path, patterns]) => {
     const values = valuesAt(claims, path);
@@ -81,12 +78,12 @@ export function isMatching({ decision, rules }: Pick<TrustPolicy, 'decision' | '
   });
 }
 
-/** Maximum number of compared values. An id token has room for about 300 groups with a UUID each. */
+/** An id token has room for about 300 groups with a UUID each. */
 const maxValues = 500;
 
 /**
- * Returns the values of a claim as text; for a list, each of its values. Names may contain periods (`kubernetes.io`): at each level, only
- * the longest existing name counts. The rest of the path begins at position `at`, beyond the end if nothing is left.
+ * For a list, returns each of its values. Names may contain periods (`kubernetes.io`): at each level, only the longest existing name
+ * counts. The rest of the path begins at position `at`, beyond the end if nothing is left.
  */
 function valuesAt(value: unknown, path: string, at = 0): readonly string[] {
   if (Array.isArray(value)) return value.flatMap((each) => (Array.isArray(each) ? [] : valuesAt(each, path, at)));
@@ -95,7 +92,7 @@ function valuesAt(value: unknown, path: string, at = 0): readonly string[] {
   const endOf = (name: string) => at + name.length;
   const isNext = (name: string) =>
     path.startsWith(name, at) && (endOf(name) === path.length || path[endOf(name)] === '.');
-  // Iterates over the existing names: a path has room for hundreds of names, whose combinations take long.
+  // Iterates over the existing names: a path has room for hundreds, whose combinations take long.
   let longest: string | null = null;
   for (const name of Object.keys(value))
     if (isNext(name) && (longest === null || name.length > longest.length)) longest = name;

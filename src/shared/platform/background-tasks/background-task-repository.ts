@@ -15,9 +15,9 @@ const RunRow = Type.Object({
   isRunning: Type.Boolean(),
   startedAt: Nullable(Timestamp),
   endedAt: Nullable(Timestamp),
-  /** The amount of work of the last run; null if not reported. */
+  /** The amount of work; null if not reported. */
   count: Nullable(Type.Integer()),
-  /** The time of the last run's failure; null if it has not failed, or if no process has had the task for a day. */
+  /** Null if the last run has not failed, or if no process has had the task for a day. */
   failedAt: Nullable(Timestamp),
   error: Nullable(Type.String()),
   /** The last sign of a process that has the task. */
@@ -27,21 +27,20 @@ const maxError = 500;
 const cutOff = 'The run was interrupted';
 /** A failed task is repeated long before this time. */
 const failureHours = 24;
-/** After a failed run, the next one begins this many seconds after its start, if the task runs less often. */
+/** After a failed run, the next one begins this long after its start, if the task runs less often. */
 const retrySeconds = 540;
 
 export type BackgroundTaskRepository = ReturnType<typeof createBackgroundTaskRepository>;
 
-/** Assigns each background task to one process at a time, by the database's clock. One row per task. */
+/** Each task runs in one process at a time, by the database's clock. One row per task. */
 export function createBackgroundTaskRepository(db: Queryable) {
   const isFailing = sql.fragment`(failed_at > clock_timestamp() - make_interval(hours => ${failureHours}) or claimed_until > clock_timestamp())`;
   const until = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
   return {
     /**
-     * Claims a task for `claimSeconds` if no other process holds it and its last run either started at least `everySeconds` ago or saved
-     * a position from which to resume. A run that has reported its failure is repeated after about ten minutes. Ignores times in the
-     * future, which occur when the clock was set back. Returns null if the task is not due or held by another process. A run that never
-     * ended counts as failed if the previous one did not end either, because the task may kill its process.
+     * Succeeds if no other process holds the task and its last run either started at least `everySeconds` ago or saved a position. A run
+     * that has reported its failure is repeated after about ten minutes. Ignores times in the future, which occur when the clock was set
+     * back. A run that never ended counts as failed if the previous one did not end either, because the task may kill its process.
      */
     claim: (name: string, holder: string, times: { claimSeconds: number; everySeconds: number }) =>
       db.maybeOne(sql.rows(ClaimRow)`
@@ -58,7 +57,7 @@ export function createBackgroundTaskRepository(db: Queryable) {
             or (m.failed_at is not null and m.last_error is distinct from ${cutOff} and m.last_started_at <= ${until(-retrySeconds)}))
         returning place as position`),
 
-    /** Extends a claim. Returns false if it was lost. */
+    /** Returns false if the claim was lost. */
     renew: async (name: string, holder: string, claimSeconds: number): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(NameRow)`
         /* backgroundTasks.renew */
@@ -67,7 +66,7 @@ export function createBackgroundTaskRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Saves the position of an unfinished run. Returns false if the claim was lost. */
+    /** The next run resumes there. Returns false if the claim was lost. */
     savePosition: async (name: string, holder: string, position: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(NameRow)`
         /* backgroundTasks.savePosition */
@@ -76,14 +75,13 @@ export function createBackgroundTaskRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Saves the result of a complete run and clears the position, so that the next run starts over. */
+    /** Also clears the position, so that the next run starts over. */
     saveResult: (name: string, result: string) =>
       db.query(sql.nothing`
         /* backgroundTasks.saveResult */
         insert into maintenance_runs (name, last_ended_at, result) values (${name}, clock_timestamp(), ${result})
         on conflict (name) do update set place = null, last_ended_at = excluded.last_ended_at, result = excluded.result`),
 
-    /** Releases a claim after a run. `count` is the amount of its work; null if not reported. */
     release: (name: string, holder: string, count: number | null = null) =>
       db.query(sql.nothing`
         /* backgroundTasks.release */
@@ -91,7 +89,6 @@ export function createBackgroundTaskRepository(db: Queryable) {
           last_ended_at = case when place is null then clock_timestamp() else last_ended_at end
         where name = ${name} and claimed_by = ${holder}::uuid`),
 
-    /** Releases a claim after a failed run. */
     releaseFailed: (name: string, holder: string, error: string) =>
       db.query(sql.nothing`
         /* backgroundTasks.releaseFailed */
@@ -99,13 +96,12 @@ export function createBackgroundTaskRepository(db: Queryable) {
           last_error = ${error.replaceAll('\0', '').slice(0, maxError)}
         where name = ${name} and claimed_by = ${holder}::uuid`),
 
-    /** Returns the database's time in ms since 1970, because each run of a task may be in another process with another clock. */
+    /** In ms since 1970. Each run of a task may be in another process with another clock. */
     readClock: async (): Promise<number> => {
       const { at } = await db.one(sql.rows(ClockRow)`/* backgroundTasks.readClock */ select clock_timestamp() as at`);
       return at.getTime();
     },
 
-    /** Lists all tasks that have ever run, by name. */
     list: () =>
       db.any(sql.rows(RunRow)`
         /* backgroundTasks.list */
@@ -116,8 +112,8 @@ export function createBackgroundTaskRepository(db: Queryable) {
         from maintenance_runs order by name`),
 
     /**
-     * Returns the result of the last complete run, the database's time in ms since 1970, and whether the database has taken over, in one
-     * statement.
+     * Returns, in one statement, the result of the last complete run, the database's time in ms since 1970, and whether the database has
+     * taken over.
      */
     findResultNow: async (
       name: string,
@@ -129,7 +125,6 @@ export function createBackgroundTaskRepository(db: Queryable) {
       return { ...found, now: now.getTime() };
     },
 
-    /** Returns the result of the last complete run. */
     findResult: async (name: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(ResultRow)`
         /* backgroundTasks.findResult */ select result from maintenance_runs where name = ${name}`);

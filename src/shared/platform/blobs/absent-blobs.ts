@@ -3,7 +3,7 @@ import { inParallel } from './in-parallel.ts';
 
 const concurrentRequests = 8;
 
-/** Returns the `keys` that do not exist, with one `stat` per key. Throws BlobStoreUnavailableError. */
+/** Sends one `stat` per key. Throws BlobStoreUnavailableError. */
 export async function filterAbsent(store: Pick<BlobStore, 'stat'>, keys: readonly string[]): Promise<string[]> {
   const absent: string[] = [];
   const check = async (key: string): Promise<void> => {

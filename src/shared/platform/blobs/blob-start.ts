@@ -4,10 +4,7 @@ import { type BlobStoreFault, BlobStoreUnavailableError } from './blob-store.ts'
 /** Faults of a server that is unavailable or still starting. */
 const transient: ReadonlySet<BlobStoreFault> = new Set(['unreachable', 'timeout', 'throttled', 'faulty']);
 
-/**
- * Retries `attempt` until S3 is available. Throws PartUnavailableError; at once if S3 rejects the credentials or the bucket does not
- * exist.
- */
+/** Throws PartUnavailableError; at once if S3 rejects the credentials or the bucket does not exist. */
 export function untilBlobStore<T>(
   where: { readonly bucket: string; readonly endpoint?: string | null },
   attempt: () => Promise<T>,

@@ -9,11 +9,11 @@ export interface BlobInfo {
 export interface BlobStat {
   readonly storedBytes: number;
   readonly modifiedAt: Date;
-  /** The time until which an object lock protects the blob. */
+  /** The end of an object lock. */
   readonly lockedUntil?: Date;
 }
 
-/** Consecutive bytes of a blob: from `start` up to, but not including, `end`. Never empty. */
+/** From `start` up to, but not including, `end`. Never empty. */
 export interface BlobRange {
   readonly start: number;
   readonly end: number;
@@ -21,61 +21,59 @@ export interface BlobRange {
 
 export interface BlobPage {
   readonly blobs: readonly BlobInfo[];
-  /** Value of `after` for the next page; null on the last page. A page after an empty one may exist. */
+  /** The `after` of the next page; null on the last one. A page after an empty one may exist. */
   readonly next: string | null;
 }
 
 export interface PutOptions {
   readonly signal?: AbortSignal;
-  /** The approximate size of the body, if it may exceed 40 GiB: buckets limit the number of parts. */
+  /** Approximate; needed above 40 GiB, because buckets limit the number of parts. */
   readonly expectedBytes?: number;
 }
 
 /**
- * Stores bytes by key. Every method throws TypeError for a key that `assertBlobKey` rejects, and
- * BlobStoreUnavailableError when the store fails. Errors from the caller's own body or signal are rethrown unchanged.
+ * All methods throw TypeError for a key that `assertBlobKey` rejects, and BlobStoreUnavailableError when the store fails. Errors from the
+ * caller's own body or signal are rethrown unchanged.
  */
 export interface BlobStore {
   /**
-   * Stores `body` under `key` in bounded memory, replacing any older blob. Resolves with its size in bytes. The blob becomes visible only
-   * when complete, and is durable once this resolves. Chunks are not copied, so the body must not change them until they are stored. If
-   * the body throws or `signal` fires, nothing becomes visible and no parts remain; a signal that fires after the last byte was committed
-   * is ignored. After BlobStoreUnavailableError the complete blob may exist, or may still appear later, even after a delete: the response
-   * may have been lost, or the request may still be in flight.
+   * Replaces any older blob, in bounded memory. The blob becomes visible only when complete, and is durable once this resolves. Chunks are
+   * not copied, so the body must not change them until they are stored. If the body throws or `signal` fires, nothing becomes visible and
+   * no parts remain; a signal after the last byte was committed is ignored. After BlobStoreUnavailableError the complete blob may exist, or
+   * may still appear later, even after a delete: the response may have been lost, or the request may still be in flight.
    */
   put(key: string, body: AsyncIterable<Buffer>, options?: PutOptions): Promise<{ storedBytes: number }>;
   /**
    * Opens a blob for one read at the reader's own pace. Iterate it to the end, leave the loop, or fire `signal`; otherwise a socket or
-   * descriptor stays open. Throws BlobNotFoundError only if the store is certain that the blob does not exist. Throws
-   * BlobStoreUnavailableError otherwise, also in mid-stream: an end without an error is the blob's end. With `range`, reads only these
-   * bytes, and fewer only if the blob ends before them.
+   * descriptor stays open. Throws BlobNotFoundError only if the store is certain that the blob does not exist, and otherwise
+   * BlobStoreUnavailableError, also in mid-stream: an end without an error is the blob's end. Reads fewer bytes than `range` only if the
+   * blob ends before them.
    */
   open(key: string, options?: { signal?: AbortSignal; range?: BlobRange }): Promise<AsyncIterable<Buffer>>;
-  /** Size in bytes and time of the last put; null if the store is certain that the blob does not exist. */
+  /** Returns null if the store is certain that the blob does not exist. */
   stat(key: string): Promise<BlobStat | null>;
-  /** In a store that locks its blobs: also locks a blob that another put has stored. `stat` is the blob's newest one. */
+  /** In a store that locks its blobs: also locks a blob of another put. `stat` is its newest one. */
   keepLocked?(key: string, stat: BlobStat): Promise<void>;
-  /** Deletes a blob. A missing blob is not an error. */
+  /** A missing blob is not an error. */
   delete(key: string): Promise<void>;
   /**
-   * Returns one page of the blobs whose keys start with `prefix`, in a stable order chosen by the store. A blob that exists from the
-   * first page to the last is listed exactly once. Skips objects whose key is not a blob key. `after` is the `next` of the previous page.
+   * Lists in a stable order chosen by the store. A blob that exists from the first page to the last is listed exactly once. Skips objects
+   * whose key is not a blob key. `after` is the `next` of the previous page.
    */
   list(prefix: string, after?: string): Promise<BlobPage>;
-  /** Returns the `keys` (up to a few thousand) that the store is certain do not exist. */
+  /** Takes up to a few thousand keys. Returns those that the store is certain do not exist. */
   findAbsent(keys: readonly string[]): Promise<string[]>;
   /**
-   * Removes unfinished puts older than `olderThanMs`, left by dead processes. In a bucket, to which others may write, removes only puts
-   * of keys with one of `prefixes`. Returns the number of removed puts. Throws the first fault after trying the rest.
+   * Removes unfinished puts of dead processes; in a bucket, to which others may write, only those of keys with one of `prefixes`. Returns
+   * their number. Throws the first fault after trying the rest.
    */
   sweepUnfinished(olderThanMs: number, prefixes: readonly string[]): Promise<number>;
-  /** Checks within `timeoutMs` that the store is reachable. Throws BlobStoreUnavailableError. */
+  /** Throws BlobStoreUnavailableError. */
   check(timeoutMs: number): Promise<void>;
-  /** Closes all connections, idle or not. */
+  /** Also closes active connections. */
   close(): Promise<void>;
 }
 
-/** The store responded that the blob does not exist. */
 export class BlobNotFoundError extends NotFoundError {
   override readonly name = 'BlobNotFoundError';
   override readonly code = 'blob-not-found';
@@ -85,7 +83,7 @@ export class BlobNotFoundError extends NotFoundError {
   }
 }
 
-/** The reason why a store failed. Low cardinality, for logs and metrics. */
+/** Low cardinality, for logs and metrics. */
 export type BlobStoreFault =
   | 'denied'
   | 'full'
@@ -93,10 +91,10 @@ export type BlobStoreFault =
   | 'throttled'
   | 'timeout'
   | 'unreachable'
-  /** The store reported an internal error, or sent less data than it announced. */
+  /** An internal error of the store, or less data than it announced. */
   | 'faulty';
 
-/** The store failed to do the requested operation. Whether the blob exists is unknown. */
+/** Whether the blob exists is unknown. */
 export class BlobStoreUnavailableError extends UnavailableError {
   override readonly name: string = 'BlobStoreUnavailableError';
   override readonly code = 'blob-store-unavailable';
@@ -112,20 +110,19 @@ const maxKeyLength = 200;
 const segmentRule = '[a-z0-9_-][a-z0-9_.-]*';
 const keyRule = new RegExp(`^${segmentRule}(?:/${segmentRule})*$`);
 
-/** Whether `assertBlobKey` accepts `key`. */
 export function isBlobKey(key: string): boolean {
   return key.length <= maxKeyLength && keyRule.test(key) && !key.includes('..');
 }
 
 /**
- * Throws TypeError (a programming error) unless `key` has at most 200 characters out of `a-z 0-9 / _ . -`, no `..`, and no segment that
- * is empty or starts with a dot. HTTP clients, proxies and file systems rewrite other paths.
+ * At most 200 characters out of `a-z 0-9 / _ . -`, no `..`, and no segment that is empty or starts with a dot: HTTP clients, proxies and
+ * file systems rewrite other paths. Throws TypeError (a programming error).
  */
 export function assertBlobKey(key: string): void {
   if (!isBlobKey(key)) throw new TypeError(`not a blob key: ${JSON.stringify(key)}`);
 }
 
-/** Throws TypeError unless `prefix` is empty or could start a blob key. */
+/** An empty prefix is valid. */
 export function assertBlobPrefix(prefix: string): void {
   if (prefix !== '') assertBlobKey(prefix.endsWith('/') ? prefix.slice(0, -1) : prefix);
 }

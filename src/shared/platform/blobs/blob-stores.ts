@@ -6,16 +6,13 @@ export type BlobStoreConfig =
   | ({ readonly kind: 'files' } & FileBlobStoreOptions)
   | ({ readonly kind: 's3' } & S3Options);
 
-/**
- * Opens the configured store. For files, prepares the directory and throws BlobStoreUnavailableError if it cannot be used; with
- * `isPrepared`, leaves the directory unchanged. For S3, sends nothing.
- */
+/** Prepares the directory of files, unless `isPrepared`, and throws BlobStoreUnavailableError if it cannot be used. Sends nothing to S3. */
 export async function openBlobStore(
   config: BlobStoreConfig,
   { isPrepared = false }: { readonly isPrepared?: boolean } = {},
 ): Promise<BlobStore> {
   if (config.kind === 'files') return isPrepared ? FileBlobStore.at(config) : FileBlobStore.open(config);
-  // Imported on demand: the AWS SDK costs startup time and memory.
+  // The AWS SDK costs startup time and memory.
   const { S3BlobStore } = await import('./s3-blob-store.ts');
   return new S3BlobStore(config);
 }

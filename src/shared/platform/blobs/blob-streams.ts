@@ -4,21 +4,17 @@ import { withTimeout } from '../timeout/with-timeout.ts';
 import { BlobStoreUnavailableError } from './blob-store.ts';
 
 /**
- * Bytes between yields to the event loop. A body that never waits, e.g. one in memory, would fill complete parts in one tick: four
- * concurrent puts blocked the loop for 40 to 60 ms, and for 20 to 35 ms with a yield every MiB.
+ * Bytes between yields to the event loop. A body in memory would fill complete parts in one tick: four concurrent puts blocked the loop for
+ * 40 to 60 ms, and for 20 to 35 ms with a yield every MiB.
  */
 const pauseBytes = 1024 * 1024;
 
-/**
- * Yields the chunks of `body` and counts their bytes. When `signal` fires, throws the signal's reason at once, even while the body waits
- * for its own source.
- */
+/** When `signal` fires, throws its reason at once, even while the body waits for its own source. */
 export class PutBody implements AsyncIterable<Buffer> {
   readonly #body: AsyncIterable<Buffer>;
   readonly #signal: AbortSignal | undefined;
-  /** Bytes yielded so far. */
   bytes = 0;
-  /** Set when the body itself threw. */
+  /** Set if the body itself threw. */
   failure: { readonly error: unknown } | undefined;
 
   constructor(body: AsyncIterable<Buffer>, signal: AbortSignal | undefined) {
@@ -63,10 +59,7 @@ export class PutBody implements AsyncIterable<Buffer> {
   }
 }
 
-/**
- * Returns the next step, or rejects through the function passed to `onReject`. A race against one long-lived promise would keep every
- * chunk in memory until the end.
- */
+/** A race against one long-lived promise would keep every chunk in memory until the end. */
 function nextOr(
   chunks: AsyncIterator<Buffer>,
   onReject: (reject: (reason: unknown) => void) => void,
@@ -78,8 +71,7 @@ function nextOr(
 }
 
 /**
- * Returns the result of `run`. Throws the reason of `signal` when it fires, or BlobStoreUnavailableError after `limitMs`. Both also abort
- * the signal passed to `run`.
+ * Throws the reason of `signal` when it fires, or BlobStoreUnavailableError after `limitMs`. Both also abort the signal passed to `run`.
  */
 export async function withDeadline<T>(
   limitMs: number,
@@ -107,14 +99,14 @@ export async function withDeadline<T>(
 
 export interface ReadOptions {
   readonly signal: AbortSignal | undefined;
-  /** Maximum wait for requested bytes, in ms. The reader's time between requests does not count. */
+  /** Maximum wait for requested bytes. The reader's time between requests does not count. */
   readonly stallTimeoutMs?: number;
-  /** Size announced by the store, in bytes. */
+  /** The size announced by the store. */
   readonly expectedBytes: number | undefined;
   readonly mapError: (error: unknown) => BlobStoreUnavailableError;
 }
 
-/** The result of `BlobStore.open`. Reads `source` once and converts its errors with `mapError`. */
+/** Reads `source` once. */
 export class OpenedBlob implements AsyncIterableIterator<Buffer> {
   readonly #source: Readable;
   readonly #chunks: AsyncIterator<Buffer>;
@@ -184,7 +176,6 @@ function stalled(stallTimeoutMs: number): BlobStoreUnavailableError {
   return new BlobStoreUnavailableError('timeout', `blob store sent nothing for ${stallTimeoutMs} ms`);
 }
 
-/** Yields a single chunk. */
 export async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes;
 }

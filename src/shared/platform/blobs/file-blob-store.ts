@@ -18,7 +18,7 @@ import {
 import { OpenedBlob, PutBody, withDeadline } from './blob-streams.ts';
 
 export interface FileBlobStoreOptions {
-  /** Root directory; created if missing. It must be on a single file system, because temporary files inside it are renamed. */
+  /** Must be on a single file system, because temporary files inside it are renamed. */
   readonly directory: string;
   /** Blobs per page of `list`. */
   readonly pageSize?: number;
@@ -29,8 +29,8 @@ const readChunkBytes = 256 * 1024;
 const leftoverAgeMs = 60 * 60 * 1000;
 
 /**
- * Stores blobs as files, `blobs/<shard>/<key with ~ for />`, in 256 directories by the hash of the key. All directories are created up
- * front: a file missing from an existing directory is not stored, and a missing directory means that the volume is gone.
+ * Files are `blobs/<shard>/<key with ~ for />`, in 256 directories by the hash of the key. All directories are created up front: a file
+ * missing from an existing directory is not stored, and a missing directory means that the volume is gone.
  */
 export class FileBlobStore implements BlobStore {
   readonly #blobs: string;
@@ -44,14 +44,13 @@ export class FileBlobStore implements BlobStore {
     this.#pageSize = options.pageSize ?? 1000;
   }
 
-  /** Returns the store in this directory without changing it: it may belong to another installation, or be missing. */
+  /** Leaves the directory unchanged: it may belong to another installation, or be missing. */
   static at(options: FileBlobStoreOptions): FileBlobStore {
     return new FileBlobStore(options);
   }
 
   /**
-   * Creates the directories and removes temporary files of dead processes that are older than an hour. Throws BlobStoreUnavailableError
-   * if the directory cannot be used.
+   * Removes temporary files older than an hour, left by dead processes. Throws BlobStoreUnavailableError if the directory cannot be used.
    */
   static async open(options: FileBlobStoreOptions): Promise<FileBlobStore> {
     const store = new FileBlobStore(options);
@@ -88,13 +87,13 @@ export class FileBlobStore implements BlobStore {
         for await (const chunk of chunks) await io('writing', () => writeAll(file, chunk));
         await io('flushing', () => file.sync());
       } finally {
-        // Ignored, because the bytes are already flushed, or another error is being thrown.
+        // The bytes are already flushed, or another error is being thrown.
         await file.close().catch(() => undefined);
       }
       options.signal?.throwIfAborted();
       await io('renaming', () => rename(temporary, target));
     } catch (error) {
-      // A file that cannot be removed now is swept later. The first error is the one to report.
+      // The file is swept later. The first error is the one to report.
       await rm(temporary, { force: true }).catch(() => undefined);
       throw error;
     }
@@ -136,8 +135,8 @@ export class FileBlobStore implements BlobStore {
     assertBlobKey(key);
     const target = this.#pathOf(key);
     await this.#unlessMissing(key, () => unlink(target));
-    // The caller deletes its row next, so a file that reappears would never be found. Sync even if the file is missing: an earlier
-    // attempt may have stopped here.
+    // The caller deletes its row next, so a file that reappears would never be found. Sync even if the file is missing: an earlier attempt
+    // may have stopped here.
     await io('flushing a directory', () => syncDirectory(path.dirname(target)));
   }
 
@@ -197,7 +196,7 @@ export class FileBlobStore implements BlobStore {
     return path.join(this.#blobs, shardName(shardOf(key)), key.replaceAll('/', '~'));
   }
 
-  /** Returns the result of `run`, or null if the file is missing but its directory exists. */
+  /** Returns null if the file is missing but its directory exists. */
   async #unlessMissing<T>(key: string, run: () => Promise<T>): Promise<T | null> {
     return io('looking up', async () => {
       const result = await orNullIfMissing(run);

@@ -5,7 +5,6 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Folder, FolderFile } from './folder.ts';
 
-/** A folder on a disk. */
 export class FileFolder implements Folder {
   readonly #directory: string;
 
@@ -34,7 +33,7 @@ export class FileFolder implements Folder {
 
   async write(name: string, body: AsyncIterable<Buffer>, signal?: AbortSignal): Promise<void> {
     const file = path.join(this.#directory, name);
-    // Used by this write only: two processes may write the same file.
+    // Two processes may write the same file.
     const part = `${file}.${randomUUID()}.part`;
     const directory = path.resolve(path.dirname(file));
     const created = await mkdir(directory, { recursive: true });
@@ -57,10 +56,10 @@ export class FileFolder implements Folder {
   async close(): Promise<void> {}
 }
 
-/** Error codes of disks or systems that do not permit a flush. */
+/** Some disks or systems do not permit a flush. */
 const cannotSync: ReadonlySet<unknown> = new Set(['EACCES', 'EINVAL', 'ENOTSUP', 'EPERM']);
 
-/** Flushes the names in a directory and its parents, up to `top`. A rename is durable only afterwards. */
+/** Flushes names up to `top`. A rename is durable only afterwards. */
 async function syncDirectories(directory: string, top: string): Promise<void> {
   for (let at = directory; at.length >= top.length; at = path.dirname(at)) {
     try {

@@ -1,19 +1,19 @@
-/** A file of a folder. Its name is relative, with `/` as the separator. */
+/** Names are relative, with `/` as the separator. */
 export interface FolderFile {
   readonly name: string;
   readonly bytes: number;
   readonly modifiedAt: Date;
 }
 
-/** Files under any names that other programs read and write, on a disk or in a bucket. Unlike a blob store, it keeps the names. */
+/** Other programs read and write the files. Unlike a blob store, a folder keeps any names. */
 export interface Folder {
-  /** Lists all files whose names begin with `prefix`, which ends in `/`, in any order. */
+  /** `prefix` ends in `/`. Lists files in any order. */
   list(prefix: string): AsyncIterable<FolderFile>;
   /** Opens a file for one read; null if it does not exist. */
   open(name: string): Promise<AsyncIterable<Buffer> | null>;
-  /** Writes a file as a whole: readers see either the old file or the new one. */
+  /** Readers see either the old file or the new one. */
   write(name: string, body: AsyncIterable<Buffer>, signal?: AbortSignal): Promise<void>;
-  /** Deletes a file if it exists. */
+  /** A missing file is not an error. */
   delete(name: string): Promise<void>;
   close(): Promise<void>;
 }

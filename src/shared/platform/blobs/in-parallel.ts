@@ -1,4 +1,4 @@
-/** Runs `work` on the items, some at a time. Throws the first error after the others have ended, and the reason of the signal. */
+/** Throws the first error after the others have ended, and the reason of the signal. */
 export async function inParallel<T>(
   items: readonly T[],
   signal: AbortSignal | undefined,

@@ -1,6 +1,6 @@
 import { BlobStoreUnavailableError } from './blob-store.ts';
 
-/** The listed store is gone. Other stores have another order, so continuing there would skip blobs. List again. */
+/** The listed store is gone, and other stores have another order. List again. */
 export class ListingEndedError extends BlobStoreUnavailableError {
   override readonly name: string = 'ListingEndedError';
 
@@ -9,12 +9,11 @@ export class ListingEndedError extends BlobStoreUnavailableError {
   }
 }
 
-/** Returns the cursor of a listing with the name of the store. Keys contain no `@`. */
+/** Adds the name of the store to the cursor of a listing. Keys contain no `@`. */
 export function markCursor(next: string | null, store: string): string | null {
   return next === null ? null : `${next}@${store}`;
 }
 
-/** Splits a cursor into the name of the store, null for none, and the position there. */
 export function readCursor(after: string): { readonly store: string | null; readonly after: string } {
   const at = after.lastIndexOf('@');
   return at < 0 ? { store: null, after } : { store: after.slice(at + 1), after: after.slice(0, at) };

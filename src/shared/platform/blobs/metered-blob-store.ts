@@ -5,8 +5,8 @@ import { type BlobPage, type BlobRange, type BlobStore, BlobStoreUnavailableErro
 type Operation = 'put' | 'open' | 'read' | 'stat' | 'delete' | 'list' | 'sweep' | 'check';
 
 /**
- * Measures another store. Calls `beforeWrite`, which may throw, before each change in the store. Missing blobs and errors of the caller's
- * own body or signal do not count as faults.
+ * Calls `beforeWrite`, which may throw, before each change. Missing blobs and errors of the caller's own body or signal do not count as
+ * faults.
  */
 export class MeteredBlobStore implements BlobStore {
   readonly #store: BlobStore;
@@ -74,7 +74,7 @@ export class MeteredBlobStore implements BlobStore {
     }
   }
 
-  /** Counts read faults. Forwards `next` and `return`, so that an open body ends as without this wrapper. */
+  /** Forwards `next` and `return`, so that an open body ends as without this wrapper. */
   #watch(body: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
     return {
       [Symbol.asyncIterator]: () => {

@@ -15,8 +15,8 @@ import { openSecondStore, type SecondStore } from './second/second-store.ts';
 const blobCheckMs = 5_000;
 
 /**
- * Opens the blob store (from the settings, or at its new location after a move), and waits for it. A running process survives an S3
- * outage, but one that cannot reach S3 at startup may be misconfigured, unless it reaches the `second` store.
+ * Waits for the blob store at its present location. A running process survives an S3 outage, but one that cannot reach S3 at startup may be
+ * misconfigured, unless it reaches the `second` store.
  */
 export async function openBlobs({
   config,
@@ -48,10 +48,7 @@ export async function openBlobs({
   return located;
 }
 
-/**
- * Opens the blob store with the second one, if there is one, which serves reads while the main store is away. Closing `both` closes
- * `main`.
- */
+/** The second store serves reads while the main one is away. Closing `both` closes `main`. */
 export async function openBothBlobs(parts: {
   readonly config: Config;
   readonly db: Database;
@@ -69,7 +66,7 @@ export async function openBothBlobs(parts: {
   }
 }
 
-/** Opens the blob store of the settings and waits for it, without a database that may name another location. */
+/** Does not ask the database, which may name another location. */
 export async function openOwnBlobs(config: Config, logger: Logger): Promise<BlobStore> {
   const store = await openBlobStore(config.blobs);
   try {

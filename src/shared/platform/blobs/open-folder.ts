@@ -6,7 +6,7 @@ import { FileFolder } from './file-folder.ts';
 import type { Folder } from './folder.ts';
 import { LocationError, parseBucketUrl } from './locations/location-url.ts';
 
-/** The endpoint and region of a bucket whose location omits them. */
+/** Defaults for a location that omits them. */
 export interface BucketDefaults {
   readonly region: string;
   readonly endpoint: string | null;
@@ -14,15 +14,14 @@ export interface BucketDefaults {
   readonly requestTimeoutMs: number;
 }
 
-/** Returns the same defaults as for the blob store. */
 export function bucketDefaults({ blobs }: Pick<Config, 'blobs'>): BucketDefaults {
   if (blobs.kind === 's3') return blobs;
   return { region: 'us-east-1', endpoint: null, forcePathStyle: false, requestTimeoutMs: 30_000 };
 }
 
 /**
- * Opens `file://DIR`, a path, or `s3://BUCKET/PREFIX`. Interprets `?region=`, `?endpoint=` and `?s3ForcePathStyle=true` like the CLI.
- * Sends nothing. Throws LocationError.
+ * Takes `file://DIR`, a path, or `s3://BUCKET/PREFIX`. Interprets `?region=`, `?endpoint=` and `?s3ForcePathStyle=true` like the CLI. Sends
+ * nothing.
  */
 export async function openFolder(location: string, defaults: BucketDefaults): Promise<Folder> {
   const scheme = /^([a-z0-9+.-]+):\/\//i.exec(location)?.[1]?.toLowerCase() ?? 'file';
@@ -39,7 +38,7 @@ export async function openFolder(location: string, defaults: BucketDefaults): Pr
   const named = given === null || /^https?:\/\//.test(given) ? given : `https://${given}`;
   const addressing = named === null ? defaults : addressingOf(url.hostname, named);
   const pathStyle = searchParams.get('s3ForcePathStyle') ?? searchParams.get('use_path_style');
-  // Imported on demand: the AWS SDK costs startup time and memory.
+  // The AWS SDK costs startup time and memory.
   const { S3Folder } = await import('./s3-folder.ts');
   return new S3Folder({
     bucket: url.hostname,
@@ -51,7 +50,6 @@ export async function openFolder(location: string, defaults: BucketDefaults): Pr
   });
 }
 
-/** A path without a scheme is returned unchanged. */
 function directoryOf(location: string): string {
   const [, url] = /^file:\/\/(.*)$/is.exec(location) ?? [];
   const text = url === undefined ? location : url.replace(/[?#].*$/s, '');

@@ -34,12 +34,11 @@ const dayMs = 24 * 3600 * 1000;
 /** A renewed lock lasts longer by this share, so that not every backup renews it. */
 const lockReserve = 0.25;
 
-/** A sweep ends after leaving behind this many unfinished uploads. */
+/** Unfinished uploads that a sweep leaves behind before it ends. */
 const sweepFaultLimit = 16;
 
 /**
- * Stores blobs as objects in one bucket. Besides read, write and delete access, the credentials need s3:ListBucket: without it, S3
- * returns 403 instead of 404 for a missing key.
+ * Besides read, write and delete access, the credentials need s3:ListBucket: without it, S3 returns 403 instead of 404 for a missing key.
  */
 export class S3BlobStore implements BlobStore {
   readonly #options: S3Options;
@@ -112,7 +111,7 @@ export class S3BlobStore implements BlobStore {
         }),
       ),
     );
-    // S3's response always contains it. A page of a proxy, or an empty body, must not look like an empty bucket.
+    // A page of a proxy, or an empty body, must not look like an empty bucket.
     if (page.IsTruncated === undefined) {
       throw new BlobStoreUnavailableError('faulty', 'the blob store returned no listing');
     }
@@ -135,8 +134,7 @@ export class S3BlobStore implements BlobStore {
     const sorted = keys.toSorted();
     const [first, last] = [sorted.at(0), sorted.at(-1)];
     if (first === undefined || last === undefined) return [];
-    // Listing pages is far cheaper than one request per key. Keys that the listing missed, which happens on servers with another sort
-    // order, are checked one by one.
+    // Listing pages is far cheaper than one request per key. Servers with another sort order may miss keys, which are checked one by one.
     const listed = new Set<string>();
     let after: string | null = first.slice(0, -1);
     do {
@@ -195,7 +193,7 @@ export class S3BlobStore implements BlobStore {
     this.#clients.reads.destroy();
   }
 
-  /** Creates the bucket if it does not exist; concurrent calls all succeed. Throws BlobStoreUnavailableError. */
+  /** Concurrent calls all succeed. Throws BlobStoreUnavailableError. */
   async createBucketIfMissing(): Promise<void> {
     const { requests } = this.#clients;
     const bucket = { Bucket: this.#options.bucket };
@@ -228,7 +226,7 @@ export class S3BlobStore implements BlobStore {
     return { Bucket: this.#options.bucket, Key: this.#prefix + key };
   }
 
-  /** Returns the opened blob, or null if S3 reports that the key does not exist. */
+  /** Returns null if S3 reports that the key does not exist. */
   async #get(
     key: string,
     signal: AbortSignal | undefined,
@@ -262,7 +260,7 @@ export class S3BlobStore implements BlobStore {
     }
   }
 
-  /** Aborts a multipart upload. Returns false if it ended in the meantime. */
+  /** Returns false if the upload ended meanwhile. */
   async #abortUpload(upload: {
     Bucket: string;
     Key: string | undefined;

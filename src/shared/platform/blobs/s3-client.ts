@@ -6,48 +6,45 @@ import { inSpan } from '../tracing/tracing.ts';
 export interface S3Options {
   readonly bucket: string;
   readonly region: string;
-  /** URL of an S3-compatible server. AWS if missing. */
+  /** An S3-compatible server; AWS if missing. */
   readonly endpoint?: string | null;
-  /** Whether the bucket is in the path instead of the host name. */
   readonly forcePathStyle: boolean;
-  /** Prepended to every key; includes the trailing `/`. */
+  /** Includes the trailing `/`. */
   readonly prefix?: string;
-  /** Maximum time without progress, in ms. A connection that transfers bytes is not closed. */
+  /** Maximum time without progress. A connection that transfers bytes is not closed. */
   readonly requestTimeoutMs: number;
-  /** Maximum time to open a connection, in ms. */
   readonly connectTimeoutMs?: number;
-  /** Maximum time from sending one request (at most one part) to its response headers, in ms. */
+  /** Maximum time from sending one request (at most one part) to its response headers. */
   readonly attemptTimeoutMs?: number;
-  /** Attempts per request, including the first. */
+  /** Includes the first one. */
   readonly maxAttempts?: number;
-  /** For tests. Default: the AWS credential chain (environment, files, container and instance roles). */
+  /** For tests. Default: the AWS credential chain. */
   readonly accessKeyId?: string;
   readonly secretAccessKey?: string;
   /** The profile of the AWS files that contains the credentials. */
   readonly profile?: string;
-  /** Blobs per page of `list`. */
   readonly pageSize?: number;
-  /** The object lock of each stored object. The bucket must permit locks. */
+  /** The bucket must permit locks. */
   readonly lock?: { readonly mode: 'GOVERNANCE' | 'COMPLIANCE'; readonly days: number } | null;
 }
 
 const maxSockets = 128;
-/** Longer than the SDK's pause between attempts, in ms. */
+/** Longer than the SDK's pause between attempts. */
 const retryPauseMs = 2_000;
 
 export interface S3Clients {
   /** For everything except reading blobs. */
   readonly requests: S3Client;
   /**
-   * For reading blobs. A slow reader can leave its connection idle for any length of time, so there is no idle limit, and reads have
-   * their own connections so that they cannot block puts and health checks.
+   * A slow reader can leave its connection idle for any time, so there is no idle limit. The connections are separate, so that reads cannot
+   * block puts and health checks.
    */
   readonly reads: S3Client;
-  /** Maximum time until the response to a read begins, over all attempts, in ms. */
+  /** Maximum time until the response to a read begins, over all attempts. */
   readonly readDeadlineMs: number;
 }
 
-/** Creates the clients for one bucket. Sends nothing, so missing credentials show up on the first call. */
+/** Sends nothing, so missing credentials show up on the first call. */
 export function createS3Clients(options: S3Options): S3Clients {
   const { requestTimeoutMs, connectTimeoutMs = 3_000, maxAttempts = 3 } = options;
   const attemptTimeoutMs = options.attemptTimeoutMs ?? requestTimeoutMs * 4;
@@ -90,7 +87,7 @@ export function createS3Clients(options: S3Options): S3Clients {
   return { requests, reads, readDeadlineMs: maxAttempts * (requestTimeoutMs + retryPauseMs) };
 }
 
-/** The store's time in ms since 1970, from its last response, because the clock of this process may be wrong. */
+/** In ms since 1970, by the store's last response: the clock of this process may be wrong. */
 export function storeNow({ requests }: S3Clients): number {
   return Date.now() + requests.config.systemClockOffset;
 }

@@ -22,24 +22,23 @@ const network = new Set([
 const full = new Set(['XMinioStorageFull', 'QuotaExceeded', 'XMinioAdminBucketQuotaExceeded']);
 
 /**
- * True only if S3 itself reports that the key does not exist. A bare 404 from a proxy, a wrong endpoint or a missing bucket does not
- * count, nor does a 404 to HEAD, which has no body with the reason.
+ * True only if S3 itself reports that the key does not exist. A bare 404 from a proxy, a wrong endpoint or a missing bucket does not count,
+ * nor does a 404 to HEAD, which has no body with the reason.
  */
 export function isNoSuchKey(error: unknown): boolean {
   return isS3Error(error, 'NoSuchKey') && error.$metadata.httpStatusCode === 404;
 }
 
-/** Whether `error`, or the cause of a BlobStoreUnavailableError, means that the range of a read begins after the last byte. */
+/** The range of a read begins after the last byte. Also takes a BlobStoreUnavailableError with that cause. */
 export function isPastEnd(error: unknown): boolean {
   return isS3Error(error instanceof BlobStoreUnavailableError ? error.cause : error, 'InvalidRange');
 }
 
-/** Whether `error` is the S3 error `name`. */
 export function isS3Error(error: unknown, name: string): error is S3ServiceException {
   return error instanceof S3ServiceException && error.name === name;
 }
 
-/** Converts an SDK error to BlobStoreUnavailableError, naming the `operation`. The response text stays in `cause`. */
+/** The response text stays in `cause`. */
 export function toUnavailable(operation: string, error: unknown): BlobStoreUnavailableError {
   if (error instanceof BlobStoreUnavailableError) return error;
   const tlsFault = tlsFaultOf(error);
@@ -73,7 +72,7 @@ function faultOf(code: string, status: number | undefined): BlobStoreFault {
   if (throttling.has(code) || status === 429) return 'throttled';
   if (full.has(code) || status === 507) return 'full';
   if (code === 'CredentialsProviderError' || expired.has(code) || status === 401 || status === 403) return 'denied';
-  // The response to a retried CompleteMultipartUpload whose first response was lost.
+  // A retried CompleteMultipartUpload whose first response was lost.
   if (code === 'NoSuchUpload') return 'faulty';
   if (status !== undefined && status >= 300 && status < 500) return 'misconfigured';
   return 'faulty';
@@ -83,7 +82,7 @@ function statusOf(error: unknown): number | undefined {
   return error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
 }
 
-/** The name of an S3 error, or the system code of a network error: the SDK calls a broken connection TimeoutError. */
+/** The system code of a network error comes first: the SDK calls a broken connection TimeoutError. */
 function codeOf(error: unknown): string {
   if (error instanceof S3ServiceException) return error.name;
   const { name, code } = (error ?? {}) as { name?: unknown; code?: unknown };

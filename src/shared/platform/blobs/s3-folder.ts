@@ -7,7 +7,7 @@ import { createS3Clients, type S3Clients, type S3Options } from './s3-client.ts'
 import { isNoSuchKey, toUnavailable } from './s3-errors.ts';
 import { uploadToS3 } from './s3-upload.ts';
 
-/** A prefix of a bucket as a folder. Its methods throw BlobStoreUnavailableError. */
+/** All methods throw BlobStoreUnavailableError. */
 export class S3Folder implements Folder {
   readonly #options: S3Options;
   readonly #clients: S3Clients;
@@ -33,7 +33,7 @@ export class S3Folder implements Folder {
         .catch((error: unknown) => {
           throw toUnavailable('list', error);
         });
-      // A page of a proxy, or of a server that does not support this kind of listing, must not look like the end of the folder.
+      // A page of a proxy, or of a server that lacks this kind of listing, must not look like the end of the folder.
       const { IsTruncated, NextContinuationToken } = page;
       const isOver = IsTruncated === false;
       if (!isOver && (IsTruncated !== true || !NextContinuationToken || NextContinuationToken === token))
@@ -73,7 +73,7 @@ export class S3Folder implements Folder {
   async delete(name: string): Promise<void> {
     const target = { Bucket: this.#options.bucket, Key: this.#prefix + name };
     await this.#clients.requests.send(new DeleteObjectCommand(target)).catch((error: unknown) => {
-      // S3 itself reports no error for a missing key, but other servers may.
+      // S3 itself reports no error here, but other servers may.
       if (isNoSuchKey(error)) return;
       throw toUnavailable('delete', error);
     });

@@ -25,20 +25,19 @@ const smallestPart = 5 * mib;
 const expectedParts = 5_000;
 /** Bounds memory. Objects can still be as large as 625 GiB. */
 const largestPart = 64 * mib;
-/** Concurrent part uploads. With the part being filled and its copy, one put holds about four parts in memory. */
+/** With the part being filled and its copy, one put holds about four parts in memory. */
 const concurrentParts = 2;
 
-/** Returns the part size for an upload of about `expectedBytes`. */
 export function partBytesOf(expectedBytes: number): number {
   return Math.min(Math.max(smallestPart, Math.ceil(expectedBytes / expectedParts / mib) * mib), largestPart);
 }
 
 /**
- * Stores `body` at `target`: with one PutObject if it fits into a part, otherwise as a multipart upload. Resolves with the size in bytes.
- * Rejects with the reason of `signal`, the body's own error or BlobStoreUnavailableError, after aborting the multipart upload.
+ * Stores `body` with one PutObject if it fits into a part, otherwise with a multipart upload. Rejects with the reason of `signal`, the
+ * body's own error or BlobStoreUnavailableError, after aborting the multipart upload.
  *
- * The signature of each request covers the SHA-256 of its bytes, but nothing ensures that a server joins the parts without loss:
- * versitygw does not on a full disk. Therefore the object's size is compared.
+ * Each request's signature covers its bytes, but a server may lose bytes when it joins the parts, as versitygw does on a full disk.
+ * Therefore the object's size is compared.
  *
  * `Upload.abort` is not used: it rejects before its cleanup, waits for a body that is itself waiting, and lets a PutObject in flight
  * complete and become visible.
@@ -74,7 +73,7 @@ export async function uploadToS3(
   }
 }
 
-/** Deletes the object of this upload and throws BlobStoreUnavailableError, unless the object has all bytes that were sent. */
+/** If the object lacks bytes that were sent, deletes it and throws BlobStoreUnavailableError. */
 async function assertWhole(
   client: S3Client,
   { Bucket, Key }: Pick<PutObjectCommandInput, 'Bucket' | 'Key'>,
@@ -91,10 +90,9 @@ async function assertWhole(
 const bare = (etag: string): string => etag.replaceAll('"', '');
 
 /**
- * Wraps `client`. After `stop` fires, the client sends only the abort of the multipart upload. A failed request fires `stop`, so that no
- * other part waits for a body that is itself waiting. Requests in flight are not cancelled: S3 may store a part whose request was cut
- * even after the upload was aborted. A completed multipart upload is checked. Objects with a lock need the MD5 of their bytes as a
- * header: AWS and others refuse them otherwise.
+ * After `stop` fires, sends only the abort of the multipart upload. A failed request fires `stop`, so that no other part waits for a body
+ * that is itself waiting. Requests in flight are not cancelled: S3 may store a part whose request was cut even after the abort. A completed
+ * multipart upload is checked. Objects with a lock need the MD5 of their bytes as a header: AWS and others refuse them otherwise.
  */
 function stoppableClient(
   client: S3Client,
@@ -119,7 +117,7 @@ function stoppableClient(
 
 type AnyCommand = Parameters<S3Client['send']>[0];
 
-/** Clients of buckets that lock objects by default. Only a refusal reveals this. */
+/** The buckets of these clients lock objects by default. Only a refusal reveals this. */
 const lockingClients = new WeakSet<S3Client>();
 
 async function sendWithMd5(client: S3Client, command: AnyCommand, stop: AbortSignal): Promise<unknown> {
@@ -138,7 +136,7 @@ async function sendWithMd5(client: S3Client, command: AnyCommand, stop: AbortSig
   }
 }
 
-/** AWS reports this in the message of InvalidRequest, other servers by the code MissingContentMD5. */
+/** AWS reports this in the message, other servers by the code MissingContentMD5. */
 function wantsMd5(error: unknown): boolean {
   return error instanceof S3ServiceException && /Content-?MD5/i.test(`${error.name} ${error.message}`);
 }
@@ -148,7 +146,7 @@ function addMd5({ input }: PutObjectCommand | UploadPartCommand): void {
   if (input.Body instanceof Uint8Array) input.ContentMD5 = createHash('md5').update(input.Body).digest('base64');
 }
 
-/** Adds the MD5 to a command whose body the client builds, in place of a checksum that these servers do not support. */
+/** The client builds the body. Replaces a checksum that these servers do not support. */
 export function sendMd5(command: PutObjectRetentionCommand): void {
   command.middlewareStack.add(
     (next) => (args) => {

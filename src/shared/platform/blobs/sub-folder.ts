@@ -1,6 +1,6 @@
 import type { Folder, FolderFile } from './folder.ts';
 
-/** The files of a folder under a prefix that ends in `/`, with names relative to it. Closing it has no effect. */
+/** `prefix` ends in `/`; names are relative to it. Closing has no effect. */
 export class SubFolder implements Folder {
   readonly #folder: Folder;
   readonly #prefix: string;

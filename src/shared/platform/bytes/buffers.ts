@@ -1,4 +1,4 @@
-/** Joins the parts into one buffer. A single part is not copied. */
+/** A single part is not copied. */
 export function joined(parts: readonly Buffer[], totalBytes?: number): Buffer {
   const [first] = parts;
   return first !== undefined && parts.length === 1 ? first : Buffer.concat(parts, totalBytes);
@@ -8,9 +8,9 @@ export function joined(parts: readonly Buffer[], totalBytes?: number): Buffer {
 const minBytes = Math.max(64 * 1024, Buffer.poolSize);
 
 /**
- * Frees the memory of a buffer of more than 64 KiB at once. The buffer, and everything that shares its memory, is empty afterwards. Only
- * for buffers without other owners, which no other thread or socket still reads. Otherwise, memory outside V8's heap waits for a
- * collection: of the whole heap if it was in use for some time. Much of it makes V8 collect the whole heap often.
+ * Frees the memory of a buffer of more than 64 KiB at once. Everything that shares its memory is empty afterwards. Only for buffers that no
+ * other owner, thread or socket still reads. Otherwise, memory outside V8's heap waits for a collection: of the whole heap if it was in use
+ * for some time. Much of it makes V8 collect the whole heap often.
  */
 export function freeBuffer({ buffer }: Buffer): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength > minBytes) buffer.transfer(0);

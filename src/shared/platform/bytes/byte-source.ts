@@ -1,15 +1,14 @@
 import type { Span } from '../json/json-scanner.ts';
 import { inSlices } from '../slices/slices.ts';
 
-/** Bytes that can be read more than once, with the same result each time. */
+/** The bytes can be read more than once, with the same result. */
 export type ByteSource = () => AsyncIterable<Buffer>;
 
-/** A source of bytes in memory. */
 export function bytesOf(...parts: readonly Buffer[]): ByteSource {
   return () => inSlices(parts);
 }
 
-/** Concatenates the parts. Ranges are cut out of `source` and must be in ascending order. */
+/** Ranges are cut out of `source` and must be in ascending order. */
 export function cutOut(source: ByteSource, parts: readonly (Buffer | Span)[]): ByteSource {
   return async function* () {
     for (const part of parts) {

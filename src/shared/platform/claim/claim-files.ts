@@ -7,20 +7,17 @@ import { codeOf } from '../errors/causes.ts';
 import { syncPath } from '../files/durable-files.ts';
 import { ProcessIdentity } from './process-identity.ts';
 
-/** The owner of a claim, as recorded in it. */
 export const ClaimOwner = Type.Intersect([
   ProcessIdentity,
   Type.Object({
     id: Type.String(),
-    /** The lock file that the owner has locked, if it could lock one. */
+    /** Null if the owner could not lock one. */
     lock: Type.Union([Type.String(), Type.Null()]),
-    /** Whether the owner has released the claim. */
     isReleased: Type.Boolean(),
   }),
 ]);
 export type ClaimOwner = Type.Static<typeof ClaimOwner>;
 
-/** The effective claim. */
 export interface Claim {
   readonly number: number;
   readonly text: string;
@@ -29,9 +26,9 @@ export interface Claim {
 }
 
 /**
- * The claims of a directory, as files with increasing numbers. The highest number is effective. To make a claim, a process creates the
- * file with the next number, in which only one process can succeed. The file never changes: no process overwrites the claim of another,
- * however long it sleeps between two steps.
+ * Claims are files with increasing numbers, of which the highest is effective. To make a claim, a process creates the file with the next
+ * number, in which only one process can succeed. The file never changes: no process overwrites the claim of another, however long it sleeps
+ * between two steps.
  */
 export class ClaimFiles {
   readonly #folder: string;
@@ -40,7 +37,6 @@ export class ClaimFiles {
     this.#folder = folder;
   }
 
-  /** Returns the effective claim; null if there is none. */
   readLast(): Claim | null {
     for (;;) {
       const number = this.#numbers().at(-1);
@@ -51,12 +47,11 @@ export class ClaimFiles {
     }
   }
 
-  /** Returns the text of a claim; null if it is gone. */
   readText(number: number): string | null {
     return readOrNull(this.#file(number));
   }
 
-  /** Creates the claim durably, with its whole text at once. Returns false if another process has created it, or a later one. */
+  /** The claim is durable, with its whole text at once. Returns false if another process has created it, or a later one. */
   create(number: number, owner: ClaimOwner): boolean {
     const temporary = path.join(this.#folder, `new-${randomUUID()}`);
     try {
@@ -76,7 +71,6 @@ export class ClaimFiles {
     return false;
   }
 
-  /** Removes the remains of earlier claims. */
   removeBefore(number: number): void {
     for (const name of this.#names()) {
       const of = numberOf(name);
@@ -84,12 +78,11 @@ export class ClaimFiles {
     }
   }
 
-  /** The file in which the owner of a claim shows that it is alive. */
+  /** Here, the owner shows that it is alive. */
   beatFile(number: number): string {
     return `${this.#file(number)}.beat`;
   }
 
-  /** Returns the owner's last sign of life; null if there is none. */
   readBeat(number: number): string | null {
     return readOrNull(this.beatFile(number));
   }
@@ -100,7 +93,7 @@ export class ClaimFiles {
       .sort((one, other) => one - other);
   }
 
-  /** Returns no names if the folder was removed. */
+  /** The folder may have been removed. */
   #names(): string[] {
     try {
       return readdirSync(this.#folder);

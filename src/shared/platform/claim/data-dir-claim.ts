@@ -9,14 +9,13 @@ import { type Claim, ClaimFiles, type ClaimOwner } from './claim-files.ts';
 import { type FileLock, type TakeLock, takeFileLock } from './file-lock.ts';
 import { fateOf, ownIdentity } from './process-identity.ts';
 
-/** Another server is running on the same data directory. */
 class DataDirInUseError extends OperatorError {
   override readonly name = 'DataDirInUseError';
 }
 
 /** Whether a write may be acknowledged. */
 export interface DataOwnership {
-  /** Returns false if another server owns the data by now, or if the owner cannot be determined. */
+  /** False if another server owns the data by now, or if the owner cannot be determined. */
   holds(): boolean;
 }
 
@@ -24,7 +23,7 @@ interface ClaimOptions {
   readonly logger: Logger;
   readonly takeLock?: TakeLock;
   readonly beatMs?: number;
-  /** The time without a sign of life after which an owner that cannot be observed is considered dead. */
+  /** After this time without a sign of life, an owner that cannot be observed is considered dead. */
   readonly watchMs?: number;
 }
 
@@ -32,13 +31,13 @@ const beatMsByDefault = 2_000;
 /** Longer than a live server is ever blocked. */
 const watchMsByDefault = 15_000;
 const lookMs = 100;
-/** The maximum time for the release of an ended process's lock. */
+/** An ended process's lock is released within this time. */
 const lockWaitMs = 10_000;
 
 /**
- * The claim of a data directory, so that two servers never run on it at once. With file locks, the kernel shows whether the owner is
- * alive, in any container. Without them, and between machines, the owner increases a number to show that it is alive. A new process that
- * cannot observe the owner waits and watches this number. Clocks of different processes are never compared.
+ * Two servers must never run on a data directory at once. With file locks, the kernel shows whether the owner is alive, in any container.
+ * Without them, and between machines, the owner increases a number to show that it is alive. A new process that cannot observe the owner
+ * waits and watches this number. Clocks of different processes are never compared.
  */
 export class DataDirClaim implements DataOwnership {
   readonly #folder: string;
@@ -66,8 +65,8 @@ export class DataDirClaim implements DataOwnership {
   }
 
   /**
-   * Claims an existing directory. Takes over the claim of a dead owner: at once if its end can be proved, otherwise after it has shown no
-   * sign of life for `watchMs`. Throws DataDirInUseError.
+   * Takes over the claim of a dead owner: at once if its end can be proved, otherwise after `watchMs` without a sign of life. Throws
+   * DataDirInUseError.
    */
   static async acquire(directory: string, options: ClaimOptions): Promise<DataDirClaim> {
     const all = { takeLock: takeFileLock, beatMs: beatMsByDefault, watchMs: watchMsByDefault, ...options };
@@ -91,7 +90,7 @@ export class DataDirClaim implements DataOwnership {
     }
   }
 
-  /** Calls `callback` once, when another server owns the directory. */
+  /** Called once, when another server owns the directory. */
   onLost(callback: (reason: string) => void): void {
     this.#onLost = callback;
   }
@@ -108,9 +107,8 @@ export class DataDirClaim implements DataOwnership {
   }
 
   /**
-   * Takes the lock for a child program that uses the directory while it runs, and to which the lock is passed. This detects a program
-   * that has outlived its server even if the program cannot be observed. Returns null without locks, and 'held' if another program of
-   * this kind still runs.
+   * Takes a lock that is passed to a child program, which uses the directory while it runs. This detects a program that has outlived its
+   * server even if it cannot be observed. Returns null without locks, and 'held' if another program of this kind still runs.
    */
   async lockFor(program: string): Promise<FileLock | null | 'held'> {
     const file = path.join(this.#folder, `${program}.lock`);
@@ -120,7 +118,6 @@ export class DataDirClaim implements DataOwnership {
     return lock;
   }
 
-  /** Releases the directory. */
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
@@ -173,7 +170,6 @@ export class DataDirClaim implements DataOwnership {
   }
 }
 
-/** Takes the lock of the server. Returns null without locks. */
 async function lockUnlessInUse(
   directory: string,
   files: ClaimFiles,
@@ -190,7 +186,7 @@ async function lockUnlessInUse(
   return lock === 'unsupported' ? null : lock;
 }
 
-/** Resolves once the claim is no longer effective or its owner is considered dead. Throws DataDirInUseError if the owner is alive. */
+/** Waits until the claim is no longer effective or its owner is considered dead. Throws DataDirInUseError if the owner is alive. */
 async function untilFree(
   directory: string,
   files: ClaimFiles,
@@ -225,7 +221,7 @@ async function untilFree(
   logger.warn({ directory }, 'taking over the data directory: its server shows no sign of life');
 }
 
-/** Retries while the lock is held and `isWorthIt` returns true, for at most `waitMs`. */
+/** Retries only while the lock is held and `isWorthIt` returns true. */
 async function poll(
   take: () => ReturnType<TakeLock>,
   waitMs: number,

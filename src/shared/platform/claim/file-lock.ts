@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, fstatSync, openSync } from 'node:fs';
 
 /**
- * A lock that the kernel releases when the last process with the descriptor ends, however it ends. All processes of the running system
- * see the lock, in any container. So do other machines on network file systems with locks.
+ * The kernel releases the lock when the last process with the descriptor ends, however it ends. All processes of the running system see it,
+ * in any container, and so do other machines on network file systems with locks.
  */
 export interface FileLock {
   /** May be passed to a child, which then also holds the lock. */
@@ -13,12 +13,12 @@ export interface FileLock {
   release(): void;
 }
 
-/** Takes a lock. `held`: another process has it. `unsupported`: there are no locks here. */
+/** `held`: another process has the lock. `unsupported`: there are no locks here. */
 export type TakeLock = (file: string) => FileLock | 'held' | 'unsupported';
 
 /**
- * Locks a file, which is created if needed and not removed. Uses the program `flock`, because Node has no such call. A lock belongs to
- * the open file, which we share with the program, and therefore remains when the program ends.
+ * Leaves the file behind. Uses the program `flock`, because Node has no such call. A lock belongs to the open file, which we share with the
+ * program, and therefore remains when the program ends.
  */
 export const takeFileLock: TakeLock = (file) => {
   const descriptor = openSync(file, 'a', 0o640);
@@ -28,7 +28,7 @@ export const takeFileLock: TakeLock = (file) => {
       stdio: ['ignore', 'ignore', 'pipe', descriptor],
       encoding: 'utf8',
     });
-    // `flock` prints nothing if another process has the lock. A file system without locks causes an error message.
+    // A file system without locks causes an error message.
     if (status === 1 && stderr === '') return 'held';
     if (status !== 0) return 'unsupported';
     const { dev, ino } = fstatSync(descriptor, { bigint: true });

@@ -6,25 +6,24 @@ import { isAlive } from '../processes/is-alive.ts';
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 
-/** Identifies a process by id, namespace and running system. Parts that the system does not provide are null. */
+/** Parts that the system does not provide are null. */
 export const ProcessIdentity = Type.Object({
   host: Type.String(),
-  /** Identifies the running system. It changes with a restart of the machine, and differs between machines. */
+  /** Differs between machines, and after a restart of the machine. */
   boot: nullableText,
   pidNamespace: nullableText,
   pid: Type.Number(),
-  /** The start of the process, which distinguishes it from another process with a reused id. */
+  /** Distinguishes the process from another one with a reused id. */
   start: nullableText,
 });
 export type ProcessIdentity = Type.Static<typeof ProcessIdentity>;
 
-/** Returns the identity of this process. */
 export function ownIdentity(): ProcessIdentity {
   const { boot, pidNamespace } = ownBoot();
   return { host: hostname(), boot, pidNamespace, pid: process.pid, start: startOf(process.pid) };
 }
 
-/** The state of a process. `unknown`: it cannot be observed from here. */
+/** `unknown`: the process cannot be observed from here. */
 export function fateOf(identity: ProcessIdentity): 'running' | 'ended' | 'unknown' {
   const { boot, pidNamespace } = ownBoot();
   if (boot === null || pidNamespace === null) return 'unknown';

@@ -1,4 +1,3 @@
-/** Reads the access token of the CLI, PULUMI_ACCESS_TOKEN; null if there is none. */
 export function readAccessToken(env: NodeJS.ProcessEnv = process.env): string | null {
   const token = env['PULUMI_ACCESS_TOKEN']?.trim() ?? '';
   return token === '' ? null : token;

@@ -5,13 +5,11 @@ import { OperatorError } from '../errors/errors.ts';
 import { trustAuthorities } from '../tls/certificates.ts';
 import { readAccessToken } from './access-token.ts';
 
-/** The variable that names the server for commands that call the API. */
+/** Used by commands that call the API. */
 export const serverVariable = 'HOLDFAST_URL';
 
-/** There is no server, or no token for it. */
 class NoLoginError extends OperatorError {}
 
-/** The server that a client calls, and its token. */
 export interface CliLogin {
   /** Without a path. */
   readonly origin: string;
@@ -19,8 +17,8 @@ export interface CliLogin {
 }
 
 /**
- * Finds the server and the token of a command that calls the API: given ones, then HOLDFAST_URL and PULUMI_ACCESS_TOKEN, then the login
- * of the Pulumi CLI. Makes the process trust the authorities in HOLDFAST_CA_FILE. Throws NoLoginError and CertificateFileError.
+ * Looks at the given values, then HOLDFAST_URL and PULUMI_ACCESS_TOKEN, then the login of the Pulumi CLI. Makes the process trust the
+ * authorities in HOLDFAST_CA_FILE.
  */
 export function findCliLogin(
   given: { readonly url?: string; readonly token?: string },
@@ -29,7 +27,7 @@ export function findCliLogin(
   const caFile = env['HOLDFAST_CA_FILE'];
   if (caFile) trustAuthorities(caFile, 'HOLDFAST_CA_FILE');
   const stored = readLogins(env);
-  // Empty variables count as unset, because CI sets variables without a value.
+  // CI sets variables without a value.
   const url = given.url ?? (env[serverVariable] || env['PULUMI_BACKEND_URL'] || stored.current);
   if (url === undefined) throw new NoLoginError('No server: give --url, set HOLDFAST_URL, or run pulumi login');
   const origin = toOrigin(url);
@@ -39,7 +37,7 @@ export function findCliLogin(
   return { origin, token };
 }
 
-/** Returns the value of a variable to which a configuration refers; null if it is unset. */
+/** A configuration may refer to the variable. */
 export function readVariable(name: string, env: NodeJS.ProcessEnv = process.env): string | null {
   return env[name] ?? null;
 }
@@ -55,7 +53,7 @@ interface StoredLogins {
   readonly tokens: ReadonlyMap<string, string>;
 }
 
-/** The file that `pulumi login` writes (sdk/go/common/workspace/creds.go). */
+/** Written by `pulumi login` (sdk/go/common/workspace/creds.go). */
 function readLogins(env: NodeJS.ProcessEnv): StoredLogins {
   const folder = env['PULUMI_CREDENTIALS_PATH'] || env['PULUMI_HOME'] || path.join(homedir(), '.pulumi');
   let text: string;

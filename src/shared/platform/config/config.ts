@@ -18,31 +18,24 @@ import { toConfig } from './to-config.ts';
 import { type Tuning, tuningFrom, tuningOf } from './tuning.ts';
 import { urlProblems } from './url-problems.ts';
 
-/**
- * Configuration of the process: parsed once, frozen, passed explicitly. Sizes are in bytes; names give the unit of
- * times.
- */
+/** Parsed once, frozen, passed explicitly. Sizes are in bytes; names give the unit of times. */
 export type Config = ReturnType<typeof toConfig> & {
-  /** Variables with our prefix that are not settings: Kubernetes sets them to name services. */
+  /** They have our prefix, but Kubernetes sets them to name services. */
   readonly ignoredVariables: readonly string[];
 };
 
-/** The settings are invalid. The message names every invalid variable. */
 export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
 }
 
-/**
- * Reads the process environment and makes the process trust the authorities named there. Throws CertificateFileError, and ConfigError
- * with all invalid variables at once.
- */
+/** Also makes the process trust the authorities named in the environment. */
 export function loadConfig(): Config {
   const config = parseConfig(process.env, tuningFrom(process.env['HOLDFAST_TEST_TUNING']));
   if (config.caFile !== null) trustAuthorities(config.caFile, 'HOLDFAST_CA_FILE');
   return config;
 }
 
-/** Parses environment variables. Tests replace values that are not settings by `tuning`. Throws ConfigError. */
+/** Tests replace values that are not settings by `tuning`. The error names every invalid variable. */
 export function parseConfig(
   environment: Readonly<Record<string, string | undefined>>,
   tuning: Partial<Tuning> = {},
@@ -94,18 +87,17 @@ export function parseConfig(
   return Object.freeze({ ...config, ignoredVariables: serviceLinks });
 }
 
-/** Version of this build, from package.json. */
 export const holdfastVersion: string = (
   JSON.parse(readFileSync(path.join(installationRoot, 'package.json'), 'utf8')) as { version: string }
 ).version;
 
-/** The directory of the web UI build, which may not exist yet. */
+/** May not exist yet. */
 export const webFolder = path.join(installationRoot, 'dist', 'web');
 
-/** Returns a problem for each secret in the settings that is a placeholder or obviously not random. Does not quote the secret. */
+/** Finds placeholders, and secrets that are obviously not random. Quotes no secret. */
 function findWeakSecrets(settings: Readonly<Record<string, string>>): string[] {
   const problems: string[] = [];
-  // Only the first key is checked: the others only unwrap and must stay usable until `rewrap-keys` has run.
+  // The others only unwrap and must stay usable until `rewrap-keys` has run.
   const [, key] = (settings['HOLDFAST_MASTER_KEYS'] ?? '').split(',')[0]?.split(':') ?? [];
   const bytes = Buffer.from(key ?? '', 'base64');
   // Malformed keys are reported elsewhere.

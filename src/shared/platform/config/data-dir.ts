@@ -6,15 +6,11 @@ import { OperatorError } from '../errors/errors.ts';
 import { createFileDurably, makeFolderDurably, syncPath } from '../files/durable-files.ts';
 import type { Logger } from '../logger/logger.ts';
 
-/** The data directory cannot be created or written. */
 class DataDirError extends OperatorError {
   override readonly name = 'DataDirError';
 }
 
-/**
- * Creates the data directory if needed and claims it for this process. Throws DataDirInUseError, and DataDirError if the directory
- * cannot be created or written.
- */
+/** Throws DataDirInUseError and DataDirError. */
 export async function claimDataDir(directory: string, logger: Logger): Promise<DataDirClaim> {
   try {
     makeFolderDurably(directory);
@@ -24,16 +20,14 @@ export async function claimDataDir(directory: string, logger: Logger): Promise<D
   }
 }
 
-/** Reads the key ring in the data directory; null if there is none. */
 export function readMasterKeys(directory: string): string | null {
   const file = masterKeysFile(directory);
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : null;
 }
 
 /**
- * Reads the key ring in the data directory, or creates it with `generate`, readable by the owner only. The key ring is durable when this
- * returns, because data encrypted with a lost key ring can never be read again. Claim the directory first. `prepare` gets the temporary
- * name of the file.
+ * Creates the key ring with `generate` if there is none, readable by the owner only. It is durable when this returns, because data
+ * encrypted with a lost key ring can never be read again. Claim the directory first. `prepare` gets the temporary name of the file.
  */
 export function ensureMasterKeys(
   directory: string,
@@ -42,15 +36,15 @@ export function ensureMasterKeys(
 ): string {
   const file = masterKeysFile(directory);
   if (!existsSync(file)) createFileDurably(file, `${generate()}\n`, { mode: 0o600, prepare });
-  // Even if the file existed: the process that created it may have been killed before the sync.
+  // The process that created the file may have been killed before the sync.
   syncPath(file);
   syncPath(directory);
   return readFileSync(file, 'utf8').trim();
 }
 
 /**
- * Stores the first admin's token, readable by the owner of the process only. Returns the name of the file. The token must be stored
- * before the database knows it. A process killed in between then leaves a token that is not accepted, not an accepted token that is lost.
+ * Returns the name of the file, which only the owner of the process can read. Store the token before the database knows it: a process
+ * killed in between then leaves a token that is not accepted, not an accepted token that is lost.
  */
 export function storeFirstToken(directory: string, token: string): string {
   const file = path.resolve(directory, 'first-token');
@@ -66,5 +60,4 @@ function unusable(directory: string, error: unknown): DataDirError {
   });
 }
 
-/** The file with the master keys of embedded mode. */
 export const masterKeysFile = (directory: string): string => path.join(directory, 'master-keys');

@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox';
 
-/** The keywords of the schemas of settings; `form` describes `pattern` in words. */
+/** `form` describes `pattern` in words. */
 interface SettingSchema {
   readonly type?: string;
   readonly minimum?: number;
@@ -11,7 +11,7 @@ interface SettingSchema {
   readonly form?: string;
 }
 
-/** Describes the valid values of a setting for users who entered an invalid one, e.g. "true or false". */
+/** Describes the valid values for users who entered an invalid one, e.g. "true or false". */
 export function expected(schema: TSchema): string {
   const { type, anyOf, form, minimum, maximum, minLength, maxLength } = schema as SettingSchema;
   if (form !== undefined) return form;

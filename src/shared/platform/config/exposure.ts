@@ -23,12 +23,10 @@ privateNetworks.addAddress('::1', 'ipv6');
 privateNetworks.addSubnet('fc00::', 7, 'ipv6');
 privateNetworks.addSubnet('fe80::', 10, 'ipv6');
 
-/** Whether the host of an address or a URL is this machine. */
 export function isLoopback(host: string): boolean {
   return isIn(loopback, host) ?? /^(?:.+\.)?localhost$/i.test(host);
 }
 
-/** Whether all networks of a list belong to this machine. */
 export function areLoopback({ rules }: BlockList): boolean {
   return rules.every((rule) => {
     const [, address = '', bits = ''] = /([^\s/]+)\/(\d+)$/.exec(rule) ?? [];
@@ -36,9 +34,7 @@ export function areLoopback({ rules }: BlockList): boolean {
   });
 }
 
-/**
- * Describes the settings that expose tokens and states in transit, or the metrics. `addresses` belong to this machine, for 0.0.0.0.
- */
+/** Lists settings that expose tokens and states in transit, or the metrics. `addresses` are those of this machine, for 0.0.0.0. */
 export function listExposures(config: Exposed, addresses: readonly string[] = ownAddresses()): string[] {
   const { front, listen, managementListen, publicUrl, trustedProxies } = config;
   const found: string[] = [];

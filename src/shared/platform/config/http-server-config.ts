@@ -4,7 +4,7 @@ import type { Tuning } from './tuning.ts';
 
 type Given = Partial<Settings>;
 
-/** Returns the problems in the settings of `HttpServerConfig` and in the trusted proxies. */
+/** Also checks the trusted proxies. */
 export function httpServerProblems(settings: Given): string[] {
   const problems: string[] = [];
   for (const entry of entriesOf(settings.HOLDFAST_TRUSTED_PROXIES)) {
@@ -20,23 +20,22 @@ export function httpServerProblems(settings: Given): string[] {
   return problems;
 }
 
-/** Limits and TLS of client connections, applied before authentication. */
+/** These limits apply before authentication. */
 export function httpServerConfig(settings: Settings, tuning: Tuning) {
   const { HOLDFAST_TLS_CERT_FILE: certFile, HOLDFAST_TLS_KEY_FILE: keyFile } = settings;
   return {
     /** Applies to trusted proxies and to all other clients separately. */
     maxConnections: settings.HOLDFAST_MAX_CONNECTIONS,
     maxConnectionsPerAddress: tuning.maxConnectionsPerAddress,
-    /** Maximum time for the arrival of the headers, from the connection or the first byte of the request. */
+    /** Maximum time for the headers, from the connection or the first byte of the request. */
     headMs: tuning.headersTimeoutSeconds * 1000,
-    /** The time for which an idle connection is kept open. */
     idleMs: tuning.keepAliveSeconds * 1000,
     /** PEM files; null for plain HTTP. */
     tls: certFile === undefined || keyFile === undefined ? null : ({ certFile, keyFile } as const),
   } as const;
 }
 
-/** Returns the proxies whose X-Forwarded-For is trusted. */
+/** Their X-Forwarded-For is trusted. */
 export function trustedProxiesOf(settings: Given): BlockList {
   const list = new BlockList();
   for (const entry of entriesOf(settings.HOLDFAST_TRUSTED_PROXIES)) {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 
-/** The root of this installation, i.e. of a checkout or of a package, whose bundle is at another depth. */
+/** The root of a checkout or of a package, whose bundle is at another depth. */
 export const installationRoot = rootAbove(import.meta.dirname);
 
 function rootAbove(folder: string): string {

@@ -2,10 +2,9 @@ import type { Settings } from './settings.ts';
 
 type Given = Partial<Settings>;
 
-/** Hosts that may be called over plain HTTP: this machine. */
+/** On this machine, plain HTTP is allowed. */
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
-/** Returns the problems in the settings of the identity provider. */
 export function oidcProblems(settings: Given): string[] {
   const { HOLDFAST_OIDC_ISSUER: issuer, HOLDFAST_OIDC_CLIENT_ID: clientId } = settings;
   if (issuer === undefined) {
@@ -26,7 +25,6 @@ export function oidcProblems(settings: Given): string[] {
   return problems;
 }
 
-/** The settings for sign-in with a provider; null if there is none. */
 export function oidcConfig(settings: Settings) {
   const { HOLDFAST_OIDC_ISSUER: issuer, HOLDFAST_OIDC_CLIENT_ID: clientId } = settings;
   if (issuer === undefined || clientId === undefined) return null;

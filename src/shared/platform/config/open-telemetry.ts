@@ -1,19 +1,19 @@
-/** The spans to send, and the limits. The SDK itself reads the endpoint, its headers and certificates, and the resource. */
+/** The SDK itself reads the endpoint, its headers and certificates, and the resource. */
 export interface TracingConfig {
   readonly protocol: 'http/protobuf' | 'http/json';
   readonly sampler: 'always_on' | 'always_off' | 'traceidratio';
-  /** Whether the caller's decision applies to a request with a traceparent header. */
+  /** The caller's decision applies to a request with a traceparent header. */
   readonly isParentBased: boolean;
-  /** The share of traces that `traceidratio` samples, from 0 to 1. */
+  /** For `traceidratio`, from 0 to 1. */
   readonly ratio: number;
-  /** The limits of batches that are set. The SDK has defaults for the others. */
+  /** The SDK has defaults for the others. */
   readonly batches: {
     readonly scheduledDelayMillis?: number;
     readonly exportTimeoutMillis?: number;
     readonly maxQueueSize?: number;
     readonly maxExportBatchSize?: number;
   };
-  /** The problems of the variables. A server does not stop because of them: the specification requires the default. */
+  /** A server starts nevertheless: the specification requires the default. */
   readonly warnings: readonly string[];
 }
 
@@ -26,7 +26,7 @@ const batchVariables = {
 
 const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
 
-/** Reads the variables that OpenTelemetry defines for all SDKs. Returns null without an endpoint, or if tracing is turned off. */
+/** The variables are those of all OpenTelemetry SDKs. Null without an endpoint, or if tracing is turned off. */
 export function readTracingConfig(environment: NodeJS.ProcessEnv = process.env): TracingConfig | null {
   const read = (...names: readonly string[]): string | undefined =>
     names.map((name) => environment[name]?.trim()).find((value) => value !== undefined && value !== '');

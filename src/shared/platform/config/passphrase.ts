@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 
-/** Reads the CLI's passphrase from PULUMI_CONFIG_PASSPHRASE, or from the file PULUMI_CONFIG_PASSPHRASE_FILE; null if there is none. */
 export function readConfigPassphrase(env: NodeJS.ProcessEnv = process.env): string | null {
   const { PULUMI_CONFIG_PASSPHRASE: text, PULUMI_CONFIG_PASSPHRASE_FILE: file } = env;
   const passphrase = text ?? (file ? readFileSync(file, 'utf8').trim() : '');

@@ -1,15 +1,13 @@
-/** The way in which requests name a bucket. */
 export interface S3Addressing {
   readonly endpoint: string | null;
-  /** Whether the bucket is in the path instead of the host name. */
   readonly forcePathStyle: boolean;
 }
 
 const aws = /(^|\.)amazonaws\.com(\.cn)?$/i;
 
 /**
- * AWS has the bucket in the host name, other servers in the path, unless the endpoint already names the bucket
- * (`https://bucket.s3.example.com`). A null `endpoint` stands for AWS.
+ * AWS has the bucket in the host name, other servers in the path, unless the endpoint already names it (`https://bucket.s3.example.com`). A
+ * null `endpoint` stands for AWS.
  */
 export function addressingOf(bucket: string, endpoint: string | null): S3Addressing {
   if (endpoint === null || !URL.canParse(endpoint)) return { endpoint, forcePathStyle: endpoint !== null };

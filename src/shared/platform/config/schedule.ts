@@ -1,6 +1,6 @@
 import { Cron } from 'croner';
 
-/** Whether `schedule` is a valid cron expression of five fields. */
+/** A schedule is a cron expression of five fields, in UTC. */
 export function isSchedule(schedule: string): boolean {
   try {
     return cronOf(schedule).nextRun() !== null;
@@ -9,19 +9,18 @@ export function isSchedule(schedule: string): boolean {
   }
 }
 
-/** Whether a time of the schedule, in UTC, has passed since `last`; true if `last` is null. */
+/** Null stands for never. */
 export function isDue(schedule: string, last: Date | null, now = new Date()): boolean {
   if (last === null) return true;
   const next = cronOf(schedule).nextRun(last);
   return next !== null && next <= now;
 }
 
-/** Milliseconds since the first scheduled time (UTC) after `last`; 0 if this time is in the future. */
+/** Since the first scheduled time after `last`; 0 if it is in the future. */
 export function overdueMs(schedule: string, last: Date, now = new Date()): number {
   return Math.max(now.getTime() - (cronOf(schedule).nextRun(last)?.getTime() ?? Number.POSITIVE_INFINITY), 0);
 }
 
-/** Returns the next time of the schedule, in UTC. */
 export function nextTime(schedule: string, now = new Date()): Date | null {
   return cronOf(schedule).nextRun(now);
 }

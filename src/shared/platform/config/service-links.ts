@@ -3,9 +3,8 @@ import { isIP, isIPv6 } from 'node:net';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Returns the variables with our prefix that name the services beside this process, e.g. HOLDFAST_API_SERVICE_HOST for a service
- * `holdfast-api`. Kubernetes sets them for each service of a namespace. Only a complete set with consistent values counts, because a
- * single variable may be a misspelled setting.
+ * Kubernetes names each service of a namespace in variables, e.g. HOLDFAST_API_SERVICE_HOST for `holdfast-api`. Only a complete set with
+ * consistent values counts, because a single variable may be a misspelled setting.
  */
 export function findServiceLinks(environment: Environment): string[] {
   const links = new Set<string>();
@@ -20,7 +19,7 @@ export function findServiceLinks(environment: Environment): string[] {
   return [...links].sort();
 }
 
-/** Whether the variable `<SERVICE><suffix>` with this value is a Kubernetes service link for `host`. */
+/** Takes the variable `<SERVICE><suffix>`. */
 function isLink(suffix: string, value: string, host: string): boolean {
   if (suffix === '_SERVICE_HOST') return value === host;
   if (/^_SERVICE_PORT(_[A-Z0-9_]+)?$/.test(suffix)) return /^\d{1,5}$/.test(value);
@@ -31,7 +30,7 @@ function isLink(suffix: string, value: string, host: string): boolean {
   return value === { PROTO: protocol.toLowerCase(), PORT: port, ADDR: host }[part];
 }
 
-/** Whether a value is a URL like `tcp://10.0.0.1:9090`. A null `port` matches any port. */
+/** Like `tcp://10.0.0.1:9090`. A null `port` matches any port. */
 function isAddress(value: string | undefined, host: string, port: string | null): boolean {
   const [, address, given] = /^(?:tcp|udp|sctp):\/\/(.+):(\d{1,5})$/.exec(value ?? '') ?? [];
   return given !== undefined && address === (isIPv6(host) ? `[${host}]` : host) && (port ?? given) === given;

@@ -5,15 +5,14 @@ import { OperatorError } from '../errors/errors.ts';
 
 const accessKey = /^AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY)$/;
 
-/** Settings by the names of their environment variables. */
+/** By the names of their environment variables. */
 export type GivenSettings = Readonly<Record<string, string>>;
 
-/** A file of settings cannot be read, or a value cannot be written to it. */
 export class SettingsFileError extends OperatorError {
   override readonly name = 'SettingsFileError';
 }
 
-/** Adds a file's settings to the environment of this process. Variables that are set and not empty win. Throws SettingsFileError. */
+/** Variables that are set and not empty win. */
 export function loadSettingsFile(file: string, environment: NodeJS.ProcessEnv = process.env): void {
   let text: string;
   try {
@@ -24,7 +23,6 @@ export function loadSettingsFile(file: string, environment: NodeJS.ProcessEnv = 
   for (const [name, value] of Object.entries(parseSettings(text))) environment[name] ||= value;
 }
 
-/** Reads a file of settings; null if it does not exist. Throws SettingsFileError. */
 export function readSettingsFile(file: string): string | null {
   try {
     return readFileSync(file, 'utf8');
@@ -34,14 +32,14 @@ export function readSettingsFile(file: string): string | null {
   }
 }
 
-/** Parses the content of a file of settings. Empty settings count as unset. */
+/** Empty settings count as unset. */
 export function parseSettings(text: string): GivenSettings {
   return Object.fromEntries(
     Object.entries(parseEnv(text)).filter((entry): entry is [string, string] => Boolean(entry[1])),
   );
 }
 
-/** Returns the variables of this process for settings and for access to S3. */
+/** Includes access to S3. */
 export function settingsOfEnvironment(): GivenSettings {
   return Object.fromEntries(
     Object.entries(process.env).filter(
@@ -51,19 +49,16 @@ export function settingsOfEnvironment(): GivenSettings {
   );
 }
 
-/** Lets the AWS SDK of this process, which reads the environment, use the access keys in these settings. */
+/** The AWS SDK of this process reads the environment. */
 export function giveAccess(settings: GivenSettings): void {
   for (const [name, value] of Object.entries(settings)) if (accessKey.test(name)) process.env[name] = value;
 }
 
 const assignment = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=/;
-/** Values that need no quotes, neither here nor in a systemd unit. */
+/** Needs no quotes, neither here nor in a systemd unit. */
 const plain = /^[\w./:@%+,=?&~-]*$/;
 
-/**
- * Returns the content of a file with exactly these settings. Keeps comments, and the order of existing settings. Throws
- * SettingsFileError.
- */
+/** Writes exactly these settings. Keeps comments, and the order of existing settings. */
 export function editSettings(text: string, settings: GivenSettings): string {
   const missing = new Map(Object.entries(settings));
   const before = parseSettings(text);

@@ -6,8 +6,7 @@ import { storesSettings } from './settings/stores.ts';
 import { updatesSettings } from './settings/updates.ts';
 
 /**
- * All settings, by the names of their environment variables. `docs/settings.md` and `.env.example` are generated from this schema (`npm
- * run settings`).
+ * By the names of their environment variables. `docs/settings.md` and `.env.example` are generated from this schema (`npm run settings`).
  */
 export const Settings = Type.Object({
   ...serviceSettings,
@@ -20,7 +19,6 @@ export const Settings = Type.Object({
 export type Settings = Type.Static<typeof Settings>;
 export type SettingName = keyof Settings;
 
-/** Settings that must not be printed. */
 export const secretSettings: readonly SettingName[] = [
   'HOLDFAST_DATABASE_URL',
   'HOLDFAST_DATABASE_REPLICA_URL',

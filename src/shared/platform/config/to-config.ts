@@ -6,14 +6,13 @@ import { addressingOf } from './s3-addressing.ts';
 import type { Settings } from './settings.ts';
 import type { Tuning } from './tuning.ts';
 
-/** Derives the configuration from settings. */
 export function toConfig(settings: Settings, tuning: Tuning) {
   const dataDir = path.resolve(settings.HOLDFAST_DATA_DIR);
   const embedded = settings.HOLDFAST_DATABASE_URL === undefined;
   const listen = parseListen(settings.HOLDFAST_LISTEN);
   const management = settings.HOLDFAST_MANAGEMENT_LISTEN;
   const managementListen = parseListen(management);
-  // Port 0 means any free port, so two of these addresses never coincide.
+  // Port 0 means any free port.
   const isSame =
     management === 'same' ||
     (listen.port !== 0 && managementListen.port === listen.port && managementListen.host === listen.host);
@@ -28,7 +27,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     publicUrl:
       settings.HOLDFAST_PUBLIC_URL ??
       `${front.tls ? 'https' : 'http'}://${displayHost.includes(':') ? `[${displayHost}]` : displayHost}:${listen.port}`,
-    /** The time for which a user stays signed in in a browser. */
+    /** How long a user stays signed in in a browser. */
     sessions: {
       idleSeconds: tuning.sessionIdleSeconds,
       maxSeconds: settings.HOLDFAST_SESSION_HOURS * 3600,
@@ -42,10 +41,9 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       statementTimeoutMs: tuning.statementTimeoutMs,
       connectTimeoutMs: tuning.databaseConnectMs,
       acquireTimeoutMs: tuning.databaseAcquireMs,
-      /** Null if the primary serves all reads. */
       replicaUrl: settings.HOLDFAST_DATABASE_REPLICA_URL ?? null,
     },
-    /** The time for which a starting process waits for unavailable dependencies. */
+    /** How long a starting process waits for unavailable dependencies. */
     startWaitMs: tuning.startWaitSeconds * 1000,
     blobs:
       settings.HOLDFAST_S3_BUCKET === undefined
@@ -57,7 +55,6 @@ export function toConfig(settings: Settings, tuning: Tuning) {
             region: settings.HOLDFAST_S3_REGION,
             requestTimeoutMs: tuning.s3TimeoutMs,
           } as const),
-    /** Null if there is no second store. */
     secondStore: settings.HOLDFAST_SECOND_STORE ?? null,
     /** A null `to` means no scheduled backups. `schedule` is in UTC. */
     backup: {
@@ -66,38 +63,36 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       keep: settings.HOLDFAST_BACKUP_KEEP,
       recipients: settings.HOLDFAST_BACKUP_RECIPIENTS?.split(',') ?? [],
     },
-    /** Null if there is no break-glass bundle. */
+    /** The break-glass bundle. */
     bundleUrl: settings.HOLDFAST_BUNDLE_URL ?? null,
-    /** Null if a passphrase encrypts the bundle's secrets. */
+    /** Null for a passphrase. */
     bundleKms: settings.HOLDFAST_BUNDLE_KMS ?? null,
-    /** With `dataKeySeconds` 0, data keys are not replaced because of their age. */
+    /** With `dataKeySeconds` 0, age is no reason to replace a data key. */
     encryption: {
       encryptsDocuments: settings.HOLDFAST_ENCRYPT_DOCUMENTS,
       dataKeySeconds: settings.HOLDFAST_DATA_KEY_DAYS * 86_400,
     },
-    /** `vaultTokenFile` takes precedence over `secrets.vaultToken`. */
+    /** `vaultTokenFile` comes before `secrets.vaultToken`. */
     kms: { vaultTokenFile: settings.HOLDFAST_VAULT_TOKEN_FILE ?? null },
     bootstrapFile: settings.HOLDFAST_BOOTSTRAP ?? null,
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
-    /** The number of invalid tokens and leases per address and minute, after which unknown ones are looked up in batches. */
+    /** Counted per address, including invalid leases. Beyond this number, unknown ones are looked up in batches. */
     invalidTokensPerMinute: tuning.invalidTokensPerMinute,
-    /** Per token, user and address, across all replicas; 0 for no limit. */
+    /** Across all replicas; 0 for no limit. */
     requestsPerMinute: {
       token: settings.HOLDFAST_REQUESTS_PER_MINUTE,
       user: tuning.userRequestsPerMinute,
       address: tuning.addressRequestsPerMinute,
     },
     checkpointMode: settings.HOLDFAST_CHECKPOINT_MODE,
-    /** The role of members added by an identity provider. */
+    /** The role of members from an identity provider. */
     scimDefaultRole: settings.HOLDFAST_SCIM_DEFAULT_ROLE,
     leaseSeconds: tuning.leaseSeconds,
-    /** Limits of calls that create updates of locked stacks. */
     updateQueue: {
       waitSeconds: settings.HOLDFAST_LOCK_WAIT_SECONDS,
       longPollSeconds: settings.HOLDFAST_LONG_POLL_SECONDS,
       alertSeconds: tuning.waitAlertSeconds,
     },
-    /** Maximum duration of an update. */
     updateSeconds: settings.HOLDFAST_UPDATE_HOURS * 3600,
     sweepSeconds: tuning.sweepSeconds,
     blobGraceSeconds: tuning.blobGraceSeconds,
@@ -108,7 +103,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     },
     eventHoldMs: tuning.eventHoldMs,
     eventArchiving: { delaySeconds: tuning.eventArchiveDelaySeconds },
-    /** Older versions are stored as differences from others, unless `bytesPerSecond` is 0. */
+    /** With `bytesPerSecond` 0, older versions are not stored as differences. */
     encoding: { bytesPerSecond: tuning.encodeBytesPerSecond },
     /** With 0, the data of deleted stacks is deleted at once. */
     deletedStackDays: settings.HOLDFAST_DELETED_STACK_DAYS,
@@ -128,7 +123,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       maxSecretBytes: tuning.maxSecretBytes,
       inlineBytes: settings.HOLDFAST_INLINE_BYTES,
       directBytes: settings.HOLDFAST_DIRECT_BYTES,
-      /** For bodies in flight to workers, in memory (`inFlight`) and in Redis. */
+      /** In memory (`inFlight`) and in Redis. */
       inFlight: { writes: tuning.inFlightBytes, imports: tuning.importInFlightBytes },
       redisInFlight: {
         writes: settings.HOLDFAST_REDIS_IN_FLIGHT_BYTES,
@@ -139,7 +134,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       largeBytes: tuning.largeBytes,
       openReplayBytes: tuning.openReplayBytes,
     },
-    /** For each organization without its own limits; 0 for no limit. */
+    /** The default for organizations; 0 for no limit. */
     quotas: {
       stacks: settings.HOLDFAST_QUOTA_STACKS,
       keptBytes: settings.HOLDFAST_QUOTA_BYTES,
@@ -152,7 +147,7 @@ export function toConfig(settings: Settings, tuning: Tuning) {
       largeConcurrency: tuning.largeJobConcurrency,
       waitSeconds: tuning.jobWaitSeconds,
     },
-    /** With `retentionDays` 0, events are kept forever. With a null `receiverUrl`, they are not sent. */
+    /** With 0 days, events are kept forever. Without a `receiverUrl`, they are not sent. */
     audit: {
       format: settings.HOLDFAST_AUDIT_EXPORT_FORMAT,
       receiverUrl: settings.HOLDFAST_AUDIT_EXPORT_URL ?? null,
@@ -161,14 +156,14 @@ export function toConfig(settings: Settings, tuning: Tuning) {
     },
     /** The addresses that the server may call on behalf of users. */
     outgoingAllow: allowListOf(settings),
-    /** The time for which an issuer's keys are used after the last successful fetch. */
+    /** How long an issuer's keys are used after the last successful fetch. */
     issuerOutageMs: tuning.issuerOutageSeconds * 1000,
     drainMs: settings.HOLDFAST_DRAIN_SECONDS * 1000,
     shutdownMs: settings.HOLDFAST_SHUTDOWN_SECONDS * 1000,
     logLevel: settings.HOLDFAST_LOG_LEVEL,
-    /** Null if jobs run in the server process. */
+    /** If null, jobs run in the server process. */
     redisUrl: settings.HOLDFAST_REDIS_URL ?? null,
-    /** PEM file of certificate authorities that are trusted in addition to Node's. */
+    /** These authorities are trusted in addition to Node's. */
     caFile: settings.HOLDFAST_CA_FILE ?? null,
     /** Never logged. */
     secrets: {

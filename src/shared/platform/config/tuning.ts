@@ -4,7 +4,7 @@ import { Value } from 'typebox/value';
 import type { Settings } from './settings.ts';
 
 /**
- * Values that operators do not set: constants, and values derived from settings. Sizes are in bytes. Tests replace single values
+ * Operators do not set these values: constants, and values derived from settings. Sizes are in bytes. Tests replace single values
  * (`parseConfig`, `tuningFrom`).
  */
 export type Tuning = ReturnType<typeof tuningOf>;
@@ -14,16 +14,16 @@ const Numbers = Type.Record(Type.String(), Type.Number());
 const mib = 1024 * 1024;
 const gib = 1024 * mib;
 
-/** Maximum default memory budget of a process, because V8 does not use much more on its own. */
+/** V8 does not use much more on its own. */
 const maxDefaultMemoryBytes = 2 * gib;
 
 export function tuningOf(settings: Settings) {
   const memoryBytes = settings.HOLDFAST_MEMORY_BYTES ?? Math.min(availableMemory(), maxDefaultMemoryBytes);
   const requestsPerMinute = settings.HOLDFAST_REQUESTS_PER_MINUTE;
   return {
-    /** Memory of checkpoint, journal and event bodies that wait for workers. */
+    /** Memory of bodies that wait for workers, except imports. */
     inFlightBytes: Math.ceil(memoryBytes / 8),
-    /** The same for imports, which are counted separately so that they never delay checkpoints. */
+    /** Separate, so that imports never delay checkpoints. */
     importInFlightBytes: Math.ceil(memoryBytes / 16),
     /** Memory of decompressed and parsed bodies. Bodies up to 64 KiB do not count; a single body may take more. */
     bufferedBodyBytes: Math.ceil(memoryBytes / 32),
@@ -31,76 +31,71 @@ export function tuningOf(settings: Settings) {
     openReplayBytes: Math.ceil(memoryBytes / 64),
     redisImportInFlightBytes: Math.ceil(settings.HOLDFAST_REDIS_IN_FLIGHT_BYTES / 2),
 
-    /** Maximum decompressed size of a batch of entries or events, and of a delta. An entry becomes a string: at most 512 MiB in V8. */
+    /** The limit of decompressed batches of entries or events, and of a delta. An entry becomes a string: at most 512 MiB in V8. */
     maxBatchBytes: 128 * mib,
-    /** Maximum size of decompressed calls that encrypt, decrypt or create a stack. */
+    /** The limit of decompressed calls that encrypt, decrypt or create a stack. */
     maxControlBodyBytes: 64 * mib,
-    /** Maximum size of the configuration, environment, message or program of an update, each in JSON. */
+    /** The limit of the configuration, environment, message or program of an update, each in JSON. */
     maxFieldBytes: mib,
-    /** Maximum size of a stored engine event. A larger one is replaced by a warning that names its size. */
+    /** A larger engine event is replaced by a warning that names its size. */
     maxEventBytes: mib,
-    /** Maximum size of a secret to encrypt. */
     maxSecretBytes: 16 * mib,
-    /** Bodies of at least this size, as sent, go to the large queue so that they do not delay the others. */
+    /** Larger bodies, as sent, use the large queue so that they do not delay the others. */
     largeBytes: 8 * mib,
 
     maxConnectionsPerAddress: Math.ceil(settings.HOLDFAST_MAX_CONNECTIONS / 4),
-    /** Maximum time for the arrival of a request's headers. */
     headersTimeoutSeconds: 20,
-    /** The time for which an idle connection is kept open. */
     keepAliveSeconds: 75,
-    /** Minimum rate of a body, averaged over about a minute. */
+    /** Averaged over about a minute. */
     minBodyBytesPerSecond: 16 * 1024,
     /** A user is signed out after this time without a request. */
     sessionIdleSeconds: Math.min(settings.HOLDFAST_SESSION_HOURS, 12) * 3600,
-    /** Limits of invalid tokens and leases from one address. */
+    /** Counted per address, including invalid leases. */
     invalidTokensPerMinute: 60,
     userRequestsPerMinute: 2 * requestsPerMinute,
     addressRequestsPerMinute: 4 * requestsPerMinute,
-    /** The time for which tokens of an unreachable CI issuer are verified with the last known keys. */
+    /** The last known keys of an unreachable CI issuer are used this long. */
     issuerOutageSeconds: 3600,
 
-    /** The time for which a starting process waits for unavailable dependencies; 0 for no wait. */
+    /** 0 for no wait. */
     startWaitSeconds: 60,
-    /** Maximum duration of one SQL statement. */
     statementTimeoutMs: 60_000,
     databaseConnectMs: 5_000,
-    /** Maximum wait of a call for a free connection of the pool. */
+    /** Maximum wait for a free connection of the pool. */
     databaseAcquireMs: 10_000,
     /** Maximum time without progress of a request. */
     s3TimeoutMs: 30_000,
 
     /** The life of a lease without a renewal. The CLI relies on it. */
     leaseSeconds: 300,
-    /** Interval between checks for due background tasks. */
+    /** The interval of checks for due background tasks. */
     sweepSeconds: 30,
-    /** Webhooks are notified of a waiting update after this time, unless a rule sets another one. */
+    /** A waiting update then notifies webhooks, unless a rule sets another time. */
     waitAlertSeconds: 600,
     largeJobConcurrency: Math.ceil(settings.HOLDFAST_JOB_CONCURRENCY / 2),
     /** Maximum wait of a request for its job. */
     jobWaitSeconds: 120,
-    /** Number of entries between snapshots of a journal; see JournalWriter. */
+    /** See JournalWriter. */
     journalSnapshotEntries: 5_000,
-    /** The time for which a damaged state can be rebuilt from the journal of its update. */
+    /** A damaged state can be rebuilt from the journal of its update for this time. */
     journalGraceSeconds: 3600,
-    /** The delay between the end of an update and the archiving of its engine events, the last of which may arrive late. */
+    /** The last engine events of an update may arrive after its end. */
     eventArchiveDelaySeconds: 60,
-    /** The time for which a call waits for events of a running update, because the CLI repeats the call without a pause. */
+    /** How long a call waits for events of a running update, because the CLI repeats the call without a pause. */
     eventHoldMs: 2_000,
-    /** Maximum duration of an upload. Blobs are not deleted sooner, and are deleted again after this time. */
+    /** Longer than any upload. Blobs are not deleted sooner, and are deleted again after this time. */
     blobGraceSeconds: Math.min(3600, settings.HOLDFAST_BLOB_RETENTION_SECONDS),
     /** Each stored checkpoint is read back within this time. */
     scrubDays: 30,
-    /** The rate at which one worker encodes the text of states: about a quarter of a core with the default. */
+    /** The rate at which one worker encodes states: about a quarter of a core with the default. */
     encodeBytesPerSecond: 4 * settings.HOLDFAST_BACKGROUND_BYTES_PER_SECOND,
-    /** Interval between comparisons of the blob store with the database; 0 for none. */
+    /** The interval of comparisons of the blob store with the database; 0 for none. */
     reconcileSeconds: 24 * 3600,
-    /** The rate at which a comparison checks objects and rows. */
     reconcileObjectsPerSecond: 500,
   };
 }
 
-/** Reads values with which a test starts a process, as JSON. They are not settings: releases may rename them. Throws TypeError. */
+/** Tests start a process with this JSON. Releases may rename the values, which are not settings. */
 export function tuningFrom(json: string | undefined): Partial<Tuning> {
   if (json === undefined) return {};
   try {
@@ -112,7 +107,6 @@ export function tuningFrom(json: string | undefined): Partial<Tuning> {
   }
 }
 
-/** Returns the limit of the container, or the memory of the machine. */
 function availableMemory(): number {
   // Without a limit, this is 0 or huge.
   const limit = process.constrainedMemory();

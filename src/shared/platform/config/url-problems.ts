@@ -10,7 +10,7 @@ const services = [
   'HOLDFAST_AUDIT_EXPORT_URL',
 ] as const;
 
-/** Returns the problems of settings that are URLs. Quotes nothing, because any part of a wrong URL may belong to a password. */
+/** Quotes nothing, because any part of a wrong URL may belong to a password. */
 export function urlProblems(settings: Given): string[] {
   return [...servers, ...services].flatMap((name) => {
     const url = settings[name];
@@ -23,7 +23,7 @@ export function urlProblems(settings: Given): string[] {
   });
 }
 
-/** Warns of a public URL with a path: a proxy may remove the path, but pages link to others without it. */
+/** A proxy may remove the path, but pages link to others without it. */
 export function pathWarnings({ publicUrl }: { readonly publicUrl: string }): string[] {
   if (new URL(publicUrl).pathname === '/') return [];
   return [
@@ -31,7 +31,7 @@ export function pathWarnings({ publicUrl }: { readonly publicUrl: string }): str
   ];
 }
 
-/** Describes what is wrong with the URL of a server with a login, and perhaps several hosts. */
+/** The URL may have a login and several hosts. */
 function serverProblem(url: string): string | null {
   const encode =
     'is not a valid URL; encode special characters of user and password (/ as %2F, ? as %3F, # as %23, @ as %40, % as %25)';
@@ -47,7 +47,7 @@ function serverProblem(url: string): string | null {
   return isLenient || isEncoded(login) ? null : encode;
 }
 
-/** Whether a text without a login has a colon that does not begin a port. It is then a login without a host. */
+/** A text without a login, but with a colon that begins no port, is a login without a host. */
 function isNoHost(text: string): boolean {
   return text.includes(':') && !/^(\[[^\]]*\]|[^:]*)(:\d+)?$/.test(text);
 }
@@ -61,7 +61,7 @@ function isEncoded(text: string): boolean {
   }
 }
 
-/** Describes what is wrong with the URL of a service. It must have no login, because it appears in logs and lists. */
+/** The URL appears in logs and lists, so it must have no login. */
 function serviceProblem(url: string): string | null {
   const parsed = URL.parse(url);
   if (parsed === null) return 'is not a valid URL';

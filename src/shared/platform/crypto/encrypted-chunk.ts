@@ -8,8 +8,8 @@ const nonceBytes = 12;
 const sliceBytes = 64 * 1024;
 
 /**
- * Encrypts a chunk in place (AES-256-GCM) and returns its tag. The nonce is the chunk number: each key encrypts one body
- * and uses each number once. `name` is authenticated as well.
+ * Encrypts in place (AES-256-GCM) and returns the tag. The nonce is the chunk number: each key encrypts one body and uses each number once.
+ * `name` is authenticated as well.
  */
 export function encryptChunk(key: Buffer, at: number, name: string, chunk: Buffer): Buffer {
   const cipher = createCipheriv(algorithm, key, nonceOf(at));
@@ -19,7 +19,7 @@ export function encryptChunk(key: Buffer, at: number, name: string, chunk: Buffe
   return cipher.getAuthTag();
 }
 
-/** Decrypts, in place, a chunk followed by its tag. Returns null if the bytes were not encrypted with this key, number and name. */
+/** Decrypts in place. `encrypted` ends with the tag. Returns null if the bytes were not encrypted with this key, number and name. */
 export function openChunk(key: Buffer, at: number, name: string, encrypted: Buffer): Buffer | null {
   if (encrypted.length < tagBytes) return null;
   const chunk = encrypted.subarray(0, encrypted.length - tagBytes);
@@ -41,10 +41,7 @@ function nonceOf(at: number): Buffer {
   return nonce;
 }
 
-/**
- * Node returns a new buffer from each update. Frees these explicitly: otherwise, a hundred megabytes would wait for the garbage
- * collector.
- */
+/** Node returns a new buffer from each update. Unless freed at once, a hundred megabytes would wait for the garbage collector. */
 function runInPlace(cipher: { update(bytes: Buffer): Buffer }, bytes: Buffer): void {
   for (let at = 0; at < bytes.length; at += sliceBytes) {
     const output = cipher.update(bytes.subarray(at, at + sliceBytes));

@@ -2,12 +2,12 @@ import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import PQueue from 'p-queue';
 import { UnavailableError } from '../errors/errors.ts';
 
-/** Argon2id with the minimum that OWASP recommends: 19 MiB, two passes, one lane. Memory is in KiB. */
+/** The minimum that OWASP recommends: 19 MiB, two passes, one lane. Memory is in KiB. */
 const current = { memory: 19_456, passes: 2, parallelism: 1 } as const;
 const saltBytes = 16;
 const tagBytes = 32;
 
-/** Maximum concurrent hashes. Each takes 19 MiB and a thread of the pool that files and DNS also need. */
+/** Each takes 19 MiB and a thread of the pool that files and DNS also need. */
 const atOnce = 2;
 const maxWaiting = 50;
 /** Known browsers have priority, and their own share of the queue. */
@@ -20,7 +20,7 @@ interface Parameters {
   readonly parallelism: number;
 }
 
-/** Hashes a password as a PHC string. Throws UnavailableError if too many hashes wait. */
+/** Returns a PHC string. Throws UnavailableError if too many hashes wait. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(saltBytes);
   const tag = await derive(password, salt, current, 'known');
@@ -34,7 +34,7 @@ const phcPattern =
 const nobodySalt = randomBytes(saltBytes);
 const nobodyTag = randomBytes(tagBytes);
 
-/** Whether the password is the hashed one. A null hash, i.e. no password, takes the same time. Throws UnavailableError. */
+/** A null hash, i.e. no password, takes the same time. Throws UnavailableError. */
 export async function verifyPassword(
   password: string,
   stored: string | null,

@@ -7,20 +7,16 @@ const randomDigits = 43;
 const checksumDigits = 6;
 const bodyPattern = new RegExp(`^[0-9A-Za-z]{${randomDigits + checksumDigits}}$`);
 
-/**
- * Format of a token, determined without a lookup: `whole` has our format and a correct checksum, `faulty` has our format
- * and a wrong checksum, `other` is anything else.
- */
+/** The form is known without a lookup. `whole`: our format and a correct checksum. `faulty`: our format and a wrong checksum. */
 export type TokenForm = 'whole' | 'faulty' | 'other';
 
-/** Creates a random token (256 bits) and its hash, which is stored instead. The last 6 digits are a checksum of the rest. */
+/** Returns 256 random bits, and the hash that is stored instead. The last 6 digits are a checksum of the rest. */
 export function mintToken(prefix: string): { token: string; hash: Buffer } {
   const body = `${prefix}${makeRandomDigits()}`;
   const token = `${body}${checksumOf(body)}`;
   return { token, hash: hashToken(token) };
 }
 
-/** Returns the format of a token that should start with `prefix`. */
 export function tokenForm(token: string, prefix: string): TokenForm {
   if (!token.startsWith(prefix)) return 'other';
   const body = token.slice(prefix.length);
@@ -30,12 +26,12 @@ export function tokenForm(token: string, prefix: string): TokenForm {
   return 'other';
 }
 
-/** SHA-256 of a token. Tokens are random, so they need no salt or stretching. */
+/** Random tokens need no salt or stretching. */
 export function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
-/** Compares hashes in constant time. */
+/** Takes constant time. */
 export function sameHash(left: Buffer, right: Buffer): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
@@ -44,7 +40,7 @@ function makeRandomDigits(): string {
   let text = '';
   while (text.length < randomDigits) {
     for (const byte of randomBytes(randomDigits)) {
-      // Skip bytes from 248 up: they would make the first digits more likely than the others.
+      // Bytes from 248 up would make the first digits more likely than the others.
       if (byte < 248 && text.length < randomDigits) text += digits[byte % 62];
     }
   }

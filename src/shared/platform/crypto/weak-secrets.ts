@@ -1,15 +1,14 @@
-/** Example secrets from this project's documentation, in lower case. */
+/** From this project's documentation, in lower case. */
 const examples = new Set(['at-least-16-characters-of-randomness', 'another-long-random-string']);
 const placeholder =
   /^<.*>$|^(please-?)?(change|replace)[-_ ]?(me|this|it|with)|^(example|placeholder|insert|your)[-_ ]|^hf-(…|\.\.\.|x+)$/;
 
-/** Whether the text is a placeholder for a secret, as in examples. */
 export function isPlaceholder(text: string): boolean {
   const lower = text.toLowerCase();
   return examples.has(lower) || placeholder.test(lower);
 }
 
-/** Describes, as the end of a sentence, why a token is too weak; null if it may be random. */
+/** Returns the end of a sentence; null if the token may be random. */
 export function describeWeakToken(token: string): string | null {
   if (isPlaceholder(token)) return 'is one from an example';
   const lower = token.toLowerCase();
@@ -38,7 +37,7 @@ function isRepeated(text: string): boolean {
   return false;
 }
 
-/** Whether a 32-byte key is obviously not random: 32 random bytes have about 30 different values. */
+/** 32 random bytes have about 30 different values. */
 export function isWeakKey(key: Buffer): boolean {
   return new Set(key).size < 12;
 }

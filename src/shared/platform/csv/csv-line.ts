@@ -1,9 +1,9 @@
-/** Returns cells as a line of CSV (RFC 4180). */
+/** RFC 4180. */
 export function csvLine(cells: readonly string[]): string {
   return `${cells.map(csvCell).join(',')}\r\n`;
 }
 
-/** Quotes a cell if needed. Spreadsheets would run a value that begins like a formula; a quote in front prevents this. */
+/** A quote in front keeps spreadsheets from running a value that begins like a formula. */
 function csvCell(text: string): string {
   const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

@@ -6,12 +6,11 @@ export class AppRoleError extends OperatorError {
   override readonly name = 'AppRoleError';
 }
 
-/** The role that owns the tables. */
 export const migrationsOwner = `(select relowner from pg_class where oid = to_regclass('holdfast_migrations'))`;
 
 /**
- * Whether a table, sequence or function belongs to Holdfast and not to a monitoring tool, an extension or a person. `migrate` keeps one
- * owner for all of them, and `assertOneOwner` finds tables with another owner.
+ * Whether an object belongs to Holdfast, and not to a monitoring tool, an extension or a person. `migrate` keeps one owner for all tables,
+ * sequences and functions, and `assertOneOwner` finds tables with another owner.
  */
 export function isOurs(alias: string, catalog: 'pg_class' | 'pg_proc' = 'pg_class'): string {
   return `(${alias}.${catalog === 'pg_class' ? 'relowner' : 'proowner'} = ${migrationsOwner} and not exists (
@@ -39,9 +38,8 @@ export async function actAsOwner(client: pg.Client): Promise<void> {
 }
 
 /**
- * Grants a role the permissions of the server and workers: read and change all rows, use sequences, call functions. The role owns
- * nothing, so it can neither change the schema nor drop tables. Objects of later migrations by the same owner are granted as well.
- * Repeatable.
+ * Server and workers may read and change all rows, use sequences, and call functions. The role owns nothing, so it can neither change the
+ * schema nor drop tables. Includes objects of later migrations by the same owner. Repeatable.
  */
 export async function grantToApp(client: pg.Client, role: string): Promise<void> {
   const { rows } = await client.query<{ found: boolean }>(
@@ -71,7 +69,7 @@ export async function grantToApp(client: pg.Client, role: string): Promise<void>
     commit`);
 }
 
-/** Throws AppRoleError, with the command that repairs it, if the user of this connection lacks a permission of `grantToApp`. */
+/** The error names the command that repairs it. */
 export async function assertGranted(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ name: string; user: string }>(
     `

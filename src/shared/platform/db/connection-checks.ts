@@ -2,12 +2,12 @@ import type { DatabasePoolConnection, Interceptor } from 'slonik';
 
 type Check = (connection: DatabasePoolConnection) => Promise<void>;
 
-/** Checks that each connection of a pool must pass before its first use. */
+/** Each connection of a pool must pass the checks before its first use. */
 export class ConnectionChecks {
   readonly #checks: Check[] = [];
   #passed = new WeakSet<object>();
 
-  /** Adds a check for open and future connections. */
+  /** Applies to open and future connections. */
   add(check: Check): void {
     this.#checks.push(check);
     this.#passed = new WeakSet();
@@ -29,8 +29,8 @@ export class ConnectionChecks {
 }
 
 /**
- * Returns the client, which stays the same while the connection to Postgres is open. slonik makes a new wrapper with a new id each time
- * it takes the connection from the pool. slonik does not declare the property; if a release lacks it, every use is checked.
+ * The client stays the same while the connection is open, unlike slonik's wrapper. slonik does not declare the property; if a release lacks
+ * it, every use is checked.
  */
 function clientOf(connection: DatabasePoolConnection): object {
   return (connection as DatabasePoolConnection & { readonly connection?: object }).connection ?? connection;

@@ -9,38 +9,37 @@ export class AcquireTimeoutError extends Error {
   }
 }
 
-/** The time in ms for which the share of other work stays small after priority work, which usually has more statements. */
+/** How long the share of other work stays small after priority work, which usually has more statements. */
 const pauseMs = 100;
-/** The maximum time in ms for which a caller is overtaken or throttled. */
+/** A caller is overtaken or throttled no longer than this. */
 const patienceMs = 500;
 
 const goesFirst = new AsyncLocalStorage<boolean>();
 
-/** Runs `work` with priority: its statements get connections before others. For the few short calls on which other calls depend. */
+/** Statements of `work` get connections before others. For the few short calls on which other calls depend. */
 export function runFirst<T>(work: () => T): T {
   return goesFirst.run(true, work);
 }
 
-/** Runs `work` without priority, even if its caller has priority. */
+/** `work` has no priority, even if its caller has. */
 export function runInOrder<T>(work: () => T): T {
   return goesFirst.run(false, work);
 }
 
-/** Whether the current work has priority. */
 export function isFirst(): boolean {
   return goesFirst.getStore() === true;
 }
 
 interface Waiting {
   readonly enter: () => void;
-  /** Milliseconds, as of `performance.now()`. */
+  /** By `performance.now()`. */
   readonly since: number;
 }
 
 /**
  * Admits as many callers as the pool has connections. The others wait in order, up to a time limit, which the pool itself lacks. Priority
- * work (`runFirst`) is admitted before other work. Meanwhile, other work uses only half of the connections: with all of them, it would
- * keep Postgres busy during the statements of priority work. A caller that has waited long is next in any case.
+ * work (`runFirst`) comes first. Meanwhile, other work uses only half of the connections: with all of them, it would keep Postgres busy
+ * during the statements of priority work. A caller that has waited long is next in any case.
  */
 export class ConnectionGate {
   readonly #size: number;
@@ -61,17 +60,17 @@ export class ConnectionGate {
     return this.#first.size + this.#others.size;
   }
 
-  /** The time when a caller last finished without an error, as of `performance.now()`. */
+  /** When a caller last finished without an error, by `performance.now()`. */
   get lastServedAt(): number {
     return this.#lastServedAt;
   }
 
-  /** Whether there is priority work, or was a moment ago. */
+  /** Also true for a moment after priority work. */
   get servesFirst(): boolean {
     return performance.now() - this.#lastFirstAt < pauseMs;
   }
 
-  /** Runs `work` as soon as a connection is free. Throws AcquireTimeoutError if none becomes free within `limitMs`. */
+  /** Throws AcquireTimeoutError if no connection becomes free within `limitMs`. */
   async run<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
     const first = isFirst();
     if (first) this.#lastFirstAt = performance.now();
@@ -112,7 +111,7 @@ export class ConnectionGate {
     if (!first) this.#othersInside += 1;
   }
 
-  /** Passes free connections directly to waiting callers, so that a new caller cannot overtake them. */
+  /** Free connections are passed directly, so that a new caller cannot overtake the waiting ones. */
   #admit(): void {
     while (this.#free > 0) {
       const [first] = this.#first;
@@ -131,12 +130,11 @@ export class ConnectionGate {
     this.#planRecheck();
   }
 
-  /** Whether one more caller without priority may have a connection. */
   #hasCapacity(): boolean {
     return !this.servesFirst || this.#othersInside < Math.max(Math.floor(this.#size / 2), 1);
   }
 
-  /** Callers that are throttled although connections are free must not depend on another call. */
+  /** Throttled callers must not depend on another call while connections are free. */
   #planRecheck(): void {
     if (this.#recheck || this.#free === 0 || this.#others.size === 0) return;
     this.#recheck = setTimeout(() => {

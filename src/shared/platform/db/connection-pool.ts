@@ -7,17 +7,16 @@ import {
 } from 'slonik';
 import { sparesConnection } from './sqlstate.ts';
 
-/** Errors are passed as results: slonik closes the connection of work that throws, and the next caller would need 20 ms to log in. */
+/** slonik closes the connection of work that throws, and the next caller would need 20 ms to log in. */
 type Outcome<T> = { readonly value: T } | { readonly error: unknown };
 
 /**
- * Connections for as many callers as `ConnectionGate` admits. A caller gets the free connection that was used last: Postgres keeps
- * catalog rows, functions and plans per connection, and slonik's own pool would use all connections in turn, so that each stays cold.
- * Therefore each connection has its own slonik pool.
+ * A caller of `ConnectionGate` gets the free connection that was used last: Postgres keeps catalog rows, functions and plans per
+ * connection, and slonik's own pool would use all in turn, so that each stays cold. Therefore each connection has its own slonik pool.
  */
 export class ConnectionPool {
   readonly #pools: readonly DatabasePool[];
-  /** The most recently used pool is at the end. */
+  /** The last used pool is at the end. */
   readonly #free: DatabasePool[];
 
   private constructor(pools: readonly DatabasePool[]) {
@@ -25,7 +24,6 @@ export class ConnectionPool {
     this.#free = pools.toReversed();
   }
 
-  /** Creates the pool. Each connection is opened by its first use. */
   static async create(size: number, options: ClientConfigurationInput): Promise<ConnectionPool> {
     const open = async (): Promise<DatabasePool> => {
       const pool = await createPool('postgres://', { ...options, maxPoolSize: 1 });
@@ -36,7 +34,7 @@ export class ConnectionPool {
     return new ConnectionPool(await Promise.all(Array.from({ length: size }, open)));
   }
 
-  /** Runs `work` with a connection, which is closed if `work` throws. */
+  /** Closes the connection if `work` throws. */
   async connect<T>(work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
     const pool = this.#take();
     try {
@@ -50,7 +48,7 @@ export class ConnectionPool {
     }
   }
 
-  /** Runs `work` with a connection, which stays open unless the error of `work` means that it is unusable. */
+  /** Keeps the connection open unless the error of `work` means that it is unusable. */
   async run<T>(work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
     const outcome = await this.connect(async (connection): Promise<Outcome<T>> => {
       try {
@@ -64,12 +62,11 @@ export class ConnectionPool {
     return outcome.value;
   }
 
-  /** Runs `work` in a transaction. An error of `work` rolls it back. */
   transaction<T>(work: Work<T>): Promise<T> {
     return this.run((connection) => connection.transaction((tx) => untilSettled(tx, work)));
   }
 
-  /** Takes the last free pool with an open connection: logins may fail while open connections work. */
+  /** Logins may fail while open connections work. */
   #take(): DatabasePool {
     const isOpen = (pool: DatabasePool): boolean => {
       const { idleConnections, pendingReleaseConnections } = pool.state();
@@ -96,10 +93,7 @@ export class ConnectionPool {
 
 type Work<T> = (tx: DatabaseTransactionConnection) => Promise<T>;
 
-/**
- * Runs `work`, then accepts no more statements of the transaction, and waits for those in progress: after parallel work has failed, its
- * remaining statements must not become part of the next transaction on the connection.
- */
+/** After parallel work has failed, its remaining statements must not become part of the next transaction on the connection. */
 async function untilSettled<T>(tx: DatabaseTransactionConnection, work: Work<T>): Promise<T> {
   let isOpen = true;
   const begun = new Set<Promise<unknown>>();

@@ -14,44 +14,40 @@ import type { RaisedMessage } from './raised-messages.ts';
 import { createRowChecker, poolMark, type Queryable, sql } from './sql.ts';
 
 export interface DatabaseOptions {
-  /** `postgres://user:password@host:port/name`. With several comma-separated hosts, the one that accepts writes is used. */
+  /** `postgres://user:password@host:port/name`. Of several comma-separated hosts, the one that accepts writes is used. */
   readonly url: string;
   readonly poolSize: number;
   readonly statementTimeoutMs: number;
-  /** Maximum time for a login to a server. A statement fails if its response is overdue by this time. */
+  /** The limit of a login to a server. A statement fails if its response is overdue by this time. */
   readonly connectTimeoutMs: number;
   /** Maximum wait for a free connection of the pool. */
   readonly acquireTimeoutMs: number;
-  /** The name of the setting that contains `url`. */
+  /** The setting that contains `url`. */
   readonly setting?: PostgresSetting;
 }
 
 export type Connection = DatabasePoolConnection;
 
-/** The connection pool, with transactions that are retried after a deadlock or a serialization failure. */
 export interface Database extends Queryable {
-  /**
-   * Runs `work` in one transaction. Retries up to 5 times if Postgres rolls it back because of a conflict (class 40), and after lock timeouts
-   * (`LockRepeats`).
-   */
+  /** `work` is repeated up to 5 times after a conflict (class 40), and after lock timeouts (`LockRepeats`). */
   inTransaction<T>(work: (tx: DatabaseTransactionConnection) => Promise<T>): Promise<T>;
-  /** Runs `work` with a connection of the pool, which is closed if `work` throws. */
+  /** Closes the connection if `work` throws. */
   onConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
-  /** From now on, runs `check` on each connection of the pool before its first use. A connection that fails the check is closed. */
+  /** `check` runs before the first use of each connection of the pool from now on. A connection that fails is closed. */
   checkConnections(check: (connection: Connection) => Promise<void>): void;
-  /** Opens and checks all connections of the pool, so that the first callers of a new process need not wait for logins. */
+  /** The first callers of a new process need not wait for logins. */
   openConnections(): Promise<void>;
-  /** Resolves when Postgres responds to this call, or meanwhile to others. Rejects if there is no response within `timeoutMs`. */
+  /** A response to another call also counts. Rejects after `timeoutMs`. */
   ping(timeoutMs: number): Promise<void>;
-  /** Calls `onMessage` for each notification on the channel, until closed. Notifications may be lost; see `listenOn`. */
+  /** Notifications may be lost; see `listenOn`. */
   listen(channel: string, onMessage: (payload: string) => void): Notifications;
-  /** Returns a separate connection, opened by its first use, that sends and receives on the channel. */
+  /** Its separate connection is opened by the first use. */
   channel(name: string): NotificationChannel;
-  /** Calls `listener` for each message that a statement has raised, after the end of the statement's transaction. */
+  /** `listener` is called after the end of the statement's transaction. */
   onRaised(listener: (message: RaisedMessage) => void): void;
   /** Opens a connection outside the pool, for statements of any length. The caller ends it. */
   openSession(): Promise<PostgresConnection>;
-  /** Whether there is priority work (see ConnectionGate), so that background work should wait. */
+  /** Background work should then wait; see ConnectionGate. */
   servesFirst(): boolean;
   poolState(): { acquired: number; idle: number; waiting: number };
   close(): Promise<void>;
@@ -68,8 +64,8 @@ const statementMethods = [
 ] as readonly Exclude<keyof CommonQueryMethods, 'transaction'>[];
 
 /**
- * Opens the pool; connections are opened on demand. Type parsers: timestamptz is a Date, bytea a Buffer, int8 a number (all our values
- * stay below 2^53). Every wait has a limit: a hanging call fails with an error that `mapDatabaseError` recognizes.
+ * Opens connections on demand. timestamptz is a Date, bytea a Buffer, int8 a number (all our values stay below 2^53). Every wait has a
+ * limit: a hanging call fails with an error that `mapDatabaseError` recognizes.
  */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { poolSize, statementTimeoutMs, connectTimeoutMs, acquireTimeoutMs } = options;
@@ -83,9 +79,9 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const checks = new ConnectionChecks();
   const pool = await ConnectionPool.create(poolSize, {
     driverFactory: createPostgresDriver(connector, statementTimeoutMs + connectTimeoutMs, onRaised),
-    // Shorter than the time after which proxies in between drop a connection.
+    // Proxies in between drop a connection later.
     idleTimeout: 300_000,
-    // One attempt, because the connector itself tries every server.
+    // The connector itself tries every server.
     connectionRetryLimit: 1,
     gracefulTerminationTimeout: 2_000,
     transactionRetryLimit: 5,
@@ -93,7 +89,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     ...(options.setting === 'HOLDFAST_DATABASE_REPLICA_URL' ? { queryRetryLimit: 0 } : {}),
     interceptors: [createRowChecker(), checks.interceptor],
     typeParsers: [],
-    // Pooled connections have no session state, so there is nothing to reset on release.
+    // Pooled connections have no session state.
     resetConnection: async () => {},
   });
   const gate = new ConnectionGate(poolSize);
@@ -130,7 +126,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   });
 }
 
-/** If a login is slow, callers get the open connections after this time, in ms. */
+/** If a login is slow, callers get the open connections after this time. */
 const maxHoldMs = 1_000;
 
 async function openConnections(onConnection: Database['onConnection'], count: number): Promise<void> {

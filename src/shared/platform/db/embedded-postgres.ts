@@ -14,12 +14,10 @@ import { EmbeddedPostgresError, findPostgresBinaries, type PostgresBinaries } fr
 import { assertNoneBeside, assertSameMajor } from './postgres-major.ts';
 import { killWithChildren, stopOrphan } from './postgres-processes.ts';
 
-/** A Postgres process that this process started. */
 export interface EmbeddedPostgres {
   readonly url: string;
-  /** Requests a fast shutdown and resolves when the process has exited. */
   stop(): Promise<void>;
-  /** Kills the process with all its child processes, so that it writes nothing more. */
+  /** Also kills the child processes, so that nothing more is written. */
   kill(): void;
 }
 
@@ -27,40 +25,36 @@ interface EmbeddedPostgresOptions {
   readonly flags?: readonly string[];
   readonly silenceMs?: number;
   readonly choosePort?: () => Promise<number>;
-  /** Programs that are not of this release. */
+  /** Set for programs that are not of this release. */
   readonly binaries?: PostgresBinaries;
-  /** The folder of the cluster in the directory. */
   readonly cluster?: string;
   /** Called if the process ends after it was ready, unless it was stopped or killed here. */
   readonly onEnd?: (reason: string) => void;
-  /** Takes a lock that Postgres and all its child processes hold while any of them runs. */
+  /** Postgres and its child processes hold the lock while any of them runs. */
   readonly takeLock?: () => Promise<FileLock | null | 'held'>;
 }
 
-/** The user that runs the Postgres programs if we are root: Postgres refuses to run as root. */
+/** Postgres refuses to run as root, so this user runs it. */
 interface Account {
   readonly uid: number;
   readonly gid: number;
-  /** The command to prepend if this user cannot read the program otherwise. */
+  /** The command to prepend if the user cannot read the program otherwise. */
   readonly prefix: readonly string[];
 }
 
-/** Names in the directory of an embedded Postgres: its cluster, and the completed cluster of an upgrade. */
 export const clusterFolder = 'cluster';
 export const upgradedFolder = 'cluster.upgraded';
 
 const readyLine = 'database system is ready to accept connections';
 const recoveryLine = 'database system was not properly shut down';
 const portTakenLine = 'could not create any TCP/IP sockets';
-/** Number of ports to try: another process may take a port before Postgres listens on it. */
+/** Another process may take a port before Postgres listens on it. */
 const maxPorts = 5;
 const stopTimeoutMs = 60_000;
 
 /**
- * Starts Postgres with its files under `directory`, which are created on first use. First shuts down a process left behind by a killed
- * server. Recovery after a crash can take long, so the start fails only after Postgres has logged nothing for `silenceMs`. `flags` are
- * passed to postgres (`-c name=value`). Listens on a port from `choosePort`, by default any free one; if another process takes the port
- * first, tries the next. Throws EmbeddedPostgresError, also if the files belong to another major version.
+ * Creates the files on first use. First shuts down a process left behind by a killed server. Recovery after a crash can take long, so the
+ * start fails only after Postgres has logged nothing for `silenceMs`. `flags` are passed to postgres (`-c name=value`).
  */
 export async function startEmbeddedPostgres(
   directory: string,
@@ -83,7 +77,7 @@ export async function startEmbeddedPostgres(
   assertSameMajor(dataDir, binaries);
   const account = chooseAccount(directory, binaries);
   if (!existsSync(path.join(dataDir, 'PG_VERSION'))) await initialize(dataDir, passwordFile, binaries, account);
-  // Syncs even an existing file: the process that created it may have been killed before it synced the file.
+  // The process that created the file may have been killed before it synced it.
   syncPath(passwordFile);
   syncPath(directory);
   await stopOrphan(dataDir, stopTimeoutMs, logger);
@@ -170,7 +164,7 @@ function launch(
   args: readonly string[],
   lock: FileLock | null = null,
 ): ChildProcess {
-  // In its own process group, so that Ctrl-C reaches only the server, which stops Postgres last.
+  // Ctrl-C reaches only the server, which stops Postgres last.
   const base: SpawnOptions = {
     env: childEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe', ...(lock ? [lock.descriptor] : [])],
@@ -192,7 +186,7 @@ async function initialize(
   binaries: PostgresBinaries,
   account: Account | null,
 ): Promise<void> {
-  // The rename below creates a complete cluster or none, so this cluster is damaged, or it is not a cluster.
+  // The rename below creates a complete cluster or none, so this one is damaged, or it is not a cluster.
   if (existsSync(dataDir) && readdirSync(dataDir).length > 0)
     throw new Error(`${dataDir} is not a database cluster (PG_VERSION is missing); move it away`);
   // A cluster beside another one has the same password.
@@ -227,7 +221,7 @@ async function initialize(
   renameSync(scratch, dataDir);
 }
 
-/** Resolves with true once Postgres is ready, or with false if its port is taken and `tolerated` permits this. */
+/** Resolves with false if the port is taken and `tolerated` permits this. */
 async function untilReady(
   child: ChildProcess,
   logger: Logger,
@@ -269,7 +263,6 @@ async function untilReady(
   }
 }
 
-/** Returns a loopback port that was just free. */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
@@ -283,7 +276,7 @@ function freePort(): Promise<number> {
   });
 }
 
-/** Returns the URL of the embedded Postgres that a server runs in `directory`, or null if there is none. */
+/** Returns null if no server runs in `directory`. */
 export async function readRunningUrl(directory: string): Promise<string | null> {
   try {
     const lines = readFileSync(path.join(directory, clusterFolder, 'postmaster.pid'), 'utf8').split('\n');

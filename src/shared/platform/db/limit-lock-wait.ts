@@ -2,13 +2,12 @@ import { type Queryable, sql } from './sql.ts';
 
 const limited = new WeakSet<Queryable>();
 
-/** Limits each further lock wait of the transaction to `ms`; 0: no limit. `LockRepeats` does not repeat the transaction. */
+/** Limits each further lock wait of the transaction; 0 for no limit. `LockRepeats` then does not repeat it. */
 export async function limitLockWait(tx: Queryable, ms: number): Promise<void> {
   limited.add(tx);
   await tx.query(sql.nothing`/* locks.limitWait */ select set_config('lock_timeout', ${String(ms)}, true)`);
 }
 
-/** Whether `limitLockWait` was called for the transaction. */
 export function hasOwnLimit(tx: Queryable): boolean {
   return limited.has(tx);
 }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, jest } from '@jest/globals';
 import { runFirst } from './connection-gate.ts';
 import { LockRepeats, lockWaitMs } from './lock-repeats.ts';
@@ -23,6 +24,24 @@ describe('LockRepeats', () => {
     locked.resolve();
     await Promise.all(others);
     expect(repeats.waiting).toBe(0);
+  });
+
+  it('repeats a caller before callers with more attempts, whose lock is held for long', async () => {
+    const repeats = new LockRepeats(4, 60_000);
+    let [attempts, isLocked] = [0, true];
+    const stuck = Array.from({ length: 20 }, () =>
+      repeats.run(async () => {
+        await setImmediate();
+        attempts++;
+        if (isLocked) throw lockTimeout();
+      }),
+    );
+    while (attempts < 100) await setImmediate();
+    const before = attempts;
+    await repeats.run(failingOnce(Promise.resolve()));
+    expect(attempts - before).toBeLessThan(5);
+    isLocked = false;
+    await Promise.all(stuck);
   });
 
   it('throws the lock timeout if no place for a repeat becomes free', async () => {

@@ -1,38 +1,37 @@
 import type { DatabaseTransactionConnection } from 'slonik';
 import { AppError } from '../errors/errors.ts';
-import { ConnectionGate, isFirst } from './connection-gate.ts';
+import { isFirst } from './connection-gate.ts';
 import { hasOwnLimit } from './limit-lock-wait.ts';
 import { isLockTimeout } from './sqlstate.ts';
 
 /**
- * How long sessions of the pool wait for one lock, in ms. Most locks are held for less, and Postgres looks for deadlocks earlier; callers
- * wait longer for a connection.
+ * How long a session of the pool waits for one lock. Most locks are held for less, and Postgres looks for deadlocks earlier; callers wait
+ * longer for a connection.
  */
 export const lockWaitMs = 2_000;
 
 /**
- * Repeats statements and transactions that got no lock in time, for as long as one statement may take. Between attempts they hold no
- * connection, and repeated attempts share a part of the pool: if many callers wait for locks of one organization, other organizations still
- * get connections. Priority work has its own part, so that it never waits behind other work.
+ * Repeats work that got no lock in time, for as long as one statement may take. Between attempts it holds no connection, and repeated
+ * attempts share a part of the pool: if many callers wait for locks of one organization, others still get connections. Callers with fewer
+ * attempts go first, so that a lock that is held for long does not delay callers of other locks. Priority work has its own part.
  */
 export class LockRepeats {
-  readonly #first: ConnectionGate;
-  readonly #others: ConnectionGate;
+  readonly #first: Places;
+  readonly #others: Places;
   readonly #maxMs: number;
 
   constructor(poolSize: number, maxMs: number) {
     const places = Math.max(Math.floor(poolSize / 4), 1);
-    this.#first = new ConnectionGate(places);
-    this.#others = new ConnectionGate(places);
+    this.#first = new Places(places);
+    this.#others = new Places(places);
     this.#maxMs = maxMs;
   }
 
-  /** Number of callers that wait for their next attempt. */
   get waiting(): number {
     return this.#first.waiting + this.#others.waiting;
   }
 
-  /** `begin` runs the work in a transaction. A transaction that has called `limitLockWait` is not repeated. */
+  /** A transaction that has called `limitLockWait` is not repeated. */
   transaction<T>(
     begin: (work: (tx: DatabaseTransactionConnection) => Promise<T>) => Promise<T>,
     work: (tx: DatabaseTransactionConnection) => Promise<T>,
@@ -48,33 +47,59 @@ export class LockRepeats {
 
   /** `work` must have no effect if it fails. */
   async run<T>(work: () => Promise<T>, isRepeatable = () => true): Promise<T> {
-    const gate = isFirst() ? this.#first : this.#others;
-    let run = work;
+    const places = isFirst() ? this.#first : this.#others;
     let until: number | null = null;
-    for (;;) {
+    let run = work;
+    for (let attempts = 1; ; attempts++) {
       try {
         return await run();
       } catch (error) {
-        // The work has handled the lock timeout itself if it threw an AppError.
+        // Work that throws an AppError has handled the lock timeout itself.
         if (!isLockTimeout(error) || error instanceof AppError || !isRepeatable()) throw error;
         const now = performance.now();
         until ??= now + this.#maxMs - lockWaitMs;
-        const leftMs = until - now;
-        if (leftMs <= 0) throw error;
-        run = () => admitted(gate, leftMs, work, error);
+        if (now >= until || !(await places.take(attempts, until - now))) throw error;
+        run = () => work().finally(() => places.giveBack());
       }
     }
   }
 }
 
-/** Runs `work` as soon as the gate admits it. Throws `cause` if that takes too long. */
-function admitted<T>(gate: ConnectionGate, limitMs: number, work: () => Promise<T>, cause: unknown): Promise<T> {
-  let isAdmitted = false;
-  const admit = () => {
-    isAdmitted = true;
-    return work();
-  };
-  return gate.run(limitMs, admit).catch((error: unknown) => {
-    throw isAdmitted ? error : cause;
-  });
+/** A place that becomes free goes to the caller with the fewest attempts so far, then to the earliest. */
+class Places {
+  readonly #waiting = new Set<{ readonly attempts: number; readonly take: () => void }>();
+  #free: number;
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Returns false if no place becomes free within `limitMs`. */
+  async take(attempts: number, limitMs: number): Promise<boolean> {
+    if (this.#free > 0) {
+      this.#free -= 1;
+      return true;
+    }
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const caller = { attempts, take: () => resolve(true) };
+    this.#waiting.add(caller);
+    const timer = setTimeout(() => {
+      this.#waiting.delete(caller);
+      resolve(false);
+    }, limitMs);
+    return promise.finally(() => clearTimeout(timer));
+  }
+
+  giveBack(): void {
+    let next: { readonly attempts: number; readonly take: () => void } | null = null;
+    for (const caller of this.#waiting) if (next === null || caller.attempts < next.attempts) next = caller;
+    if (next) {
+      this.#waiting.delete(next);
+      next.take();
+    } else this.#free += 1;
+  }
 }

@@ -4,16 +4,16 @@ import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
 import { assertCommitted } from './rolled-back-error.ts';
 
-/** The limits of a migration's waits for tables in use by other sessions. All in ms. */
+/** Limits of a migration's waits for tables in use by other sessions. */
 export interface LockPatience {
-  /** The time for which one statement waits for a lock. Calls that need the table queue behind it. */
+  /** One statement waits this long for a lock. Calls that need the table queue behind it. */
   readonly lockMs: number;
-  /** Pause before the next attempt, doubled each time up to `maxPauseMs`. */
+  /** The pause before the next attempt, doubled each time up to `maxPauseMs`. */
   readonly firstPauseMs: number;
   readonly maxPauseMs: number;
-  /** The time for which attempts are repeated without progress, since the first attempt that got no lock. */
+  /** Attempts are repeated this long without progress, since the first one that got no lock. */
   readonly giveUpMs: number;
-  /** Interval between checks of the sessions that hold the locks. */
+  /** The interval of checks of the sessions that hold the locks. */
   readonly watchMs: number;
 }
 
@@ -25,25 +25,24 @@ export const lockPatience: LockPatience = {
   watchMs: 500,
 };
 
-/** Other sessions have kept a table in use for too long. */
 export class TableInUseError extends OperatorError {
   override readonly name = 'TableInUseError';
 }
 
 interface Wait {
-  /** The table; null if a statement waits for the end of a transaction. */
+  /** Null if a statement waits for the end of a transaction. */
   readonly table: string | null;
   readonly sessions: readonly string[];
 }
 
-/** The SQLSTATEs of a lock that was not available in time, and of a deadlock. */
+/** A lock was not available in time; a deadlock. */
 const lockStates = new Set(['55P03', '40P01']);
 const newIndex = /\bcreate\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?(\w+)/i;
 export const relogMs = 30_000;
 
 /**
- * Gives up locks that are not available soon and tries again later, so that no call queues behind a migration for long. Statements that
- * build or drop an index concurrently may wait, because calls do not queue behind them. Reports the sessions that block a migration.
+ * Gives up locks that are not available soon and tries again later, so that no call queues behind a migration for long. Building or
+ * dropping an index concurrently may wait, because calls do not queue behind it. Reports the sessions that block a migration.
  */
 export class LockWaits {
   readonly #client: pg.Client;
@@ -76,7 +75,7 @@ export class LockWaits {
     }, this.#patience.watchMs);
   }
 
-  /** `observer` is a second connection to the same server. Close this object before the connections. */
+  /** `observer` is connected to the same server. Close this object before the connections. */
   static async start(
     client: pg.Client,
     observer: pg.Client,
@@ -92,7 +91,7 @@ export class LockWaits {
     await this.#looking;
   }
 
-  /** The client. Its statements outside transactions are repeated when they get no lock. */
+  /** Its statements outside transactions are repeated when they get no lock. */
   get client(): pg.Client {
     return new Proxy(this.#client, {
       get: (client, name) => {
@@ -103,10 +102,7 @@ export class LockWaits {
     });
   }
 
-  /**
-   * Runs `attempt` until it gets its locks. An attempt without its locks leaves nothing behind, except what `progress` reports. Throws
-   * TableInUseError and the errors of `attempt`.
-   */
+  /** An attempt without its locks leaves nothing behind, except what `progress` reports. Throws TableInUseError. */
   async repeat<T>(
     attempt: () => Promise<T>,
     recover: () => Promise<unknown> = async () => {},
@@ -136,7 +132,7 @@ export class LockWaits {
       return result;
     };
     if (/^\s*begin\b/i.test(text)) this.#inTransaction = true;
-    // If a commit that got no lock was repeated alone, it would succeed without the transaction.
+    // A commit that is repeated alone would succeed without the transaction.
     const isEnd = /^\s*(?:commit|rollback)\b/i.test(text);
     if (isEnd) this.#inTransaction = false;
     if (isEnd || this.#inTransaction) return run();
@@ -152,7 +148,7 @@ export class LockWaits {
     return result;
   }
 
-  /** Repeats a statement that may commit batches, and that restarts with the first batch. */
+  /** The statement may commit batches, and restarts with the first one. */
   async #repeatBatches(run: () => Promise<pg.QueryResult>): Promise<pg.QueryResult> {
     let before = 0;
     let most = 0;
@@ -170,7 +166,6 @@ export class LockWaits {
     );
   }
 
-  /** Ends the transaction of a migration that got no lock. */
   async rollback(): Promise<void> {
     this.#inTransaction = false;
     await this.#client.query('rollback');
@@ -200,7 +195,7 @@ function limit(client: pg.Client, lockMs: number): Promise<unknown> {
   return client.query(`set lock_timeout = ${lockMs}`);
 }
 
-/** Returns how far a statement that commits batches has come, as it reports itself, and the number of transactions of the session. */
+/** `reached` is what the statement itself reports; `transactions` are those of the session. */
 async function readReached(client: pg.Client): Promise<{ reached: string; transactions: number }> {
   const { rows } = await client.query<{ reached: string | null; transactions: string }>(
     `select current_setting('holdfast.migrated', true) as reached, split_part(virtualtransaction, '/', 2) as transactions
@@ -225,9 +220,7 @@ export async function findHolders(client: pg.Client, lockId: number): Promise<re
   return rows.map(({ session }) => session);
 }
 
-/**
- * Lists the sessions for which a session waits, or null if there are none. Omits the observer, for whose snapshots an index build waits.
- */
+/** Lists the sessions for which a session waits. Omits the observer, for whose snapshots an index build waits. */
 async function findWait(observer: pg.Client, pid: number): Promise<Wait | null> {
   const { rows } = await observer.query<{ table: string | null; session: string }>(
     `select (select l.relation::regclass::text from pg_locks l where l.pid = $1 and not l.granted limit 1) as table,

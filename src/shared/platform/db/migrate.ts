@@ -13,29 +13,27 @@ import { assertOneOwner } from './table-owners.ts';
 
 const migrationsTable = 'holdfast_migrations';
 
-/** The database lacks migrations that this release needs. */
 class PendingMigrationsError extends OperatorError {
   override readonly name = 'PendingMigrationsError';
 }
 
 const lockPollMs = 200;
-/** A run that waits longer than this for another run logs the wait. */
+/** A longer wait for another run is logged. */
 const silentMs = 2_000;
 
 /**
- * Applies all pending migrations of `migrations/`, each as described at `loadMigrationFiles`. Concurrent runs wait for each other
- * (advisory lock). A run that loses Postgres resumes when Postgres is available again; a run that finds a table in use retries a
- * migration for about ten minutes. Returns the applied names. Then permits `appRole`, if given, to run server and workers; see
- * `grantToApp`. Throws TableInUseError.
+ * Concurrent runs wait for each other (advisory lock). A run that loses Postgres resumes when it is available again; a run that finds a
+ * table in use retries a migration for about ten minutes. Returns the applied names. Then permits `appRole` to run server and workers; see
+ * `grantToApp`.
  */
 export async function migrate(
   start: PostgresStart,
   options: {
     readonly appRole?: string | null;
-    /** Migrations in place of this release's, for tests. */
+    /** For tests. */
     readonly directory?: string;
     readonly patience?: LockPatience;
-    /** Applies only these, which are the first migrations of this release, and none if the database has others. */
+    /** Applies only these first migrations of this release, and none if the database has others. */
     readonly only?: readonly string[];
   } = {},
 ): Promise<string[]> {
@@ -62,17 +60,14 @@ export async function migrate(
   return names;
 }
 
-/** The connection leads through a pooler that gives its session to other clients between statements. */
+/** A pooler gives the session to other clients between statements. */
 class SharedSessionError extends OperatorError {
   override readonly name = 'SharedSessionError';
 }
 
 const sessionLooks = 10;
 
-/**
- * Throws SharedSessionError behind a transaction pooler: a migration needs its own session for its lock, which would otherwise stay
- * behind and block the next migration.
- */
+/** The lock of a migration would stay behind in a shared session and block the next one. */
 async function assertOwnSession(client: pg.Client, observer: pg.Client): Promise<void> {
   for (let look = 0; look < sessionLooks; look++) {
     const pids: number[] = [];
@@ -94,7 +89,7 @@ async function applyPending(
   logger: Logger,
   only?: readonly string[],
 ): Promise<string[]> {
-  // API processes and workers only compare names, and do not need it.
+  // API processes and workers only compare names.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate');
   const dbClient = waits.client;
   await lockMigrations(dbClient, PG_MIGRATE_LOCK_ID, logger);
@@ -111,7 +106,7 @@ async function applyPending(
       ...(count === undefined ? {} : { count }),
       singleTransaction: false,
       noLock: true,
-      // Without an order check: the order is by time, which differs after the clock was set back, or in another time zone.
+      // By time, the order differs after the clock was set back, or in another time zone.
       checkOrder: false,
       migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadMigrationFiles }],
       logger: {
@@ -132,7 +127,6 @@ async function applyPending(
   return (await readApplied(dbClient)).filter((name) => !before.has(name));
 }
 
-/** A migration has a lower number than one that was applied. */
 class MigrationOrderError extends OperatorError {
   override readonly name = 'MigrationOrderError';
 }
@@ -145,14 +139,14 @@ function assertInOrder(applied: readonly string[], known: readonly string[]): vo
     );
 }
 
-/** Counts how many of `only` are pending; 0 if others are applied. */
+/** Counts the pending ones of `only`; 0 if others are applied. */
 function countLacking(only: readonly string[], applied: readonly string[]): number {
   return applied.every((name, at) => name === only[at]) ? only.length - applied.length : 0;
 }
 
 /**
- * Takes the lock under which one process migrates at a time. The end of the session releases it. Polls: an index that another run builds
- * concurrently would wait for our statement, and our statement for that run's lock.
+ * Lets one process migrate at a time, until the end of the session. Polls: an index that another run builds concurrently would wait for our
+ * statement, and our statement for that run's lock.
  */
 async function lockMigrations(client: pg.Client, lockId: number, logger: Logger): Promise<void> {
   for (let logAt = performance.now() + silentMs; ; ) {
@@ -170,10 +164,7 @@ async function lockMigrations(client: pg.Client, lockId: number, logger: Logger)
   }
 }
 
-/**
- * Throws PendingMigrationsError, which names the missing migrations, and AppRoleError. Accepts unknown migrations, which belong to a
- * newer release and only add to the schema.
- */
+/** Unknown migrations belong to a newer release and only add to the schema. */
 export async function assertMigrated(start: PostgresStart): Promise<void> {
   const applied = new Set(await withPostgresAtStart(start, appliedNames));
   const known = migrationNames();
@@ -185,10 +176,7 @@ export async function assertMigrated(start: PostgresStart): Promise<void> {
   );
 }
 
-/**
- * Migrates only if a migration is pending: otherwise, the connection may be unable to migrate. Throws PendingMigrationsError if the user
- * does not own the tables, and the errors of `migrate`.
- */
+/** Without a pending migration, the connection may be unable to migrate. */
 export async function migrateIfPending(start: PostgresStart): Promise<void> {
   const { applied, user } = await withPostgresAtStart(start, async (client) => {
     const { rows } = await client.query<{ user: string; owns: boolean | null }>(
@@ -223,7 +211,7 @@ async function appliedNames(client: pg.Client): Promise<string[]> {
   return names;
 }
 
-/** Returns the applied migrations in their order of application. */
+/** In the order of their application. */
 async function readApplied(client: pg.Client): Promise<string[]> {
   const table = await client.query<{ found: boolean }>('select to_regclass($1) is not null as found', [
     migrationsTable,
@@ -233,7 +221,6 @@ async function readApplied(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Lists the migrations of this release in their order. */
 export function migrationNames(directory = migrationsDir): string[] {
   if (!existsSync(directory)) throw new Error(`No migrations at ${directory}`);
   return readdirSync(directory)

@@ -5,15 +5,14 @@ import { installationRoot } from '../config/installation.ts';
 
 type Loader = Exclude<NonNullable<RunnerOption['migrationLoaderStrategies']>[number]['loader'], string>;
 
-/** The migrations of this release. */
 export const migrationsDir = path.join(installationRoot, 'migrations');
 
 const withoutTransaction = /^-- Without a transaction$/m;
 const nextStatement = /^-- Next statement$/m;
 
 /**
- * Loads the SQL files. Each runs in one transaction, except files with the line `-- Without a transaction`. These run statement by
- * statement, separated by lines `-- Next statement`, and must tolerate being run again after a failure halfway.
+ * Each SQL file runs in one transaction, unless it has the line `-- Without a transaction`. It then runs statement by statement, separated
+ * by lines `-- Next statement`, and must tolerate being run again after a failure halfway.
  */
 export const loadMigrationFiles: Loader = (files) =>
   Promise.all(

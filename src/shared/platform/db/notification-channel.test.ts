@@ -7,7 +7,7 @@ import type { PostgresConnection, PostgresConnector } from './postgres-connector
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
-/** A database whose first connection answers the login and nothing more. */
+/** Its first connection answers the login and nothing more. */
 function databaseThatHangs() {
   const statements: string[][] = [];
   const connect = async (): Promise<PostgresConnection> => {

@@ -17,17 +17,17 @@ export interface ChannelListener {
 }
 
 /**
- * Sends and receives notifications on one channel. All listeners get them in the same order, that of the commits. Uses one connection,
- * opened when it is first needed. Behind a transaction pooler, nothing is received.
+ * All listeners get the notifications in the order of the commits. The connection is opened when it is first needed. Behind a transaction
+ * pooler, nothing is received.
  */
 export class NotificationChannel {
   readonly #connector: PostgresConnector;
   readonly #name: string;
   readonly #listeners = new Set<ChannelListener>();
-  /** Listeners that were notified of an earlier connection. */
+  /** These listeners were notified of an earlier connection. */
   readonly #openedBefore = new WeakSet<ChannelListener>();
   #connection: Promise<PostgresConnection> | undefined;
-  /** The connection on which notifications arrive. */
+  /** Notifications arrive here. */
   #listening: PostgresConnection | undefined;
   #retry: NodeJS.Timeout | undefined;
   #isWanted = false;
@@ -38,25 +38,28 @@ export class NotificationChannel {
     this.#name = name;
   }
 
-  /** Listens once there is a connection, which is opened by the first send, or by `open`. */
+  /** Listens once the first send, or `open`, has opened the connection. */
   listen(listener: ChannelListener): void {
     this.#listeners.add(listener);
     if (this.#listening) this.#notifyOpen(listener);
     else this.#connection?.then((open) => this.#startListening(open)).catch(() => {});
   }
 
-  /** Opens a connection, and another one whenever it is lost. */
+  /** Reconnects whenever the connection is lost. */
   open(): void {
     this.#isWanted = true;
     if (!this.#connection && !this.#isClosed) this.#connect().catch(() => this.#openLater());
   }
 
-  /** Sends the payloads, each below 8,000 bytes, in one transaction that waits for no disk. Throws if they may not have been sent. */
-  async send(payloads: readonly string[]): Promise<void> {
+  /**
+   * Each payload has less than 8,000 bytes. Uses one transaction, which waits for no disk. `name`: the channel, if it is another one. Throws
+   * if the payloads may not have been sent.
+   */
+  async send(payloads: readonly string[], name = this.#name): Promise<void> {
     const { client, destroy } = await this.#connect();
     const sending = client.query(
       `/* notifications.send */ select set_config('synchronous_commit', 'off', true), pg_notify($1, payload) from unnest($2::text[]) as payload`,
-      [this.#name, payloads],
+      [name, payloads],
     );
     sending.catch(() => {});
     await withTimeout(sending, sendMs, () => {
@@ -129,7 +132,6 @@ export class NotificationChannel {
   }
 }
 
-/** Listens on a channel. The session has no limit on the time of a statement. */
 export async function listen({ client }: PostgresConnection, channel: string): Promise<void> {
   const listening = client.query(`listen ${client.escapeIdentifier(channel)}`);
   await withTimeout(listening, listenMs, () => new Error(`Postgres has not answered LISTEN within ${listenMs} ms`));

@@ -4,14 +4,13 @@ import type { PostgresConnection, PostgresConnector } from './postgres-connector
 
 const retryMs = 1_000;
 
-/** Receives notifications of the database on one channel, on a separate connection, until closed. */
 export interface Notifications {
   close(): Promise<void>;
 }
 
 /**
- * Listens on the channel, and reconnects whenever the connection ends. Notifications in between are lost. Behind a transaction pooler,
- * all are lost. Listeners must therefore also poll from time to time.
+ * Uses a separate connection. Notifications are lost between two connections, and always behind a transaction pooler. Listeners must
+ * therefore also poll from time to time.
  */
 export function listenOn(
   connector: PostgresConnector,

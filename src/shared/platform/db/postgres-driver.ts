@@ -9,7 +9,7 @@ import { type PostgresConnection, type PostgresConnector, readOnlyState } from '
 import { type RaisedMessage, watchRaised } from './raised-messages.ts';
 import { assertCommitted, RolledBackError } from './rolled-back-error.ts';
 
-/** Postgres did not respond to a statement in time. The statement may have taken effect. */
+/** The statement may have taken effect. */
 class QueryDeadlineError extends Error {
   override readonly name = 'QueryDeadlineError';
 
@@ -18,7 +18,7 @@ class QueryDeadlineError extends Error {
   }
 }
 
-/** Postgres can no longer run a prepared statement of this connection, and has not run it. */
+/** Postgres can no longer run the prepared statement, and has not run it. */
 class StaleStatementError extends Error {
   override readonly name = 'StaleStatementError';
 
@@ -32,7 +32,7 @@ class LoginRefusedError extends Error {
   override readonly name = 'LoginRefusedError';
 }
 
-/** A shorter time limit, in ms, for the statements in this context. */
+/** Shortens the limit, in ms, of the statements in this context. */
 export const queryLimit = new AsyncLocalStorage<number>();
 
 interface Member {
@@ -43,17 +43,15 @@ interface Member {
 /** Postgres closes the connection after these errors: shutdown, crash, startup, dropped database, idle session or transaction. */
 const fatalStates = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04']);
 
-/** The SQLSTATE of a statement in a transaction that has already failed. */
 const failedTransactionState = '25P02';
 
-/** The SQLSTATEs for a prepared statement that does not exist, or already exists. */
+/** A prepared statement does not exist, or already exists. */
 const staleStatementStates = new Set(['26000', '42P05']);
 
 /**
- * Creates a slonik driver for connections opened by `connector`. A statement without a response within `queryMs`, a lost connection, a
- * prepared statement that can no longer run, or a server that accepts no writes closes this connection and all idle ones to the same
- * server. `onRaised` gets the messages that statements have raised, after their transactions. The end of a transaction in which a
- * statement has failed throws RolledBackError.
+ * A statement without a response within `queryMs`, a lost connection, a stale prepared statement, or a server that accepts no writes closes
+ * this connection and all idle ones to the same server. `onRaised` gets messages of statements after their transactions. The end of a
+ * transaction in which a statement has failed throws RolledBackError.
  */
 export function createPostgresDriver(
   connector: PostgresConnector,
@@ -63,9 +61,7 @@ export function createPostgresDriver(
   const idle = new Set<Member>();
   let hasLoggedIn = false;
 
-  /**
-   * Closes idle connections, because a fault usually affects all connections to a server. Otherwise each would fail a call to find out.
-   */
+  /** A fault usually affects all connections to a server. Otherwise each would fail a call to find out. */
   const dropIdle = (host: string, reason: Error): void => {
     for (const member of [...idle]) if (member.host === host) member.drop(reason);
   };
@@ -129,7 +125,7 @@ export function createPostgresDriver(
             if (code === failedTransactionState) throw new RolledBackError(failure);
             failure ??= error;
             if (name !== undefined && hasStaleStatement(error)) {
-              // This statement would fail on the connection for ever, and other statements may fail as well.
+              // The statement would fail on the connection for ever, and other statements may fail as well.
               const stale = new BackendTerminatedError(new StaleStatementError(error));
               report(clientEventEmitter, stale);
               destroy();
@@ -149,14 +145,13 @@ export function createPostgresDriver(
   }));
 }
 
-/** Whether a migration has changed the type of a column that a prepared statement returns, or the server has forgotten the statement. */
+/** A migration may have changed the type of a returned column, or the server may have forgotten the statement. */
 function hasStaleStatement(error: unknown): boolean {
   const { code, routine } = error as { code?: unknown; routine?: unknown };
   // The message may be in the language of the server, so it is not compared.
   return staleStatementStates.has(String(code)) || (code === '0A000' && routine === 'RevalidateCachedQuery');
 }
 
-/** Keeps `idle` up to date and closes the connection when it breaks. */
 function watch(
   { client, destroy, host }: PostgresConnection,
   events: DriverClientEventEmitter,
@@ -189,12 +184,11 @@ function report(events: DriverClientEventEmitter, error: Error): void {
   if (events.listenerCount('error') > 0) events.emit('error', error);
 }
 
-/** Longest text of a statement in a span, in characters. */
 const maxTextChars = 2_000;
 
 /**
- * Runs a statement in a span. The name in a statement's first comment, e.g. `updates.insertEnded`, replaces its text, which would
- * otherwise be most of the sent data. Texts without a name have only placeholders for values.
+ * The name in a statement's first comment, e.g. `updates.insertEnded`, replaces its text, which would otherwise be most of the sent data.
+ * Texts without a name have only placeholders for values.
  */
 function inStatementSpan<T>(text: string, host: string, work: () => Promise<T>): Promise<T> {
   if (currentSpan() === null) return work();
@@ -205,7 +199,7 @@ function inStatementSpan<T>(text: string, host: string, work: () => Promise<T>):
     'server.address': host,
     ...(name === undefined ? { 'db.query.text': cutText(text.trim(), maxTextChars) } : {}),
   };
-  // A copy, because the title is kept until the span is sent.
+  // The title is kept until the span is sent.
   const title = copyOf(`postgres ${name ?? verb?.toLowerCase() ?? 'statement'}`);
   return inSpan(title, { role: 'client', attributes }, work);
 }

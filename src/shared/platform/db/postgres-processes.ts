@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../logger/logger.ts';
 import { EmbeddedPostgresError } from './postgres-binaries.ts';
 
-/** Shuts down a Postgres that a killed server has left running on the directory, if it is visible from here. */
+/** A killed server may have left a Postgres running on the directory. Stops it if it is visible from here. */
 export async function stopOrphan(dataDir: string, timeoutMs: number, logger: Logger): Promise<void> {
   const pidFile = path.join(dataDir, 'postmaster.pid');
   if (!existsSync(pidFile)) return;
@@ -24,10 +24,7 @@ export async function stopOrphan(dataDir: string, timeoutMs: number, logger: Log
   }
 }
 
-/**
- * Whether the process is the Postgres of the directory. `ended`: it has ended but still has its id, because its parent has not read its
- * exit code; a new Postgres would refuse to start beside it.
- */
+/** `ended`: the process still has its id, because its parent has not read its exit code. A new Postgres would refuse to start beside it. */
 function stateOf(pid: number, dataDir: string): 'running' | 'ended' | 'gone' {
   const listing = spawnSync('ps', ['-o', 'stat=,args=', '-p', String(pid)], { encoding: 'utf8' });
   if (listing.status === 0) {
@@ -42,9 +39,7 @@ function stateOf(pid: number, dataDir: string): 'running' | 'ended' | 'gone' {
   }
 }
 
-/**
- * Kills a Postgres with all its child processes. A graceful stop would remove the file of another instance that has started meanwhile.
- */
+/** A graceful stop would remove the file of another instance that has started meanwhile. */
 export function killWithChildren(postgres: ChildProcess): void {
   const children = postgres.pid === undefined ? [] : childrenOf(postgres.pid);
   // Killed first, because it would start new processes.

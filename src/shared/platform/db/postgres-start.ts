@@ -5,14 +5,12 @@ import { tlsFaultOf } from '../tls/certificates.ts';
 import { PostgresConnector } from './postgres-connector.ts';
 import { isStatementTimeout, passingReason, refusedParameter } from './sqlstate.ts';
 
-/** The connection of a starting process to Postgres. */
 export interface PostgresStart extends StartWait {
   readonly url: string;
-  /** Maximum time for a connection to one host, in ms. */
+  /** The limit of a connection to one host. */
   readonly connectMs: number;
 }
 
-/** The connection failed for a permanent reason. */
 class ConnectionRefusedError extends OperatorError {
   override readonly name = 'ConnectionRefusedError';
 }
@@ -23,8 +21,8 @@ class StatementCancelledError extends OperatorError {
 }
 
 /**
- * Runs `work` with its own connections as soon as Postgres accepts writes, and again if Postgres becomes unavailable meanwhile.
- * `observer` opens a second connection. Closes the connections. Throws PartUnavailableError and the other errors of `work`.
+ * Runs `work` as soon as Postgres accepts writes, and again if Postgres becomes unavailable meanwhile. `observer` opens a second
+ * connection. Throws PartUnavailableError.
  */
 export async function withPostgresAtStart<T>(
   start: PostgresStart,
@@ -58,7 +56,7 @@ export async function withPostgresAtStart<T>(
   return untilAvailable({ name: `Postgres at ${connector.address} (HOLDFAST_DATABASE_URL)`, attempt, judge }, start);
 }
 
-/** Runs a startup step that uses the pool, and retries it while Postgres is unavailable. The step must be repeatable. */
+/** The step uses the pool and must be repeatable. */
 export function repeatAtStart<T>(step: () => Promise<T>, wait: StartWait): Promise<T> {
   return untilAvailable({ name: 'Postgres (HOLDFAST_DATABASE_URL)', attempt: step, judge }, wait);
 }

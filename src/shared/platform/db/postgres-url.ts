@@ -2,7 +2,6 @@ import type { ConnectionOptions } from 'node:tls';
 import { ConfigError } from '../config/config.ts';
 import { takeTlsFiles } from '../tls/certificates.ts';
 
-/** One server of a database URL. */
 export interface PostgresHost {
   /** For logs and messages; without user and password. */
   readonly name: string;
@@ -10,13 +9,13 @@ export interface PostgresHost {
   readonly url: string;
 }
 
-/** The setting of a URL, which determines the required kind of server. */
+/** Determines the required kind of server. */
 export type PostgresSetting = 'HOLDFAST_DATABASE_URL' | 'HOLDFAST_DATABASE_REPLICA_URL';
 
-/** TLS options; false for no TLS. */
+/** False for no TLS. */
 export type PostgresTls = ConnectionOptions | false;
 
-/** A parsed database URL, interpreted like libpq does. */
+/** URLs are interpreted like libpq does. */
 export interface PostgresTarget {
   /** At least one, in the order of the URL. */
   readonly hosts: readonly PostgresHost[];
@@ -31,9 +30,9 @@ const hostRule = /^(?:\[[0-9A-Fa-f:.%]+\]|[^:\s[\]]*)(?::(?<port>\d{1,5}))?$/;
 const attribute = 'target_session_attrs';
 
 /**
- * Splits `postgres://user:password@a:5432,b:5432/name?target_session_attrs=read-write` into one URL per server. Holdfast writes, so
- * `read-write` is the default; `primary` means the same here, and `any` uses the first server that responds. A replica's URL has one
- * host, which need not accept writes. Throws ConfigError, which never contains the URL, and CertificateFileError.
+ * Returns one URL per server. Holdfast writes, so `target_session_attrs=read-write` is the default; `primary` means the same here, and
+ * `any` uses the first server that responds. A replica's URL has one host, which need not accept writes. Throws ConfigError, which never
+ * contains the URL.
  */
 export function parsePostgresUrl(url: string, setting: PostgresSetting = 'HOLDFAST_DATABASE_URL'): PostgresTarget {
   const wrong = (what: string): ConfigError => new ConfigError(`Invalid settings:\n  ${setting}: ${what}`);
@@ -63,14 +62,14 @@ export function parsePostgresUrl(url: string, setting: PostgresSetting = 'HOLDFA
   return { hosts, mustTakeWrites: !isReplica && wanted !== 'any', tls };
 }
 
-/** Hides a text with a colon and without a login before it, because it may be a login without a host. */
+/** A text with a colon and without a login before it may be a login without a host. */
 function quotable(host: string, login: string | undefined): string {
   return login === undefined && host.includes(':') ? 'a host' : JSON.stringify(host);
 }
 
 /**
- * Removes `sslmode` and related parameters from the query and applies libpq's meaning, which differs from that of node-postgres. Without
- * these parameters, there is no TLS. `prefer` and `allow` are rejected, because an attacker in between could switch TLS off.
+ * Applies libpq's meaning of `sslmode` and related parameters, which differs from that of node-postgres. Without them, there is no TLS.
+ * `prefer` and `allow` are rejected, because an attacker in between could switch TLS off.
  */
 function takeTls(query: URLSearchParams, setting: PostgresSetting, wrong: (what: string) => ConfigError): PostgresTls {
   const hasTlsParameter = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'].some((name) => query.has(name));

@@ -1,7 +1,7 @@
 import type { EventEmitter } from 'node:events';
 import type pg from 'pg';
 
-/** A message that a statement, or one of its triggers, has raised for the client. */
+/** A statement, or one of its triggers, has raised it for the client. */
 export interface RaisedMessage {
   readonly message: string;
   readonly detail: string;
@@ -13,8 +13,8 @@ interface WithConnection {
 }
 
 /**
- * Calls `onRaised` for each message with a detail that statements of the connection raise, once their transaction has ended, so that
- * others see its changes. Also reports messages of transactions that were rolled back, or whose outcome is unknown.
+ * Reports messages with a detail, after their transaction, so that others see its changes. Also reports those of transactions that were
+ * rolled back, or whose outcome is unknown.
  */
 export function watchRaised(client: pg.Client, onRaised: (message: RaisedMessage) => void): void {
   let raised: RaisedMessage[] = [];

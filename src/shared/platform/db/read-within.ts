@@ -4,10 +4,7 @@ import { isStatementTimeout } from './sqlstate.ts';
 
 const BeforeRow = Type.Object({ before: Type.String() });
 
-/**
- * Runs optional reads, each for at most `ms`. Returns null if one took longer. Uses a savepoint in a transaction, which continues in
- * either case.
- */
+/** Returns null if one of the reads took longer than `ms`. A transaction continues in either case. */
 export async function readWithin<T>(db: Queryable, ms: number, read: (tx: Queryable) => Promise<T>): Promise<T | null> {
   try {
     return await db.transaction(async (tx) => {

@@ -1,6 +1,6 @@
 /**
- * A transaction committed nothing, because a statement in it had failed and its work has not thrown the statement's error. This error, if
- * known, is the `cause`. The result of the work is void. slonik does not repeat the work, which would only hide its error again.
+ * A transaction committed nothing, because its work has not thrown the error of a failed statement, which is the `cause` if known. The
+ * result of the work is void. slonik does not repeat the work, which would only hide its error again.
  */
 export class RolledBackError extends Error {
   override readonly name = 'RolledBackError';
@@ -10,7 +10,7 @@ export class RolledBackError extends Error {
   }
 }
 
-/** Throws RolledBackError for the COMMIT of a failed transaction: Postgres rolls it back without an error. */
+/** Postgres rolls back the COMMIT of a failed transaction without an error. */
 export function assertCommitted(text: string, { command }: { readonly command: string }, cause?: unknown): void {
   if (command === 'ROLLBACK' && !/^\s*rollback\b/i.test(text)) throw new RolledBackError(cause);
 }

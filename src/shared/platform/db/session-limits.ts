@@ -9,10 +9,7 @@ const limitNames = [
   'transaction_timeout',
 ];
 
-/**
- * Lifts the limits set by the role or the database, except `ours`, for the session or for this transaction. `lockWaitMs`: the new limit of
- * lock waits; 0: none.
- */
+/** Lifts limits of the role or the database, except `ours`, for the session or the transaction. `lockWaitMs` 0 is no limit. */
 export async function liftLimits(
   client: pg.Client,
   {
@@ -33,8 +30,8 @@ export async function liftLimits(
 }
 
 /**
- * Lets statements of this session take as long as they need, whatever limits the role has, but no longer than their client lives.
- * Postgres would otherwise finish them first and keep their locks. Has no effect behind a transaction pooler.
+ * Statements of the session may take as long as they need, whatever limits the role has, but no longer than their client lives: Postgres
+ * would otherwise finish them first and keep their locks. Has no effect behind a transaction pooler.
  */
 export async function allowLongStatements(client: pg.Client): Promise<void> {
   await liftLimits(client);

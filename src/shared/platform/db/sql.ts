@@ -10,15 +10,12 @@ import type { Static, TSchema } from 'typebox';
 import { Type } from 'typebox';
 import { standard } from '../schema/standard-schema.ts';
 
-/** A pool or a transaction, as a repository needs it. */
+/** A pool or a transaction. */
 export type Queryable = CommonQueryMethods;
-/** A part of a statement. */
 export type SqlFragment = FragmentSqlToken;
 
-/** Marks pools. */
 export const poolMark = Symbol('pool');
 
-/** Whether each statement is its own transaction. */
 export function isPool(on: Queryable): boolean {
   return poolMark in on;
 }
@@ -26,15 +23,12 @@ export function isPool(on: Queryable): boolean {
 const tag = createSqlTag();
 const nothing = standard(Type.Object({}));
 
-/**
- * The SQL tag of the repositories. `sql.rows(Row)` checks every row against its TypeBox schema; `sql.nothing` is for statements whose
- * rows are not read.
- */
+/** `sql.rows(Row)` checks every row against its TypeBox schema; `sql.nothing` is for statements whose rows are not read. */
 export const sql = {
   rows: <S extends TSchema>(row: S) => tag.type(standard<S>(row)),
-  /** A named statement that Postgres plans once per connection, for hot paths. */
+  /** Postgres plans the named statement once per connection. For hot paths. */
   prepared: <S extends TSchema>(name: string, row: S) => tag.prepared(name, standard<S>(row)),
-  /** The same for a statement whose rows are not read. */
+  /** Like `prepared`, but its rows are not read. */
   command: (name: string) => tag.prepared(name, nothing),
   nothing: tag.type(nothing),
   fragment: tag.fragment,
@@ -59,7 +53,7 @@ export const plannedOnce = (on: Queryable) => sql.fragment`
     ) as mode
   )`;
 
-/** Checks each row against the schema of its statement, which slonik leaves to an interceptor. */
+/** slonik leaves this check to an interceptor. */
 export function createRowChecker(): Interceptor {
   return {
     name: 'row-checker',

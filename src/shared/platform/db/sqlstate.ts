@@ -17,7 +17,6 @@ interface DatabaseFault {
   readonly where?: unknown;
 }
 
-/** Returns the violated constraint from anywhere in the chain of causes, or null. */
 export function violatedConstraint(error: unknown): string | null {
   for (const fault of faultChain(error)) {
     if (typeof fault.constraint === 'string' && fault.constraint !== '') return fault.constraint;
@@ -25,7 +24,7 @@ export function violatedConstraint(error: unknown): string | null {
   return null;
 }
 
-/** Returns the SQLSTATE from anywhere in the chain of causes; null if the error did not come from Postgres. */
+/** Null if the error did not come from Postgres. */
 function sqlStateOf(error: unknown): string | null {
   for (const fault of faultChain(error)) {
     if (typeof fault.code === 'string' && /^[0-9A-Z]{5}$/.test(fault.code)) return fault.code;
@@ -40,21 +39,19 @@ export function isRecoveryConflict(error: unknown): boolean {
   return says(error, /conflict with recovery/);
 }
 
-/** Whether a message in the chain of causes matches. */
 function says(error: unknown, pattern: RegExp): boolean {
   return [...faultChain(error)].some((fault) => pattern.test(String((fault as Error).message ?? '')));
 }
 
-/** Whether Postgres has cancelled a statement because it took too long. */
 export function isStatementTimeout(error: unknown): boolean {
   return sqlStateOf(error) === '57014';
 }
 
-/** The SQLSTATE classes of refused statements after which the connection can still be used. */
+/** The connection can still be used after these refused statements. */
 const sparingClasses = new Set(['21', '22', '23', '40', '42', '44', '55', 'P0']);
 const sparingErrors = [DataIntegrityError, IntegrityConstraintViolationError, SchemaValidationError];
 
-/** Whether a connection can be used after this error, i.e. it came from the work itself, or from a statement that Postgres refused. */
+/** The error came from the work itself, or from a statement that Postgres refused. */
 export function sparesConnection(error: unknown): boolean {
   const state = sqlStateOf(error);
   if (state !== null) return sparingClasses.has(state.slice(0, 2)) || state === '57014';
@@ -65,7 +62,6 @@ function isSparing(fault: unknown): boolean {
   return !(fault instanceof SlonikError) || sparingErrors.some((kind) => fault instanceof kind);
 }
 
-/** Whether a lock was not available within `lock_timeout`. */
 export function isLockTimeout(error: unknown): boolean {
   return sqlStateOf(error) === '55P03';
 }
@@ -105,9 +101,8 @@ const socketCodes = new Set([
 ]);
 
 /**
- * Whether Postgres cannot store a text of the request's path, query or body. It reports character_not_in_repertoire for a NUL in text. In
- * a parameter (but not in stored values), it rejects the JSON escape of a NUL (untranslatable_character) or of half a surrogate pair.
- * Translated messages are not recognized.
+ * Postgres reports character_not_in_repertoire for a NUL in text. In a parameter (but not in stored values), it rejects the JSON escape of
+ * a NUL (untranslatable_character) or of half a surrogate pair. Translated messages are not recognized.
  */
 function isUnstorableText(error: unknown): boolean {
   const state = sqlStateOf(error);
@@ -120,8 +115,8 @@ function isUnstorableText(error: unknown): boolean {
 }
 
 /**
- * Converts transient database errors (lost connection, deadlock, timeout, out of resources, shutdown) to UnavailableError, and errors
- * about text that Postgres cannot store to InvalidRequestError. Returns other errors unchanged.
+ * Transient errors (lost connection, deadlock, timeout, out of resources, shutdown) become UnavailableError, and those about text that
+ * Postgres cannot store InvalidRequestError.
  */
 export function mapDatabaseError(error: unknown): unknown {
   if (error instanceof AppError) return error;
@@ -135,7 +130,7 @@ export function mapDatabaseError(error: unknown): unknown {
   return new UnavailableError(`${outageOf(error, state)}; please retry`, { cause: error, retryAfterSeconds: 1 });
 }
 
-/** Describes the outage for a caller who may look for the cause: a busy database differs from an unreachable one. */
+/** A caller may look for the cause: a busy database differs from an unreachable one. */
 function outageOf(error: unknown, state: string | null): string {
   if (isStatementTimeout(error) || isLockTimeout(error))
     return 'The database took too long, because it is busy or another call holds a lock';
@@ -145,18 +140,12 @@ function outageOf(error: unknown, state: string | null): string {
   return isBusy ? 'Too many calls wait for the database' : 'The database is not available at the moment';
 }
 
-/**
- * Whether the database failed temporarily, so that the same statements may succeed later. False for an error that is already made for the
- * caller.
- */
+/** Whether the same statements may succeed later. False for an error that is already made for the caller. */
 export function isOutage(error: unknown): boolean {
   return !(error instanceof AppError) && mapDatabaseError(error) instanceof UnavailableError;
 }
 
-/**
- * Describes why Postgres is temporarily unavailable: unreachable, starting, a standby, full. Returns null if waiting does not help, e.g.
- * for a wrong password, a missing database or an untrusted certificate.
- */
+/** Returns null if waiting does not help, e.g. for a wrong password, a missing database or an untrusted certificate. */
 export function passingReason(error: unknown): string | null {
   const state = sqlStateOf(error);
   if (tlsFaultOf(error) !== null) return null;
@@ -165,7 +154,7 @@ export function passingReason(error: unknown): string | null {
   return String(message || code || error);
 }
 
-/** Returns the parameter of our connections that PgBouncer refuses, or null. */
+/** PgBouncer refuses this parameter of our connections. */
 export function refusedParameter(error: unknown): string | null {
   for (const fault of faultChain(error)) {
     const refused = /unsupported startup parameter: (\w+)/.exec(String((fault as Error).message ?? ''));

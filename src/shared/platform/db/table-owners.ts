@@ -6,10 +6,7 @@ import { migrationsDir } from './migration-files.ts';
 
 const created = /^create (?:unlogged )?table (?:if not exists )?(\w+)/gim;
 
-/**
- * Throws AppRoleError if a table of Holdfast has another owner than the rest, e.g. because a superuser restored it. Backups would treat
- * the table as a foreign one and omit it.
- */
+/** Backups would omit a table of another owner, e.g. one that a superuser restored, as a foreign one. */
 export async function assertOneOwner(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ table: string; actual: string; owner: string }>(
     `/* tableOwners.findOther */

@@ -1,13 +1,10 @@
 import { joined } from '../bytes/buffers.ts';
 import { timeSliceBytes } from '../slices/slices.ts';
 
-/** Characters per read of a large text, with up to four times as many bytes. */
+/** A chunk has up to four times as many bytes. */
 const chunkChars = 512 * 1024;
 
-/**
- * Reads a large text column with one chunk in memory at a time. `read` returns up to `chars` characters from position `from`, which
- * counts code points from 1, like `substr`.
- */
+/** Keeps one chunk in memory. `from` counts code points from 1, like `substr`. */
 export async function* textInChunks(read: (from: number, chars: number) => Promise<string>): AsyncGenerator<string> {
   for (let from = 1; ; from += chunkChars) {
     const chunk = await read(from, chunkChars);
@@ -18,8 +15,8 @@ export async function* textInChunks(read: (from: number, chars: number) => Promi
 }
 
 /**
- * Splits rows into batches of about 1 MiB, one per statement, because the driver serializes a statement in one event loop tick. Returns
- * at least one batch, possibly empty.
+ * Each batch, one statement, has about 1 MiB, because the driver serializes a statement in one event loop tick. There is at least one,
+ * possibly empty.
  */
 export function inBatches<T>(rows: readonly T[], bytesOf: (row: T) => number): (readonly T[])[] {
   const batches: T[][] = [[]];
@@ -39,8 +36,8 @@ export function inBatches<T>(rows: readonly T[], bytesOf: (row: T) => number): (
 }
 
 /**
- * Packs texts into one binary parameter, in UTF-8, with the start (from 1, like `substr`) and the length of each. In an array of texts,
- * the driver would escape and Postgres would parse every character.
+ * Returns one binary parameter in UTF-8, with the start (from 1, like `substr`) and the length of each text. In an array of texts, the
+ * driver would escape and Postgres would parse every character.
  */
 export function packTexts(texts: readonly Buffer[]): { bytes: Buffer; starts: number[]; lengths: number[] } {
   const lengths = texts.map(({ length }) => length);

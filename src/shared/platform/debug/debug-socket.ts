@@ -17,7 +17,6 @@ const maxBodyBytes = 1_000;
 export const maxProfileSeconds = 300;
 export const maxLevelSeconds = 86_400;
 
-/** The socket's response about its process. */
 export const DebugStatus = Type.Object({
   role: Type.String(),
   pid: Type.Integer(),
@@ -39,15 +38,14 @@ interface DebugParts {
   readonly lifecycle: Lifecycle;
 }
 
-/** The folder of the sockets of all processes with this data directory. */
+/** All processes with this data directory share the folder. */
 export function debugFolder(dataDir: string): string {
   return path.join(dataDir, 'run');
 }
 
 /**
- * Serves the log level and profiles of this process on a Unix socket that only its system user can open. The process also runs without
- * the socket, so faults are only logged. A server creates the folder in its data directory; other processes listen only if the folder
- * exists. Returns the path of the socket; null if it does not listen.
+ * Only the system user of the process can open the Unix socket. Faults are only logged, because the process also runs without it. A server
+ * creates the folder; other processes listen only if it exists. Returns null without a socket.
  */
 export async function startDebugSocket(parts: DebugParts): Promise<string | null> {
   const folder = debugFolder(parts.dataDir);
@@ -65,7 +63,7 @@ export async function startDebugSocket(parts: DebugParts): Promise<string | null
   }
 }
 
-/** Listens in a folder that no other user can enter until the socket has its mode. */
+/** No other user can enter the folder until the socket has its mode. */
 async function listen(debug: DebugServer, folder: string, file: string): Promise<() => Promise<void>> {
   const server = createServer((request, response) => void debug.answer(request, response));
   const hidden = await mkdtemp(path.join(folder, '.'));
@@ -86,7 +84,6 @@ async function listen(debug: DebugServer, folder: string, file: string): Promise
   };
 }
 
-/** Handles the calls of `holdfast debug`. */
 class DebugServer {
   readonly #parts: DebugParts;
   readonly #usualLevel: string;
@@ -116,7 +113,6 @@ class DebugServer {
     }
   }
 
-  /** Restores the log level of the settings. */
   reset(): void {
     clearTimeout(this.#timer);
     setLogLevel(this.#parts.logger, this.#usualLevel);
@@ -146,7 +142,7 @@ class DebugServer {
     this.#sendStatus(response);
   }
 
-  /** Runs `work` alone, because concurrent profiles would measure each other. */
+  /** Concurrent profiles would measure each other. */
   async #alone(response: ServerResponse, work: () => Promise<unknown>): Promise<void> {
     if (this.#isBusy) {
       response.writeHead(409).end('a profile of this process is being taken');

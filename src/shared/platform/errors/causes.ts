@@ -10,10 +10,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/**
- * Returns the stack of an error and of its causes. Omits all properties except the code, because they may contain a URL with its
- * password, or values of a statement.
- */
+/** Includes causes. Omits all properties except the code: they may contain a URL with its password, or values of a statement. */
 export function stackOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = codeOf(error);

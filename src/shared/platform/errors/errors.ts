@@ -1,22 +1,18 @@
 /** Wrong settings, a problem of the machine, or an unusable dependency. The message tells an operator everything. */
 export abstract class OperatorError extends Error {}
 
-/** Whether a file cannot be opened, read or written. The message names the file. */
+/** The message of such an error names the file. */
 export function isFileError(error: unknown): boolean {
   const { errno, path } = (error ?? {}) as { readonly errno?: unknown; readonly path?: unknown };
   return typeof errno === 'number' && typeof path === 'string';
 }
 
-/** Data that an error may carry besides its message. */
 export interface AppErrorOptions extends ErrorOptions {
-  /** Seconds after which a repeat may succeed; becomes `Retry-After`. */
+  /** Becomes `Retry-After`. */
   readonly retryAfterSeconds?: number;
 }
 
-/**
- * Base class of errors with an HTTP response. `status` is the HTTP status, `code` the stable name used in the queue and
- * the dashboard API, `message` a sentence for the caller.
- */
+/** `code` is the stable name in the queue and the dashboard API, `message` a sentence for the caller. */
 export abstract class AppError extends Error {
   abstract readonly status: number;
   abstract readonly code: string;
@@ -76,21 +72,21 @@ export class TooManyRequestsError extends AppError {
   readonly code: string = 'too-many-requests';
 }
 
-/** A temporary fault of the server or of a dependency. Retrying the same call is safe and may succeed. */
+/** A repeat of the same call is safe and may succeed. */
 export class UnavailableError extends AppError {
   override readonly name: string = 'UnavailableError';
   readonly status = 503;
   readonly code: string = 'unavailable';
 }
 
-/** A fault of the server that a retry does not fix. An operator must investigate. */
+/** A retry does not help. An operator must investigate. */
 export class FaultError extends AppError {
   override readonly name: string = 'FaultError';
   readonly status = 500;
   readonly code: string = 'fault';
 }
 
-/** The client took too long to send its request. Not 408, because the CLI retries only after a 503. */
+/** Not 408, because the CLI retries only after a 503. */
 export class SlowRequestError extends UnavailableError {
   override readonly name: string = 'SlowRequestError';
   override readonly code: string = 'slow-request';

@@ -13,7 +13,7 @@ import {
   UnsupportedMediaTypeError,
 } from './errors.ts';
 
-/** A rejection as data, because error classes do not survive a queue. */
+/** Error classes do not survive a queue. */
 const Rejection = Type.Object({
   code: Type.String(),
   status: Type.Integer(),
@@ -21,14 +21,14 @@ const Rejection = Type.Object({
 });
 type Rejection = Type.Static<typeof Rejection>;
 
-/** The outcome of a job: committed, or rejected permanently. Other faults are thrown and retried. */
+/** Other faults are thrown and retried. */
 export const Outcome = Type.Union([
   Type.Object({ result: Type.Literal('committed') }),
   Type.Object({ result: Type.Literal('rejected'), rejection: Rejection }),
 ]);
 export type Outcome = Type.Static<typeof Outcome>;
 
-/** The wait is over, but the job has begun and may still be committed. */
+/** The job has begun and may still be committed. */
 export class JobPendingError extends UnavailableError {
   override readonly name = 'JobPendingError';
   override readonly code = 'job-pending';
@@ -37,7 +37,7 @@ export class JobPendingError extends UnavailableError {
   }
 }
 
-/** The wait is over, no worker has taken the job, and none will. */
+/** No worker has taken the job, and none will. */
 export class JobWithdrawnError extends UnavailableError {
   override readonly name = 'JobWithdrawnError';
   override readonly code = 'job-withdrawn';
@@ -46,13 +46,12 @@ export class JobWithdrawnError extends UnavailableError {
   }
 }
 
-/** Returns the error as data that can cross a process boundary; null for faults that are worth a retry. */
+/** Null for faults that are worth a retry. */
 export function toRejection(error: unknown): Rejection | null {
   if (!(error instanceof AppError) || error.status > 500 || error.status === 429) return null;
   return { code: error.code, status: error.status, message: error.message };
 }
 
-/** Converts a rejection back to its typed error, with the original code. */
 export function fromRejection({ code, message, status }: Rejection): AppError {
   return Object.assign(new (errorTypes[status] ?? UnavailableError)(message), { code });
 }

@@ -4,10 +4,7 @@ import { codeOf } from '../errors/causes.ts';
 
 // A file's content is on disk only after fsync of the file, and its name only after fsync of its directory.
 
-/**
- * Creates a directory with its missing parents and syncs their names to disk. Also syncs an existing directory, because the process that
- * created it may have been killed before its sync.
- */
+/** Also syncs an existing directory, because the process that created it may have been killed before its sync. */
 export function makeFolderDurably(directory: string): void {
   const target = path.resolve(directory);
   const firstCreated = mkdirSync(target, { recursive: true });
@@ -16,21 +13,21 @@ export function makeFolderDurably(directory: string): void {
   try {
     syncPath(top);
   } catch (error) {
-    // We may lack access to the directory above. Then the creator of our directory is responsible for syncing its name.
+    // The creator of our directory is then responsible for its name in the directory above, which we may not open.
     if (firstCreated !== undefined || !isDenied(error)) throw error;
   }
 }
 
 /**
- * Creates a file with this content atomically and syncs it to disk before returning. Calls `prepare` with the temporary name. If the file
- * exists, throws EEXIST and leaves it unchanged. Not safe for concurrent calls with the same name.
+ * `prepare` gets the temporary name. Throws EEXIST for an existing file, which stays unchanged. Not safe for concurrent calls with the same
+ * name.
  */
 export function createFileDurably(file: string, content: string, options: NewFile): void {
   // Unlike a rename, a link never replaces an existing file.
   writeDurably(file, content, options, linkSync);
 }
 
-/** Like `createFileDurably`, but replaces an existing file: readers see either its old or its new content. */
+/** Replaces an existing file: readers see either its old or its new content. */
 export function replaceFileDurably(file: string, content: string, options: NewFile): void {
   writeDurably(file, content, options, renameSync);
 }
@@ -59,7 +56,6 @@ function writeDurably(
   syncPath(path.dirname(file));
 }
 
-/** Syncs a file's content, or a directory's entries, to disk. */
 export function syncPath(fileOrDirectory: string): void {
   const descriptor = openSync(fileOrDirectory, 'r');
   try {

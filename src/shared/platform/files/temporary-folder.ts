@@ -2,10 +2,9 @@ import { constants } from 'node:fs';
 import { access, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 
-/** The type of an in-memory file system. */
 export const tmpfs = 0x01021994;
 
-/** Returns a folder for large temporary files, on a disk if there is one. Many systems keep `/tmp` in memory. */
+/** Returns a folder on a disk if there is one: many systems keep `/tmp` in memory. */
 export async function largeTemporaryFolder(
   given = tmpdir(),
   { disk = '/var/tmp', typeOf = async (folder: string) => (await statfs(folder)).type } = {},

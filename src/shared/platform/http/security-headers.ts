@@ -1,7 +1,7 @@
 /**
- * Headers of every response of every listener. Responses are meant for the CLI and other programs, so browsers may not use them. There is
- * no Access-Control header, so pages of other sites cannot call the API. HSTS is left to the proxy, because it would apply to all ports
- * of the host.
+ * Every response of every listener has these headers. Responses are meant for programs, so browsers may not use them. Without an
+ * Access-Control header, pages of other sites cannot call the API. HSTS is left to the proxy, because it would apply to all ports of the
+ * host.
  */
 export const securityHeaders = {
   'cache-control': 'no-store',

@@ -19,7 +19,7 @@ interface ScanOptions {
   readonly skips?: (path: Path) => boolean;
 }
 
-/** Feeds the text in chunks. Returns the reported values, or null if the text was rejected. */
+/** Returns null if the text was rejected. */
 function scan(chunks: readonly Buffer[], options: ScanOptions): Reported[] | null {
   const reported: Reported[] = [];
   const scanner = new JsonScanner({
@@ -36,7 +36,7 @@ function scan(chunks: readonly Buffer[], options: ScanOptions): Reported[] | nul
   }
 }
 
-/** Depth of a valid text; 0 without a container. Counted in the text, because a parser drops repeated members. */
+/** Of a valid text; 0 without a container. Counted in the text, because a parser drops repeated members. */
 function depthOf(text: string): number {
   let depth = 0;
   let deepest = 0;

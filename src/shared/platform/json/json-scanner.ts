@@ -12,7 +12,7 @@ import {
 } from './json-skim.ts';
 import { memberName } from './json-strings.ts';
 
-/** Half-open range of byte offsets into the scanned text. */
+/** Byte offsets; `end` is exclusive. */
 export interface Span {
   readonly start: number;
   readonly end: number;
@@ -21,21 +21,21 @@ export interface Span {
 export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'literal';
 
 /**
- * Called when a value at depth `reportDepth` or above ends. The root has depth 0, its members depth 1.
- * `path[d]` is the member name or array index that leads to depth `d + 1`. `path` is only valid during the call.
+ * Called when a value at depth `reportDepth` or above ends. The root has depth 0, its members depth 1. `path[d]` leads to depth `d + 1`,
+ * and is only valid during the call.
  */
 export type ValueListener = (path: readonly (string | number)[], kind: JsonKind, start: number, end: number) => void;
 
-/** Called when an object or array at depth `reportDepth` or above begins. `path` is only valid during the call. */
+/** Called when an object or array begins; see ValueListener. */
 export type OpenListener = (path: readonly (string | number)[], kind: 'object' | 'array', start: number) => void;
 
 export interface JsonScannerOptions {
   readonly reportDepth: number;
   readonly onValue: ValueListener;
   readonly onOpen?: OpenListener | undefined;
-  /** Whether the object or array that begins is skipped: it is reported, but nothing inside it. */
+  /** A skipped object or array is reported, but nothing inside it. */
   readonly skips?: (path: readonly (string | number)[]) => boolean;
-  /** Maximum nesting; the CLI's own decoder allows 10,000. */
+  /** The CLI's own decoder allows 10,000. */
   readonly maxDepth?: number;
 }
 
@@ -54,8 +54,8 @@ const defaultMaxDepth = 10_000;
 const maxKeyBytes = 1024 * 1024;
 
 /**
- * Validates one JSON text, fed in chunks, and reports the positions of its outer values without building them. Memory use does not depend
- * on the size of the text (one byte per open container).
+ * Validates one JSON text in chunks, and reports the positions of its outer values without building them. Memory use does not depend on the
+ * size of the text (one byte per open container).
  */
 export class JsonScanner {
   readonly #reportDepth: number;
@@ -63,7 +63,7 @@ export class JsonScanner {
   readonly #onOpen: OpenListener | undefined;
   readonly #skips: JsonScannerOptions['skips'];
   readonly #maxDepth: number;
-  /** The depth down to which values are currently reported. Less than `#reportDepth` within a skipped container. */
+  /** Values are currently reported down to this depth: less than `#reportDepth` within a skipped container. */
   #limit: number;
   readonly #cursor: SkimCursor;
   #containers = new Uint8Array(64);
@@ -91,7 +91,7 @@ export class JsonScanner {
     this.#cursor = { state: State.value, inKey: false, depth: 0, containers: this.#containers };
   }
 
-  /** Scans the next chunk. Throws JsonSyntaxError. */
+  /** Throws JsonSyntaxError. */
   write(chunk: Buffer): void {
     if (!this.#utf8.write(chunk)) throw new JsonSyntaxError('Text is not UTF-8', this.#offset);
     const base = this.#offset;
@@ -162,7 +162,7 @@ export class JsonScanner {
     this.#offset = base + length;
   }
 
-  /** Ends the text and returns its length in bytes. Throws JsonSyntaxError if it is incomplete. */
+  /** Returns the length of the text in bytes. Throws JsonSyntaxError if it is incomplete. */
   end(): number {
     if (this.#utf8.isCut) throw new JsonSyntaxError('Text is not UTF-8', this.#offset);
     if (this.#depth === 0 && canNumberEnd(this.#state)) this.#state = this.#endScalar('number', this.#offset);
@@ -170,7 +170,7 @@ export class JsonScanner {
     return this.#offset;
   }
 
-  /** Skips values that are not reported. Returns the position where it stopped. */
+  /** Returns the position where it stopped. */
   #skim(chunk: Buffer, from: number): number {
     const cursor = this.#cursor;
     cursor.state = this.#state;

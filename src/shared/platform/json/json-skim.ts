@@ -23,7 +23,7 @@ export const State = {
   done: 18,
 } as const;
 
-/** The actions of a step of `skim` other than entering the next state. */
+/** All steps of `skim` other than entering the next state. */
 const Action = {
   beginKey: 32,
   openObject: 33,
@@ -41,25 +41,24 @@ export interface SkimCursor {
   state: number;
   inKey: boolean;
   depth: number;
-  /** Contains 1 for each open container that is an object, from the outermost. */
+  /** 1 for each open container that is an object, from the outermost. */
   containers: Uint8Array;
 }
 
 /** `steps[state << 8 | byte]` is the next state, or an action. */
 const steps = createSteps();
 
-/** 0 for the bytes that may occur unescaped in a string. */
+/** 0 for bytes that may occur unescaped in a string. */
 const special = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === 0x22 || byte === 0x5c ? 1 : 0));
 
-/** `true`, `false` and `null`, by their first bytes. */
 export const literalsByFirst: readonly (Buffer | undefined)[] = Array.from({ length: 128 }, (_, byte) =>
   [Buffer.from('true'), Buffer.from('false'), Buffer.from('null')].find((literal) => literal[0] === byte),
 );
 
 /**
- * Skips valid JSON, many times faster than a scan with reports. Begins at `from`, moves the cursor, and returns the position of the first
- * byte that it leaves to the scanner. This byte is invalid, ends a container at `floor`, opens a container beyond `maxDepth` or the array
- * of containers, or belongs to an escape or literal that continues in the next chunk. May return `from`.
+ * Skips valid JSON, many times faster than a scan with reports. Returns the position of the first byte that it leaves to the scanner. This
+ * byte is invalid, ends a container at `floor`, opens a container beyond `maxDepth` or the array of containers, or belongs to an escape or
+ * literal that continues in the next chunk. May return `from`.
  */
 export function skim(chunk: Buffer, from: number, cursor: SkimCursor, floor: number, maxDepth: number): number {
   const { containers } = cursor;
@@ -122,7 +121,7 @@ export function skim(chunk: Buffer, from: number, cursor: SkimCursor, floor: num
       }
       case Action.endNumber:
         state = State.afterValue;
-        // The byte after the number is processed in the next step.
+        // The next step processes the byte after the number.
         i--;
         break;
       default: {
@@ -139,22 +138,21 @@ export function skim(chunk: Buffer, from: number, cursor: SkimCursor, floor: num
   return i;
 }
 
-/** Returns the state after `byte` in a number or an escape; -1 if the byte is invalid there. */
+/** Returns -1 if the byte is invalid in this number or escape. */
 export function nextState(state: number, byte: number): number {
   const step = steps[(state << 8) | byte] as number;
   return step < Action.beginKey ? step : -1;
 }
 
-/** Whether a number can end in this state. */
 export function canNumberEnd(state: number): boolean {
   return state === State.zero || state === State.int || state === State.fraction || state === State.exponentDigits;
 }
 
-/** Returns the position, from `from` on, of the first byte that cannot occur unescaped in a string, or the chunk's length. */
+/** Stops at a byte that cannot occur unescaped in a string. */
 export function stringEnd(chunk: Buffer, from: number): number {
   const length = chunk.length;
   let i = from;
-  // Four bytes at a time, because the loop would otherwise take most of the time.
+  // The loop would otherwise take most of the time.
   for (const last = length - 4; i <= last; i += 4) {
     const found =
       (special[chunk[i] as number] as number) |
@@ -167,7 +165,7 @@ export function stringEnd(chunk: Buffer, from: number): number {
   return i;
 }
 
-/** Returns the end of the literal at `at`; -1 if it is invalid or incomplete in this chunk. */
+/** Returns -1 if the literal is invalid or incomplete in this chunk. */
 function literalEnd(chunk: Buffer, at: number): number {
   const literal = literalsByFirst[chunk[at] as number];
   if (!literal || at + literal.length > chunk.length) return -1;
@@ -175,7 +173,6 @@ function literalEnd(chunk: Buffer, at: number): number {
   return at + literal.length;
 }
 
-/** Whether `uXXXX` is at `at`, complete in this chunk. */
 function isEscapedUnit(chunk: Buffer, at: number): boolean {
   if (chunk[at] !== 0x75 || at + 5 > chunk.length) return false;
   for (let i = 1; i <= 4; i++) if (!isHex(chunk[at + i] as number)) return false;
@@ -186,7 +183,6 @@ export function isHex(byte: number): boolean {
   return (byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66);
 }
 
-/** Checks, chunk by chunk, that a text is UTF-8. */
 export class Utf8Check {
   #carry: Buffer = Buffer.alloc(0);
 
@@ -205,7 +201,7 @@ export class Utf8Check {
   }
 }
 
-/** Number of bytes at the end of `text` that start an incomplete UTF-8 sequence: 0 to 3. */
+/** The length of an incomplete UTF-8 sequence at the end: 0 to 3. */
 function incompleteTail(text: Buffer): number {
   for (let back = 1; back <= 3 && back <= text.length; back++) {
     const byte = text[text.length - back] as number;

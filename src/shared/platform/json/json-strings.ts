@@ -1,19 +1,19 @@
 import { nextSlice, timeSliceBytes } from '../slices/slices.ts';
 
 /**
- * Names that were read before, by a hash of their bytes. Most names occur many times, and comparing a name takes a third of the time of
- * decoding it. A name takes over the slot of another one when it occurs twice in a row. Therefore the table never grows, and texts whose
- * names all differ do not pay for copies.
+ * Known names, by a hash of their bytes. Most names occur many times, and comparing a name takes a third of the time of decoding it. A name
+ * takes over another's slot when it occurs twice in a row. Therefore the table never grows, and texts whose names all differ do not pay for
+ * copies.
  */
 const slotCount = 1024;
 const slotBytes = 32;
 const names = new Array<string>(slotCount).fill('');
 const lengths = new Uint8Array(slotCount);
 const slots = new Uint8Array(slotCount * slotBytes);
-/** The hash of the last name that was not in its slot. */
+/** The last name that was not in its slot. */
 const missed = new Int32Array(slotCount);
 
-/** Decodes the bytes [from, to) of valid JSON, a member's name without its quotes. Keeps a lone surrogate. */
+/** Decodes a name without its quotes, [from, to) of valid JSON. Keeps a lone surrogate. */
 export function memberName(text: Buffer, from: number, to: number): string {
   const length = to - from;
   if (length > slotBytes) return decoded(text, from, to);
@@ -38,7 +38,7 @@ function isInSlot(slot: number, text: Buffer, from: number, length: number): boo
   return true;
 }
 
-/** Decodes the JSON string at [start, end), including its quotes, like Go: a lone surrogate becomes U+FFFD. */
+/** Decodes [start, end), including the quotes, like Go: a lone surrogate becomes U+FFFD. */
 export function decodeJsonString(text: Buffer, start: number, end: number): string {
   return decoded(text, start + 1, end - 1).toWellFormed();
 }
@@ -52,7 +52,7 @@ const backslash = 0x5c;
 const unicode = 0x75;
 const surrogatePair = /^\\ud[89ab]..\\ud[c-f]/i;
 
-/** Like `decodeJsonString`, but returns UTF-8 and decodes at most about 1 MiB per event loop tick. */
+/** Returns UTF-8. Decodes at most about 1 MiB per event loop tick. */
 export async function decodeStringInSlices(text: Buffer, start: number, end: number): Promise<Buffer> {
   if (end - start <= timeSliceBytes) return Buffer.from(decodeJsonString(text, start, end));
   const inner = text.subarray(start + 1, end - 1);
@@ -66,7 +66,7 @@ export async function decodeStringInSlices(text: Buffer, start: number, end: num
   return Buffer.concat(parts);
 }
 
-/** Returns the last offset up to `to` that does not split an escape, a surrogate pair or a character. */
+/** The end splits no escape, surrogate pair or character. */
 function chunkEnd(inner: Buffer, from: number, to: number): number {
   if (to === inner.length) return to;
   const chunk = inner.subarray(0, to);

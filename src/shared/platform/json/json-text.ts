@@ -1,15 +1,11 @@
 import { denseSliceBytes, scanInSlices, timeSliceBytes } from '../slices/slices.ts';
 import { type JsonKind, JsonScanner, type Span } from './json-scanner.ts';
 
-/** Position and kind of a value in a text. */
 export interface JsonSpan extends Span {
   readonly kind: JsonKind;
 }
 
-/**
- * Validates that `text` is one JSON value in UTF-8 and reports every value down to `reportDepth`
- * (see JsonScanner). Throws JsonSyntaxError.
- */
+/** Reports every value down to `reportDepth`; see JsonScanner. Throws JsonSyntaxError. */
 export function scanJson(
   text: Buffer,
   reportDepth: number,
@@ -23,10 +19,7 @@ export function scanJson(
   scanner.end();
 }
 
-/**
- * Returns the members of the object in `text` by name, as spans into `text`. If a name is repeated, the last member wins. Returns null if
- * the value is not an object. Throws JsonSyntaxError.
- */
+/** The last of repeated members wins. Returns null if the value is not an object. Throws JsonSyntaxError. */
 export function scanMembers(text: Buffer): Map<string, JsonSpan> | null {
   const members = new Map<string, JsonSpan>();
   let isObject = false;
@@ -37,10 +30,7 @@ export function scanMembers(text: Buffer): Map<string, JsonSpan> | null {
   return isObject ? members : null;
 }
 
-/**
- * Returns the elements of the array in `text` as spans into `text`, or null if the value is not an array.
- * Throws JsonSyntaxError.
- */
+/** Returns null if the value is not an array. Throws JsonSyntaxError. */
 export function scanElements(text: Buffer): JsonSpan[] | null {
   const elements: JsonSpan[] = [];
   let isArray = false;
@@ -51,10 +41,7 @@ export function scanElements(text: Buffer): JsonSpan[] | null {
   return isArray ? elements : null;
 }
 
-/**
- * Like `scanJson`, but scans at most about `sliceBytes` per event loop tick: `denseSliceBytes` if the values to report may be very dense.
- * Throws JsonSyntaxError.
- */
+/** Scans at most about `sliceBytes` per event loop tick. Pass `denseSliceBytes` if the values to report may be very dense. */
 export async function scanJsonInSlices(
   text: Buffer,
   reportDepth: number,
@@ -69,7 +56,7 @@ export async function scanJsonInSlices(
   scanner.end();
 }
 
-/** Like `scanMembers`, for objects with any number of members. Throws JsonSyntaxError. */
+/** For objects with any number of members. */
 export async function scanMembersInSlices(text: Buffer): Promise<Map<string, JsonSpan> | null> {
   const members = new Map<string, JsonSpan>();
   let isObject = false;
@@ -81,7 +68,7 @@ export async function scanMembersInSlices(text: Buffer): Promise<Map<string, Jso
   return isObject ? members : null;
 }
 
-/** Returns the bytes of `span`; they share memory with `text`. */
+/** Shares memory with `text`. */
 export function sliceOf(text: Buffer, span: Span): Buffer {
   return text.subarray(span.start, span.end);
 }

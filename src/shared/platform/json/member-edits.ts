@@ -1,6 +1,6 @@
 import { type JsonKind, JsonScanner } from './json-scanner.ts';
 
-/** The position of an object's member: its name from the opening quote, its value, and the decoded name. */
+/** `nameStart` is the opening quote; `name` is decoded. */
 export interface MemberSpan {
   readonly name: string;
   readonly nameStart: number;
@@ -9,7 +9,7 @@ export interface MemberSpan {
   readonly kind: JsonKind;
 }
 
-/** Lists every member of the object in `text`, in order, including repeated names. */
+/** In order, including repeated names. */
 export function listMembers(text: Buffer): MemberSpan[] {
   const members: MemberSpan[] = [];
   let previousEnd = 0;
@@ -28,12 +28,12 @@ export function listMembers(text: Buffer): MemberSpan[] {
   return members;
 }
 
-/** Returns the new value of a member from its current value (null if absent); null removes the member. */
+/** The current value is null if absent; a null result removes the member. */
 export type MemberEdit = (value: Buffer | null) => Buffer | null;
 
 /**
- * Returns the object in `text` with some members set to a new value (appended if missing) or removed. Keeps every other byte, except the
- * separators beside a removed member. Of a repeated edited name, only the last member remains.
+ * Sets members (appended if missing) or removes them. Keeps every other byte, except the separators beside a removed member. Of a repeated
+ * edited name, only the last member remains.
  */
 export function editMembers(text: Buffer, edits: ReadonlyMap<string, MemberEdit>): Buffer {
   const members = listMembers(text);
@@ -70,7 +70,7 @@ export interface Replacement {
   readonly by: Buffer;
 }
 
-/** Returns `text` with ranges replaced. `replacements` are in ascending order and do not overlap. */
+/** `replacements` are in ascending order and do not overlap. */
 export function replaceRanges(text: Buffer, replacements: readonly Replacement[]): Buffer {
   const chunks: Buffer[] = [];
   let from = 0;
@@ -82,14 +82,12 @@ export function replaceRanges(text: Buffer, replacements: readonly Replacement[]
   return Buffer.concat(chunks);
 }
 
-/** Returns `"name":`. */
 export function nameText(name: string): Buffer {
   return Buffer.from(`${JSON.stringify(name)}:`);
 }
 
 const separator = Buffer.from(',');
 
-/** Returns `[` parts `]`, or `{` parts `}`, separated by commas. */
 export function joinParts(open: string, parts: readonly Buffer[], close: string): Buffer {
   const chunks: Buffer[] = [Buffer.from(open)];
   parts.forEach((part, i) => {

@@ -2,18 +2,15 @@ import { PayloadTooLargeError } from '../errors/errors.ts';
 import { denseSliceBytes, nextSlice, scanInSlices, slicesOf, timeSliceBytes } from '../slices/slices.ts';
 import { JsonScanner, type Span } from './json-scanner.ts';
 
-/** Maximum nesting of a control body. Deployments and events have their own, higher limit. */
+/** Deployments and events have their own, higher limit. */
 const maxDepth = 500;
 
-/**
- * Maximum number of values in a control body. 64 MiB of `{},{},…` compress to 64 KiB of gzip, and parsing them takes
- * 2 GB and 9 s; a million values take about 100 MB.
- */
+/** 64 MiB of `{},{},…` compress to 64 KiB of gzip, and parsing them takes 2 GB and 9 s; a million values take about 100 MB. */
 const maxValues = 1_000_000;
 
 /**
- * Returns the same as JSON.parse, but parses at most about 1 MiB per event loop tick, unless a single value below the second level is
- * larger. Throws JsonSyntaxError and PayloadTooLargeError.
+ * Parses at most about 1 MiB per event loop tick, unless a single value below the second level is larger. Throws JsonSyntaxError and
+ * PayloadTooLargeError.
  */
 export async function parseInSlices(text: Buffer): Promise<unknown> {
   await assertValueCount(text);
@@ -21,7 +18,7 @@ export async function parseInSlices(text: Buffer): Promise<unknown> {
   return build(text, outer, 2);
 }
 
-/** Position and kind of the outermost value, and the ends of its members or elements. */
+/** `ends` belong to the members or elements. */
 interface Outer extends Span {
   readonly kind: string;
   readonly ends: readonly number[];
@@ -72,7 +69,7 @@ async function build(text: Buffer, outer: Outer, levels: number): Promise<unknow
   return result;
 }
 
-/** Parses one member or element that is too large for one tick; `from` includes its name and leading white space. */
+/** A tick is too short for this member or element; `from` includes its name and leading white space. */
 async function buildMember(
   text: Buffer,
   { from, end, isObject }: { from: number; end: number; isObject: boolean },
@@ -93,7 +90,7 @@ async function buildMember(
 
 function add(result: Record<string, unknown> | unknown[], name: string, value: unknown): void {
   if (Array.isArray(result)) result.push(value);
-  // Like JSON.parse, treat `__proto__` as an ordinary name.
+  // `__proto__` is an ordinary name, as in JSON.parse.
   else Object.defineProperty(result, name, { value, writable: true, enumerable: true, configurable: true });
 }
 

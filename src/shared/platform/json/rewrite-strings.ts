@@ -1,7 +1,7 @@
 import { joined } from '../bytes/buffers.ts';
 import { decodeJsonString } from './json-strings.ts';
 
-/** Encodes a JSON string, including its quotes, like Go's encoding/json, i.e. like JSON.stringify plus escaped HTML characters. */
+/** Like Go's encoding/json, i.e. JSON.stringify plus escaped HTML characters. */
 export function encodeJsonString(value: string): string {
   return JSON.stringify(value.toWellFormed()).replace(/[<>&\u2028\u2029]/g, escapeUnit);
 }
@@ -10,7 +10,7 @@ function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** Start offsets of the strings to rewrite, added in any order; eight bytes each. */
+/** Takes start offsets in any order; eight bytes each. */
 export class StringSpans {
   #starts = new Float64Array(1024);
   #count = 0;
@@ -28,15 +28,14 @@ export class StringSpans {
     this.#starts[this.#count++] = start;
   }
 
-  /** Returns the offsets in ascending order. */
   sorted(): Float64Array {
     return this.#starts.subarray(0, this.#count).sort();
   }
 }
 
 /**
- * Yields the JSON text with some strings replaced by the result of `rule`. `starts` are the ascending byte offsets of their opening
- * quotes. All other bytes stay the same. Memory use depends only on the longest replaced string.
+ * `starts` are the ascending byte offsets of the opening quotes. All other bytes stay the same. Memory use depends only on the longest
+ * replaced string.
  */
 export async function* rewriteStrings(
   text: AsyncIterable<Buffer>,
@@ -68,7 +67,7 @@ export async function* rewriteStrings(
   }
 }
 
-/** A string that may continue in a later chunk. */
+/** The string may continue in a later chunk. */
 class OpenString {
   isOpen = false;
   #parts: Buffer[] = [];
@@ -82,7 +81,7 @@ class OpenString {
     this.#isEscape = false;
   }
 
-  /** Reads the string's bytes from `at`, beginning with its opening quote. Returns their end in the chunk. */
+  /** Reads from the opening quote. Returns the end of the string's bytes in the chunk. */
   read(chunk: Buffer, at: number): number {
     let end = at;
     while (end < chunk.length && this.isOpen) {
@@ -92,7 +91,7 @@ class OpenString {
       else if (byte === 0x22 && this.#length + (end - at) > 1) this.isOpen = false;
     }
     this.#length += end - at;
-    // Copied, because the next chunk may overwrite this one.
+    // The next chunk may overwrite this one.
     this.#parts.push(Buffer.from(chunk.subarray(at, end)));
     return end;
   }

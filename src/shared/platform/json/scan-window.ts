@@ -1,14 +1,14 @@
-/** Buffers just enough of a chunked text to return the raw text of a value when it ends. */
+/** Keeps just enough of a chunked text for the raw text of a value that ends. */
 export class ScanWindow {
   readonly #maxBytes: number;
   #chunk: Buffer = Buffer.alloc(0);
   #chunkStart = 0;
-  /** Parts of earlier chunks since the end of the last value; null if they became too long. */
+  /** Parts since the end of the last value; null if they became too long. */
   #parts: Buffer[] | null = [];
   #partsBytes = 0;
   #valueEnd = 0;
 
-  /** `maxBytes` is the maximum text buffered for a value, including its name and the white space before it. */
+  /** `maxBytes` includes the name of a value and the white space before it. */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
@@ -21,17 +21,17 @@ export class ScanWindow {
     const rest = this.#chunk.subarray(Math.max(this.#valueEnd - this.#chunkStart, 0));
     this.#partsBytes += rest.length;
     if (this.#partsBytes > this.#maxBytes) this.#parts = null;
-    // Copied, because the caller may reuse the chunk's memory.
+    // The caller may reuse the chunk's memory.
     else this.#parts?.push(Buffer.from(rest));
     this.#chunkStart += this.#chunk.length;
   }
 
-  /** Returns the byte at `offset`, which must lie in the current chunk. */
+  /** `offset` must lie in the current chunk. */
   byteAt(offset: number): number | undefined {
     return this.#chunk[offset - this.#chunkStart];
   }
 
-  /** Returns the raw text of the value that just ended, or null if it is too long. Call before `pass`. */
+  /** Returns the text of the value that just ended; null if it is too long. Call before `pass`. */
   textOf(start: number, end: number): Buffer | null {
     if (end - start > this.#maxBytes) return null;
     const from = start - this.#chunkStart;

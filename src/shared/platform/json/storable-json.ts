@@ -1,6 +1,5 @@
 /**
- * Returns a value as JSON that Postgres can store as `jsonb` and convert from `json` to text. Replaces NULs and lone surrogates, which
- * JSON.stringify only escapes.
+ * Postgres can store the text as `jsonb` and convert it from `json`. Replaces NULs and lone surrogates, which JSON.stringify only escapes.
  */
 export function storableJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(/\\(?:u(?:0000|d[89a-f][0-9a-f]{2})|.)/g, (written) =>
@@ -8,7 +7,6 @@ export function storableJson(value: unknown): string {
   );
 }
 
-/** Whether `storableJson` changes nothing. */
 export function isStorableJson(value: unknown): boolean {
   return JSON.stringify(value) === storableJson(value);
 }

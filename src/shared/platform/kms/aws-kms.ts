@@ -4,10 +4,10 @@ import { type Kms, type KmsAccess, KmsError, type KmsFault } from './kms.ts';
 import { faultOfStatus, shortReason } from './kms-requests.ts';
 import type { KmsKey } from './kms-url.ts';
 
-/** Attempts per call. Each call is made once or twice per start, and the process itself waits longer. */
+/** Each call is made once or twice per start, and the process itself waits longer. */
 const maxAttempts = 3;
 const connectTimeoutMs = 3_000;
-/** Longer than the SDK's pause between attempts, in ms. */
+/** Longer than the SDK's pause between attempts. */
 const retryPauseMs = 2_000;
 
 const mismatches = new Set(['InvalidCiphertextException', 'IncorrectKeyException']);
@@ -22,7 +22,7 @@ const passing = new Set([
   'CredentialsProviderError',
 ]);
 
-/** A key in AWS KMS, with the credentials of the AWS environment: variables, files, container or instance role. */
+/** Credentials come from the AWS environment: variables, files, container or instance role. */
 export function openAwsKms(key: Extract<KmsKey, { kind: 'aws' }>, { timeoutMs }: KmsAccess): Kms {
   const name = `AWS KMS key ${key.key}${key.region === null ? '' : ` in ${key.region}`}`;
   const callMs = maxAttempts * (timeoutMs + retryPauseMs);
@@ -37,7 +37,7 @@ export function openAwsKms(key: Extract<KmsKey, { kind: 'aws' }>, { timeoutMs }:
     ...(key.endpoint === null ? {} : { endpoint: key.endpoint }),
   };
 
-  /** Uses one client per call: calls are rare, and nothing stays open between them. */
+  /** One client per call: calls are rare, and nothing stays open between them. */
   const call = async <T>(work: (client: KMSClient) => Promise<T>): Promise<T> => {
     const client = new KMSClient(config);
     // The SDK's request limits end with the headers; the body may never arrive.

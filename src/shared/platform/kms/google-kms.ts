@@ -6,7 +6,7 @@ import type { KmsKey } from './kms-url.ts';
 
 const scope = 'https://www.googleapis.com/auth/cloudkms';
 
-/** A key in Google Cloud KMS, with Application Default Credentials. */
+/** Uses Application Default Credentials. */
 export function openGoogleKms(google: Extract<KmsKey, { kind: 'google' }>, { timeoutMs }: KmsAccess): Kms {
   const kms = { name: `Google Cloud KMS key ${google.key}` };
   const auth = new GoogleAuth({ scopes: [scope] });
@@ -36,7 +36,7 @@ export function openGoogleKms(google: Extract<KmsKey, { kind: 'google' }>, { tim
   };
 }
 
-/** The library's errors may contain requests with credentials, so they are not passed on as causes. */
+/** The library's errors may contain requests with credentials. */
 async function accessToken(kms: Pick<Kms, 'name'>, auth: GoogleAuth, timeoutMs: number): Promise<string> {
   const late = () => new KmsError(kms, 'passing', 'no access token in time');
   try {

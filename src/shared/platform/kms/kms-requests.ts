@@ -8,7 +8,7 @@ export interface KmsResponse {
 
 const maxReasonLength = 300;
 
-/** Posts JSON. Throws KmsError if there is no response within `timeoutMs`. Does not follow redirects. */
+/** Does not follow redirects. Throws KmsError. */
 export async function postJson(
   kms: Pick<Kms, 'name'>,
   url: string,
@@ -28,14 +28,12 @@ export async function postJson(
   }
 }
 
-/** Describes why a connection failed. */
 export function unreachableReason(error: unknown): string {
   const { cause, message, name } = error as Error & { cause?: { message?: string; code?: string } };
   if (name === 'TimeoutError') return 'no response in time';
   return `not reachable (${shortReason(cause?.message || cause?.code || message)})`;
 }
 
-/** Returns the fault for the status of a response. */
 export function faultOfStatus(status: number): KmsFault {
   return status === 408 || status === 429 || status >= 500 ? 'passing' : 'refused';
 }
@@ -45,7 +43,6 @@ export function shortReason(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim().slice(0, maxReasonLength);
 }
 
-/** Returns the bytes of a base64 member; null if there are none. */
 export function bytesOf(value: unknown): Buffer | null {
   return typeof value === 'string' && value !== '' ? Buffer.from(value, 'base64') : null;
 }
@@ -54,7 +51,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // For example the page of a proxy in between. The status suffices.
+    // For example the page of a proxy. The status suffices.
     return null;
   }
 }

@@ -1,4 +1,3 @@
-/** A key in a KMS, as named by a URL. */
 export type KmsKey =
   | {
       readonly kind: 'aws';
@@ -18,24 +17,20 @@ export type KmsKey =
       readonly kind: 'vault';
       /** `https://host:port`. */
       readonly server: string;
-      /** Path of the transit engine. */
+      /** The transit engine. */
       readonly mount: string;
       readonly key: string;
       readonly namespace: string | null;
     };
 
-/** Whether a member of a key ring is the URL of a KMS key. */
 export const isKmsUrl = (text: string): boolean => /^(awskms|gcpkms|vault):\/\//.test(text);
 
 const googleKey = /^projects\/[^/]+\/locations\/[^/]+\/keyRings\/[^/]+\/cryptoKeys\/[^/]+$/;
 const awsKey = /^(arn:aws[a-z-]*:kms:([a-z0-9-]+):\d{12}:(key|alias)\/)?[A-Za-z0-9/_-]{1,256}$/;
 
-/**
- * Parses `awskms://…`, `gcpkms://…` or `vault://…` (docs/keys.md). Returns a text if the URL is invalid. The text does not quote the URL,
- * which may contain a password by mistake.
- */
+/** See docs/keys.md. Returns a text for an invalid URL. It does not quote the URL, which may contain a password by mistake. */
 export function parseKmsUrl(text: string): KmsKey | string {
-  // The parts are taken from the text itself: `URL` has no special rules for these schemes, and key ids may be in upper case.
+  // `URL` has no rules for these schemes, and key ids may be in upper case.
   const [, scheme = '', resource = '', search = ''] = /^([a-z]+):\/\/([^?#]*)(?:\?([^#]*))?$/.exec(text) ?? [];
   if (resource.includes('@')) return 'the URL must not contain a user or password';
   const given = new URLSearchParams(search);

@@ -1,26 +1,26 @@
 import { OperatorError } from '../errors/errors.ts';
 
-/** A key in a key management service. The service never reveals the key, but wraps and unwraps. */
+/** The service never reveals the key, but wraps and unwraps. */
 export interface Kms {
-  /** For messages, e.g. `AWS KMS key alias/holdfast`. Contains no credentials. */
+  /** E.g. `AWS KMS key alias/holdfast`. Contains no credentials. */
   readonly name: string;
-  /** Wraps up to 1 KiB, bound to `context`; null for no binding. Throws KmsError. */
+  /** Wraps up to 1 KiB. A null `context` is no binding. Throws KmsError. */
   wrap(plain: Buffer, context: string | null): Promise<Buffer>;
-  /** Reverses `wrap`. Throws KmsError. */
+  /** Throws KmsError. */
   unwrap(wrapped: Buffer, context: string | null): Promise<Buffer>;
 }
 
 /**
- * The meaning of a failed KMS call. It may work later (`passing`), it cannot work with these settings, credentials or the present state
- * of the key (`refused`), or the bytes were wrapped by another key or for another context (`mismatch`).
+ * `passing`: the call may work later. `refused`: it cannot work with these settings, credentials or the present state of the key.
+ * `mismatch`: the bytes were wrapped by another key or for another context.
  */
 export type KmsFault = 'passing' | 'refused' | 'mismatch';
 
-/** A KMS call failed. The message names the KMS key and the reason, but never credentials or key material. */
+/** The message names the KMS key and the reason, but never credentials or key material. */
 export class KmsError extends OperatorError {
   override readonly name = 'KmsError';
   readonly fault: KmsFault;
-  /** The part of the message that follows the name of the key. */
+  /** The message without the name of the key. */
   readonly reason: string;
 
   constructor(kms: { readonly name: string }, fault: KmsFault, reason: string, options: ErrorOptions = {}) {
@@ -35,10 +35,9 @@ export class VaultTokenMissingError extends OperatorError {
   override readonly name = 'VaultTokenMissingError';
 }
 
-/** Options of the services that their URLs do not contain. */
+/** What the URLs of the services do not contain. */
 export interface KmsAccess {
-  /** Reads Vault's token; called for each request, because agents renew it. Null if none is set. Throws VaultTokenMissingError. */
+  /** Called for each request, because agents renew the token. Null if none is set. Throws VaultTokenMissingError. */
   readonly readVaultToken: () => string | null;
-  /** Maximum time of one request, in ms. */
   readonly timeoutMs: number;
 }

@@ -1,6 +1,5 @@
 import { constants } from 'node:os';
 
-/** The process as a target of signals. */
 export interface SignalTarget {
   on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
   off(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
@@ -12,10 +11,7 @@ const sameSignalMs = 500;
 /** SIGHUP means that the terminal was closed. Node ignores none of these signals, whatever its parent does. */
 const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 
-/**
- * Calls `first` on SIGHUP, SIGINT or SIGTERM. A second signal calls `second`, by default ending the process. Returns a function to undo
- * this.
- */
+/** By default, a second signal ends the process. Returns a function that stops listening. */
 export function onEndSignal(
   first: (signal: NodeJS.Signals) => void,
   {
@@ -37,7 +33,7 @@ export function onEndSignal(
   };
 }
 
-/** The exit code that a shell reports for a process ended by the signal. */
+/** Returns the exit code that a shell reports. */
 export function exitCodeOf(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
 }

@@ -5,8 +5,8 @@ import { onEndSignal, type SignalTarget } from './end-signals.ts';
 type Phase = 'drain' | 'intake' | 'work' | 'queues' | 'stores' | 'processes';
 
 /**
- * The order of a shutdown: make the proxy stop sending requests, stop accepting them, finish work, close queues, close pools and stores,
- * stop child processes.
+ * In order: make the proxy stop sending requests, stop accepting them, finish work, close queues, close pools and stores, stop child
+ * processes.
  */
 const phases: readonly Phase[] = ['drain', 'intake', 'work', 'queues', 'stores', 'processes'];
 
@@ -16,13 +16,13 @@ interface Closer {
   readonly close: () => Promise<void>;
 }
 
-/** Time limits of a shutdown: its first phase, and everything after it. */
+/** `shutdownMs` is for everything after the drain. */
 export interface ShutdownLimits {
   readonly drainMs: number;
   readonly shutdownMs: number;
 }
 
-/** Registers close callbacks and runs them in phases. A single deadline applies to all of them. */
+/** A single deadline applies to all callbacks. */
 export class Lifecycle implements AsyncDisposable {
   readonly #closers: Closer[] = [];
   readonly #logger: Logger;
@@ -43,7 +43,7 @@ export class Lifecycle implements AsyncDisposable {
     this.#closers.push({ phase, name, close });
   }
 
-  /** Runs all phases once; later calls wait for the same run. Never rejects: failures are logged. */
+  /** Later calls wait for the same run. Never rejects: failures are logged. */
   close(): Promise<void> {
     this.#closing ??= this.#closeAll();
     return this.#closing;
@@ -56,12 +56,12 @@ export class Lifecycle implements AsyncDisposable {
   async #closeAll(): Promise<void> {
     const { drainMs, shutdownMs } = this.#limits;
     const deadline = performance.now() + drainMs + shutdownMs;
-    // Callbacks that hang leave a quarter of the time to the others, in equal parts.
+    // Hanging callbacks leave a quarter of the time to the others, in equal parts.
     const reservedMs = shutdownMs / 4 / this.#closers.length;
     let left = this.#closers.length;
     for (const phase of phases) {
       const closers = this.#closers.filter((closer) => closer.phase === phase).reverse();
-      // Within a phase, close one at a time in reverse order of registration: a pool must outlive its users.
+      // In reverse order of registration: a pool must outlive its users.
       for (const closer of closers) {
         left--;
         await this.#closeOne(closer, Math.max(0, Math.round(deadline - performance.now() - left * reservedMs)));
@@ -80,9 +80,7 @@ export class Lifecycle implements AsyncDisposable {
   }
 }
 
-/**
- * On SIGINT or SIGTERM, closes `lifecycle` and exits the process. A second signal exits at once. Returns whether a signal has arrived.
- */
+/** A second signal exits at once. Returns whether a signal has arrived. */
 export function closeOnSignal(
   lifecycle: Lifecycle,
   logger: Logger,

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 /**
- * Runs `work` outside the call that happens to begin it: without its priority, its request id, its trace and its limits. For timers,
- * connections and loops that later serve all calls.
+ * `work` drops the priority, request id, trace and limits of the present call. For timers, connections and loops that later serve all
+ * calls.
  */
 export const outsideCalls: <T>(work: () => T) => T = AsyncLocalStorage.snapshot();

@@ -1,14 +1,11 @@
 export interface Repeated {
   /** Also runs the work now, unless it is running. */
   now(): void;
-  /** Begins no more runs, aborts the signal, and waits for the current run. */
+  /** Aborts the signal, and waits for the current run. */
   stop(): Promise<void>;
 }
 
-/**
- * Runs `work` every `everyMs`, one run at a time. The first run begins after `everyMs` plus `delayMs`. Keeps no process alive. Without
- * `onError`, `work` must not fail.
- */
+/** One run at a time. The first begins after `everyMs` plus `delayMs`. Keeps no process alive. Without `onError`, `work` must not fail. */
 export function repeat(
   everyMs: number,
   work: (signal: AbortSignal) => Promise<unknown>,

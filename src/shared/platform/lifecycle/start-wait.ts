@@ -2,23 +2,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
 
-/** The time for which a starting process waits for an unavailable dependency, and the logger for this wait. */
 export interface StartWait {
-  /** In milliseconds; 0 for a single attempt. */
+  /** 0 for a single attempt. */
   readonly waitMs: number;
   readonly logger: Logger;
 }
 
-/** Whether an error of a dependency is temporary or permanent, with its reason. */
 export type Verdict = { readonly passing: string } | { readonly final: string };
 
-/** A dependency that a process needs before it can serve. */
 export interface NeededPart<T> {
-  /** For messages, e.g. `Redis at cache:6379 (HOLDFAST_REDIS_URL)`. */
+  /** E.g. `Redis at cache:6379 (HOLDFAST_REDIS_URL)`. */
   readonly name: string;
-  /** Calls `reached` when the dependency is available and work begins: only the wait has a limit. */
+  /** Calls `reached` when work begins: only the wait has a limit. */
   readonly attempt: (reached: () => void) => Promise<T>;
-  /** Returns null if the error does not come from the dependency. The error is then rethrown unchanged. */
+  /** Null for an error that does not come from the dependency. It is rethrown unchanged. */
   readonly judge: (error: unknown) => Verdict | null;
 }
 
@@ -29,10 +26,7 @@ export class PartUnavailableError extends OperatorError {
 
 const pauseMs = 250;
 
-/**
- * Retries until the attempt succeeds, because containers start in any order and a database may have to recover. Logs the reason for the
- * wait whenever it changes. Throws PartUnavailableError on timeout or if waiting does not help.
- */
+/** Logs the reason for the wait whenever it changes. Throws PartUnavailableError on timeout or if waiting does not help. */
 export async function untilAvailable<T>(part: NeededPart<T>, { waitMs, logger }: StartWait): Promise<T> {
   let waitedMs = 0;
   let waitsSince: number | null = performance.now();

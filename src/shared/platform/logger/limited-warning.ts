@@ -2,7 +2,7 @@ import type { Logger } from './logger.ts';
 
 const everyMs = 10_000;
 
-/** Logs at most one line per kind and interval, with the number of suppressed lines. For warnings that any client can cause. */
+/** Logs at most one line per kind and interval, with the number of suppressed ones. For warnings that any client can cause. */
 export class LimitedWarning {
   readonly #logger: Logger;
   readonly #kinds = new Map<string, { since: number; leftOut: number }>();

@@ -6,7 +6,6 @@ export type Logger = PinoLogger;
 
 const debugLevel = pino.levels.values['debug'] as number;
 
-/** Properties that must never be logged. */
 const secretPaths = [
   'req.headers.authorization',
   'headers.authorization',
@@ -23,33 +22,33 @@ const secretPaths = [
   'config.secrets',
 ];
 
-/** Marks loggers that write a request id themselves, and their children. */
+/** These loggers, and their children, write a request id themselves. */
 const ofRequest = Symbol('of a request');
 
-/** Returns a logger for the lines of one request, also outside its work, e.g. for events of its connection. */
+/** Also for lines outside the work of the request, e.g. about its connection. */
 export function childOfRequest(logger: Logger, reqId: string): Logger {
   return Object.assign(logger.child({ reqId }), { [ofRequest]: true });
 }
 
-/** The log levels, most verbose first. */
+/** Most verbose first. */
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 
-/** Loggers of parts that live as long as the process. Other loggers keep the level of their creation. */
+/** Other loggers keep the level of their creation. */
 const loggersOfParts = new WeakMap<Logger, Logger[]>();
 
-/** Returns a logger for a part that lives as long as the process. */
+/** The part lives as long as the process. */
 export function childOfProcess(logger: Logger, bindings: Readonly<Record<string, unknown>>): Logger {
   const child = logger.child(bindings);
   loggersOfParts.set(logger, [...(loggersOfParts.get(logger) ?? []), child]);
   return child;
 }
 
-/** Changes the level of the process's logger and of the loggers of its parts. */
+/** Also changes the loggers of parts. */
 export function setLogLevel(logger: Logger, level: string): void {
   for (const each of [logger, ...(loggersOfParts.get(logger) ?? [])]) each.level = level;
 }
 
-/** Creates the process's logger: JSON lines on stdout (or `destination`), with secrets redacted. */
+/** Writes JSON lines to stdout (or `destination`), with secrets redacted. */
 export function createLogger(
   options: { level: string; name?: string },
   destination?: { write(line: string): void },
@@ -82,8 +81,8 @@ export function createLogger(
 }
 
 /**
- * Limits the redaction to objects. With paths that begin with `*`, pino redacts each value of a line and clones even values without
- * properties. This caused a sixth of the memory allocation of a small request.
+ * With paths that begin with `*`, pino redacts each value of a line and clones even values without properties. This caused a sixth of the
+ * memory allocation of a small request.
  */
 function redactOnlyObjects(logger: PinoLogger): void {
   const { stringifiersSym, wildcardFirstSym } = pino.symbols;
@@ -103,7 +102,7 @@ function isEarlyClose(logged: unknown): boolean {
   return logged instanceof Error && logged.message === 'premature close';
 }
 
-/** Logs name, message and stack of an error and its causes, but not their properties, which may contain query values. */
+/** Properties of an error may contain query values. */
 function serializeError(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
   return {

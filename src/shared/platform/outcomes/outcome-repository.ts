@@ -9,8 +9,8 @@ const IdRow = Type.Object({ id: Type.String() });
 export type OutcomeRepository = ReturnType<typeof createOutcomeRepository>;
 
 /**
- * Outcomes of queued jobs and of edits of a state, by their ids. The first outcome written counts. These rows are authoritative; messages
- * between processes are only hints.
+ * Outcomes of queued jobs and of edits of a state. The first outcome written counts. These rows are authoritative; messages between
+ * processes are only hints.
  */
 export function createOutcomeRepository(db: Queryable) {
   return {
@@ -20,8 +20,8 @@ export function createOutcomeRepository(db: Queryable) {
         insert into job_results (job_id, outcome) values (${id}, ${JSON.stringify(outcome)}) on conflict (job_id) do nothing`),
 
     /**
-     * Stores the outcome. Returns false if one exists already, or if the deadline (ISO time) has passed. Waits for a concurrent
-     * transaction that has written one.
+     * Returns false if there is an outcome already, or if the deadline (ISO time) has passed. Waits for a concurrent transaction that has
+     * written one.
      */
     claim: async (id: string, outcome: Outcome, deadline: string | null = null): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -39,7 +39,7 @@ export function createOutcomeRepository(db: Queryable) {
       return row ? Value.Parse(Outcome, JSON.parse(row.outcome)) : null;
     },
 
-    /** Keeps the outcome of a job that may still run, even if a clock was wrong. Without it, the job would run again. */
+    /** Keeps the outcome of a job that may still run, even if a clock was wrong: without it, the job would run again. */
     deleteOlderThan: (seconds: number) =>
       db.query(sql.nothing`
         /* outcomes.deleteOlderThan */

@@ -2,24 +2,24 @@ import ipaddr from 'ipaddr.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** The allowed targets of calls besides public addresses over HTTPS, as in HOLDFAST_OUTGOING_ALLOW. */
+/** Targets besides public addresses over HTTPS, as in HOLDFAST_OUTGOING_ALLOW. */
 export interface AllowList {
   /** `address/bits`. */
   readonly networks: readonly (readonly [Address, number])[];
-  /** Names in lower case. They may resolve to any address. */
+  /** Lower case. The names may resolve to any address. */
   readonly hosts: ReadonlySet<string>;
   /** `http://host:port`, which may be called without TLS at any address. */
   readonly plainOrigins: ReadonlySet<string>;
 }
 
-/** All other IPv6 addresses are private, local, translated from IPv4 by a private prefix, or unassigned. */
+/** Other IPv6 addresses are private, local, translated from IPv4 by a private prefix, or unassigned. */
 const globalUnicast = ipaddr.parseCIDR('2000::/3');
-/** The prefix that DNS64 returns for a host with only IPv4 addresses. The last 32 bits are one of these (RFC 6052). */
+/** DNS64 puts this prefix before the address of a host with only IPv4 (RFC 6052). */
 const translated = ipaddr.parseCIDR('64:ff9b::/96');
 /** The Azure host agent, which responds to each of its machines, has a public address. */
 const knownMetadata = ['168.63.129.16'];
 
-/** Parses the entries of the setting. Returns the first invalid entry as `wrong`. */
+/** `wrong` is the first invalid entry. */
 export function parseAllowList(text: string | undefined): { readonly list: AllowList } | { readonly wrong: string } {
   const networks: (readonly [Address, number])[] = [];
   const hosts = new Set<string>();
@@ -43,18 +43,16 @@ export function parseAllowList(text: string | undefined): { readonly list: Allow
   return { list: { networks, hosts, plainOrigins } };
 }
 
-/** Whether the URL may be called at all. Its addresses are checked once they are known. */
+/** The addresses are checked once they are known. */
 export function isAllowedUrl(url: URL, { plainOrigins }: AllowList): boolean {
   if (url.username !== '' || url.password !== '') return false;
   return url.protocol === 'https:' || (url.protocol === 'http:' && plainOrigins.has(url.origin));
 }
 
-/** Whether any address of the URL's host may be called. */
 export function isTrustedHost(url: URL, { hosts, plainOrigins }: AllowList): boolean {
   return hosts.has(url.hostname.toLowerCase()) || (url.protocol === 'http:' && plainOrigins.has(url.origin));
 }
 
-/** Whether the address is public, or in one of the allowed networks. */
 export function isAllowedAddress(text: string, list: AllowList): boolean {
   return isAddress(text) && isAllowed(ipaddr.parse(text), list);
 }
@@ -66,7 +64,7 @@ function isAllowed(address: Address, list: AllowList): boolean {
   if (isInside(address)) return true;
   if (address instanceof ipaddr.IPv6) {
     if (address.match(translated)) return isAllowed(new ipaddr.IPv4(address.toByteArray().slice(12)), list);
-    // An IPv4-mapped address is never public: DNS never returns one by mistake.
+    // DNS never returns an IPv4-mapped address by mistake.
     if (address.isIPv4MappedAddress()) return isInside(address.toIPv4Address());
     return address.range() === 'unicast' && address.match(globalUnicast);
   }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../db/sql.ts';
 
-/** Whether webhooks and audit events may be sent. Those of a restored database wait until an operator confirms that it has taken over. */
+/** Webhooks and audit events of a restored database wait until an operator confirms that it has taken over. */
 export const mayBeSent = sql.fragment`(select outgoing_held_since is null from installation)`;
 
 export function createHeldOutgoingRepository(db: Queryable) {
@@ -9,7 +9,6 @@ export function createHeldOutgoingRepository(db: Queryable) {
     hold: () =>
       db.query(sql.nothing`/* heldOutgoing.hold */ update installation set outgoing_held_since = clock_timestamp()`),
 
-    /** Whether this is a restored database that has not taken over. */
     isHeld: () => db.exists(sql.rows(Type.Object({}))`/* heldOutgoing.isHeld */ select 1 where not ${mayBeSent}`),
 
     release: () =>

@@ -7,30 +7,29 @@ export interface ResolvedAddress {
   readonly family: number;
 }
 
-/** Returns all addresses of a host. `isTrusted` means that an operator has named the host. */
+/** `isTrusted` means that an operator has named the host. */
 export type ResolveHost = (
   hostname: string,
   options: { readonly isTrusted: boolean; readonly signal: AbortSignal },
 ) => Promise<readonly ResolvedAddress[]>;
 
-/** The ways to resolve a name. */
 export interface Resolvers {
-  /** Returns the addresses in the hosts file; none if the name is not there. */
+  /** Reads the hosts file. */
   readonly listed: (hostname: string) => Promise<readonly ResolvedAddress[]>;
   /** Queries the name servers, on a socket. */
   readonly query: (hostname: string, signal: AbortSignal) => Promise<readonly ResolvedAddress[]>;
-  /** Resolves like the system, including its search domains. Occupies a thread of the process until the end. */
+  /** Includes the search domains of the system. Occupies a thread of the process until the end. */
   readonly lookup: (hostname: string) => Promise<readonly ResolvedAddress[]>;
 }
 
-/** The codes of errors for a name that the name servers do not know, or if there are no name servers. */
+/** The name servers do not know the name, or there are none. */
 const unknownCodes: readonly unknown[] = [dns.NOTFOUND, dns.NODATA, dns.CONNREFUSED];
 
 /**
- * Resolves names so that slow name servers of users delay nothing else. Only two threads of a process look up names, for all its
- * connections, including those to Postgres, Redis and the blob store. Therefore the system looks up names that an operator has named,
- * and, separately, only names for which it queries no server of a user. The latter are names without a dot that name servers do not know,
- * and any name if there are no name servers. It looks up one name of each kind at a time, and never after its call has ended.
+ * Slow name servers of users must delay nothing else. Only two threads of a process look up names, for all its connections, including those
+ * to Postgres, Redis and the blob store. Therefore the system looks up names that an operator has named, and, separately, only names for
+ * which it queries no server of a user: names without a dot that name servers do not know, and any name if there are no name servers. It
+ * looks up one name of each kind at a time, and never after its call has ended.
  */
 export function createHostResolver(
   { listed, query, lookup }: Resolvers = { listed: readHosts, query: queryServers, lookup: lookUp },
@@ -62,7 +61,7 @@ function inTurns(lookup: Resolvers['lookup']): Resolvers['query'] {
   };
 }
 
-/** Returns the addresses of a name in the text of a hosts file. */
+/** Takes the text of a hosts file. */
 export function listedIn(text: string, hostname: string): readonly ResolvedAddress[] {
   return text.split('\n').flatMap((line) => {
     const [address = '', ...names] = line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/);
@@ -72,14 +71,14 @@ export function listedIn(text: string, hostname: string): readonly ResolvedAddre
   });
 }
 
-/** The file is read for each call: it is short, and an orchestrator may change it. */
+/** Read for each call: the file is short, and an orchestrator may change it. */
 async function readHosts(hostname: string): Promise<readonly ResolvedAddress[]> {
   return listedIn(await readFile('/etc/hosts', 'utf8').catch(() => ''), hostname);
 }
 
 const queryTimeoutMs = 2_500;
 const queryTries = 2;
-/** The time that addresses of one family wait for the other family: some name servers never answer queries for IPv6. */
+/** Addresses of one family wait this long for the other: some name servers never answer queries for IPv6. */
 const otherKindMs = 1_000;
 
 async function queryServers(hostname: string, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
@@ -96,7 +95,7 @@ async function queryServers(hostname: string, signal: AbortSignal): Promise<read
   }
 }
 
-/** Returns the addresses of both families, or of the family that was found first. */
+/** Returns both families, or the one that was found first. */
 export async function bothKinds(
   v4: Promise<readonly string[]>,
   v6: Promise<readonly string[]>,

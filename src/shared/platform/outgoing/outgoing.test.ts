@@ -25,7 +25,6 @@ const answers: Readonly<Record<string, (socket: Socket) => void>> = {
   'that never comes': () => {},
 };
 
-/** Calls a server that answers so; the result of the call. */
 async function call(answer: (socket: Socket) => void, timeoutMs: number): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

@@ -7,7 +7,7 @@ import { type AllowList, isAllowedAddress, isAllowedUrl, isTrustedHost } from '.
 import { onFailure } from './failed-request.ts';
 import { createHostResolver, type ResolvedAddress, type ResolveHost } from './host-resolver.ts';
 
-/** A call to another server failed. `refused` means that it may not be called. The message is for the log, never for clients. */
+/** `refused`: the server may not be called. The message is for the log, never for clients. */
 export class OutgoingError extends Error {
   override readonly name = 'OutgoingError';
   readonly reason: 'refused' | 'failed' | 'too-large' | 'too-slow';
@@ -20,23 +20,20 @@ export class OutgoingError extends Error {
 
 export interface OutgoingOptions {
   readonly allow: AllowList;
-  /** Trusted instead of the authorities of the process, as PEM. */
+  /** PEM; replaces the authorities of the process. */
   readonly ca?: string;
   readonly resolve?: ResolveHost;
 }
 
 export interface OutgoingRequest {
-  /** GET by default. */
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  /** Limit for the whole call, including redirects. */
+  /** The limit of the whole call, including redirects. */
   readonly timeoutMs: number;
-  /** Limit for the body of the response. */
   readonly maxBytes: number;
-  /** Whether a longer body is an error (the default), or is cut at the limit. */
+  /** By default, a longer body is an error. */
   readonly whenTooLarge?: 'fail' | 'cut';
-  /** Ends the call early. */
   readonly signal?: AbortSignal;
 }
 
@@ -46,7 +43,7 @@ export interface OutgoingResponse {
   readonly body: Buffer;
 }
 
-/** One resolver for the process, whose lookups it limits. */
+/** The resolver limits its lookups per process. */
 const resolveHost = createHostResolver();
 /** Only GET follows redirects. Each redirect is checked like the first address. */
 const maxRedirects = 3;
@@ -54,9 +51,8 @@ const redirects = new Set([301, 302, 303, 307, 308]);
 const maxHeaderBytes = 16 * 1024;
 
 /**
- * Calls servers on behalf of users who provide their URLs, e.g. token issuers and webhook receivers. Permits only HTTPS and public
- * addresses, unless the operator allows others. The name is resolved once. The connection uses a checked address, and the certificate
- * must be for the name.
+ * Users provide the URLs, e.g. of token issuers and webhook receivers. Only HTTPS and public addresses are permitted, unless the operator
+ * allows others. The name is resolved once. The connection uses a checked address, and the certificate must be for the name.
  */
 export class Outgoing {
   readonly #allow: AllowList;
@@ -69,7 +65,7 @@ export class Outgoing {
     this.#resolve = resolve;
   }
 
-  /** Returns the response, whatever its status. Throws OutgoingError. */
+  /** Returns a response of any status. Throws OutgoingError. */
   async call(address: string, request: OutgoingRequest): Promise<OutgoingResponse> {
     const limit = AbortSignal.timeout(request.timeoutMs);
     const signal = request.signal ? AbortSignal.any([limit, request.signal]) : limit;
@@ -146,7 +142,7 @@ export class Outgoing {
         ...headers,
         ...(body === undefined ? {} : { 'content-length': body.length }),
       },
-      // A separate connection: a pooled one may lead to an address that was not checked for this call.
+      // A pooled connection may lead to an address that was not checked for this call.
       agent: false,
       lookup: pinned(addresses),
       maxHeaderSize: maxHeaderBytes,

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Outgoing, OutgoingError } from './outgoing.ts';
 
-/** The result of a request: the response, or the reason why there is none. The reason contains no URL or address, and may be shown. */
+/** The reason contains no URL or address, and may be shown. */
 export type Posted =
   | { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: string }
   | { readonly reason: string };
@@ -13,7 +13,6 @@ export interface PostRequest {
   readonly signal: AbortSignal;
 }
 
-/** Maximum bytes of a response that are read. */
 const maxResponseBytes = 4_096;
 
 const reasons: Readonly<Record<OutgoingError['reason'], string>> = {
@@ -23,7 +22,7 @@ const reasons: Readonly<Record<OutgoingError['reason'], string>> = {
   'too-slow': 'no response in time',
 };
 
-/** Posts to a receiver. Follows no redirect, because tokens and signatures are for this receiver. Never throws. */
+/** Follows no redirect, because tokens and signatures are for this receiver. Never throws. */
 export async function post(outgoing: Outgoing, url: string, request: PostRequest): Promise<Posted> {
   try {
     const { body, headers, status } = await outgoing.call(url, {
@@ -42,7 +41,6 @@ export async function post(outgoing: Outgoing, url: string, request: PostRequest
   }
 }
 
-/** Whether the receiver has accepted the posted message. */
 export function isAccepted(posted: Posted): boolean {
   return 'status' in posted && posted.status >= 200 && posted.status < 300;
 }

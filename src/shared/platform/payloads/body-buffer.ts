@@ -6,39 +6,39 @@ import { type BodyEncoding, claimedBytes, inflate, inflateWhole } from './inflat
 import { MemoryInFlightBudget } from './memory-in-flight-budget.ts';
 import { arriving } from './reserved-arrival.ts';
 
-/** A body that can be read several times. */
+/** The body can be read several times. */
 export interface OpenedBody {
   readonly body: ByteSource;
   readonly encoding: BodyEncoding;
-  /** The whole body, if it is already inflated and in memory. */
+  /** Null unless the body is already inflated and in memory. */
   readonly inflated: Buffer | null;
-  /** Set if a worker can take over: documents with more bytes than this must not be read here. */
+  /** Set if a worker can take over: larger documents must not be read here. */
   readonly maxBaseBytes?: number;
-  /** Frees the memory of the body before the commit. The body cannot be read again. */
+  /** Frees the memory before the commit. The body cannot be read again. */
   readonly free?: () => void;
 }
 
-/** The body of a write, in the memory of the API or in the payload store. */
+/** The body is in the memory of the API or in the payload store. */
 export interface WriteBody {
-  /** Opens the body for work that reads it as a stream. Set `parsed` if the body is parsed, which takes more memory than its bytes. */
+  /** For work that reads a stream. Set `parsed` for a body that is parsed, which takes more memory than its bytes. */
   open(options?: { readonly parsed?: boolean }): Promise<OpenedBody>;
-  /** Calls `work` with the whole inflated body and returns its result. Throws PayloadTooLargeError, InvalidRequestError. */
+  /** Calls `work` with the whole inflated body. Throws PayloadTooLargeError, InvalidRequestError. */
   use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T>;
 }
 
-/** A body in memory, which holds its part of the budget until it is released. */
+/** The body holds its part of the budget until it is released. */
 export interface BufferedBody {
   readonly body: Buffer;
   release(): void;
 }
 
-/** Inflated bodies up to this size are not charged, so that a lease can be renewed whatever else is being processed. */
+/** Small bodies are not charged, so that a lease can be renewed whatever else is being processed. */
 const freeBytes = 64 * 1024;
 
-/** The amount of the budget that a body of unknown size acquires at a time. */
+/** A body of unknown size acquires the budget in these steps. */
 const stepBytes = 1024 * 1024;
 
-/** The memory of a parsed body as a multiple of its size: it exists as bytes, as text and as rows. */
+/** A parsed body exists as bytes, as text and as rows. */
 export const parsedWeight = 3;
 export const rawWeight = 1;
 
@@ -46,20 +46,20 @@ export interface InflateOptions {
   readonly maxBytes: number;
   /** `parsedWeight` or `rawWeight`. */
   readonly weight: number;
-  /** Maximum wait for the budget, in ms. */
+  /** Maximum wait for the budget. */
   readonly waitMs: number;
-  /** The fairness key to which the bytes are charged, e.g. the organization. */
+  /** The bytes are charged to this key, e.g. the organization. */
   readonly fairnessKey?: string;
 }
 
-/** Inflates bodies in memory, within the process's common budget. */
+/** Inflates bodies within the process's common budget. */
 export class BodyBuffer {
   readonly #maxBytes: number;
   readonly #budget: ByteBudget;
   /** For bodies that have not arrived yet. */
   readonly arrivals: ArrivalBuffer;
 
-  /** `maxBytes` is the largest inflated body that a worker parses. `budgetBytes` is the budget for bodies that are being received. */
+  /** A worker parses inflated bodies up to `maxBytes`. `budgetBytes` is for bodies that are being received. */
   constructor(maxBytes: number, budget: ByteBudget, budgetBytes: number) {
     this.#maxBytes = maxBytes;
     this.#budget = budget;
@@ -67,8 +67,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Inflates a body that is already in memory. Acquires the size that the gzip claims. If the body turns out larger, first measures it,
-   * which takes no memory. Throws PayloadTooLargeError, InvalidRequestError, and UnavailableError if the wait was too long.
+   * Acquires the size that the gzip claims. A larger body is first measured, which takes no memory. Throws PayloadTooLargeError,
+   * InvalidRequestError, and UnavailableError if the wait was too long.
    */
   async inflate(body: Buffer, encoding: BodyEncoding, options: InflateOptions): Promise<BufferedBody> {
     const { maxBytes } = options;
@@ -80,7 +80,7 @@ export class BodyBuffer {
     return (await this.#inflateTo(bytes, body, encoding, options)) as BufferedBody;
   }
 
-  /** Returns the body, or null if it is larger than `expected` bytes. */
+  /** Returns null if the body is larger. */
   async #inflateTo(
     expected: number,
     body: Buffer,
@@ -102,8 +102,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Calls `work` with the inflated body of a job and returns its result. Waits for the budget without a limit. Throws InvalidRequestError
-   * and PayloadTooLargeError. After the latter, the CLI halves a batch of entries, or sends the whole checkpoint instead of a delta.
+   * Waits for the budget without a limit. Throws InvalidRequestError and PayloadTooLargeError. After the latter, the CLI halves a batch of
+   * entries, or sends the whole checkpoint instead of a delta.
    */
   async use<T>(
     source: ByteSource,
@@ -128,8 +128,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Returns the body, or its size if the budget did not suffice. Waits for `expected` bytes of the budget, but not for more: otherwise,
-   * bodies that are each half read could wait for each other.
+   * Returns the size if the budget did not suffice. Waits for `expected` bytes of the budget, but not for more: otherwise, bodies that are
+   * each half read could wait for each other.
    */
   async #attempt(
     source: ByteSource,
@@ -168,7 +168,7 @@ export class BodyBuffer {
   }
 }
 
-/** Receives bodies into memory, within the process's common budget. */
+/** Receives bodies within the process's common budget. */
 class ArrivalBuffer {
   readonly #inFlight: MemoryInFlightBudget;
   readonly #budgetBytes: number;
@@ -184,8 +184,8 @@ class ArrivalBuffer {
   }
 
   /**
-   * Buffers a whole body, still encoded. Reads no more than the budget allows. Bodies declared as small are not charged. Throws
-   * PayloadTooLargeError, BudgetExhaustedError, ReservationLostError and the body's own error.
+   * The body stays encoded. Reads no more than the budget allows. Small declared bodies are not charged. Throws PayloadTooLargeError,
+   * BudgetExhaustedError, ReservationLostError and the body's own error.
    */
   async receive(
     body: AsyncIterable<Buffer>,
@@ -215,7 +215,7 @@ class ArrivalBuffer {
   }
 }
 
-/** Collects chunks in one contiguous buffer. Allocated pages take no memory until they are written. */
+/** One contiguous buffer. Allocated pages take no memory until they are written. */
 class GrowingBuffer {
   #buffer: Buffer;
   #length = 0;
@@ -242,7 +242,6 @@ function costOf(bytes: number, weight: number): number {
   return bytes <= freeBytes ? 0 : bytes * weight;
 }
 
-/** Returns a function that runs `work` only the first time. */
 function once(work: () => void): () => void {
   let isDone = false;
   return () => {

@@ -1,39 +1,36 @@
-/** A body that is being received. */
 export interface ArrivingBody {
-  /** Bytes reserved: the arrived bytes, and the step that is being read. */
+  /** Bytes that have arrived, and the step that is being read. */
   held: number;
-  /** Total bytes of the body; null if the client did not declare them. */
+  /** Total bytes; null if the client did not declare them. */
   readonly claim: number | null;
-  /** Whether the client repeats the call if asked to. Bodies that yield are evicted first. */
+  /** The client repeats the call if asked to. Bodies that yield are evicted first. */
   readonly yields: boolean;
-  /** The fairness key, e.g. the organization, whose share of the budget the body uses. */
+  /** The body uses this key's share of the budget, e.g. an organization's. */
   readonly fairnessKey: string;
   /** Maximum bytes of the key in this budget; null for no limit. A single body may be larger. */
   readonly keyLimit: number | null;
-  /** When it started to wait for capacity, in ms of a clock common to all bodies; null if it is not waiting. */
+  /** In ms of a clock common to all bodies; null if the body does not wait for capacity. */
   blockedSince: number | null;
-  /** Whether the sender has sent almost nothing for a while although the server was waiting for it. */
+  /** The sender has sent almost nothing for a while although the server was waiting for it. */
   readonly stalled: boolean;
-  /** Whether it was chosen to free capacity. It still counts. */
+  /** Chosen to free capacity. The body still counts. */
   evicted: boolean;
 }
 
-/**
- * State of an in-flight budget. `complete`: bytes of the bodies that wait for a worker, by key. `arriving`: other bodies, oldest first.
- */
+/** `complete`: bytes of the bodies that wait for a worker, by key. `arriving`: other bodies, oldest first. */
 export interface BudgetState<B extends ArrivingBody = ArrivingBody> {
   readonly capacity: number;
   readonly complete: ReadonlyMap<string, number>;
   readonly arriving: readonly B[];
 }
 
-/** Parameters of the rules, also for `in-flight-script.ts`. */
+/** `in-flight-script.ts` uses them, too. */
 export const fairnessRules = {
   /** A key may hold at most this many times the bytes that it leaves free (three quarters if alone). Its first body is exempt. */
   maxRatioToFree: 3,
   /** The fair share of a key is the capacity divided by the number of keys, or by this number if there are more keys. */
   maxKeys: 16,
-  /** Maximum number of bodies that are evicted at once for another body. */
+  /** Bodies evicted at once for another body. */
   maxEvictions: 16,
 } as const;
 
@@ -43,12 +40,12 @@ export const fairnessRules = {
  */
 export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
   readonly budget: BudgetState<B>;
-  /** Bytes held by bodies, in total and by fairness key. */
+  /** Bytes held, in total and by fairness key. */
   readonly total: number;
   readonly used: ReadonlyMap<string, number>;
   /** The arriving bodies that hold bytes, oldest first. */
   readonly holding: readonly B[];
-  /** The part of the budget on which each key may rely. Counts the keys of all bodies in the budget or waiting. */
+  /** Each key may rely on this part of the budget. Counts the keys of all bodies in the budget or waiting. */
   readonly fairShare: number;
   readonly #excluded: ReadonlySet<ArrivingBody>;
   /** Bytes that each key will hold once its bodies are complete. */
@@ -82,7 +79,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return this.#oldest;
   }
 
-  /** The bodies that hold bytes, ordered by the bytes that they still need. */
+  /** The bodies that hold bytes, in the order of the bytes that they still need. */
   get byNeed(): readonly B[] {
     this.#byNeed ??= [...this.holding].sort((one, other) => this.restOf(one) - this.restOf(other));
     return this.#byNeed;
@@ -94,7 +91,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
   }
 
   /**
-   * The newest body of the key that uses the most, if it uses more than its fair share. Excludes the oldest body if it declared its size,
+   * The newest body of the key that uses the most, if this is more than its fair share. Excludes the oldest body if it declared its size,
    * because that body completes.
    */
   get newestAboveShare(): B | null {
@@ -108,7 +105,6 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return this.#newestAboveShare;
   }
 
-  /** Returns the same budget without these bodies. */
   without(bodies: readonly B[]): BudgetSums<B> {
     return new BudgetSums(this.budget, new Set([...this.#excluded, ...bodies]), this);
   }
@@ -123,12 +119,12 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return body.held > 0 ? claimed - this.#fullSize(body) : claimed;
   }
 
-  /** Bytes that a body needs to continue, i.e. its full size if it holds nothing yet. */
+  /** To continue, a body that holds nothing yet needs its full size. */
   needOf({ held, claim }: B, bytes: number): number {
     return held > 0 ? bytes : Math.min(Math.max(claim ?? 0, bytes), this.budget.capacity);
   }
 
-  /** Bytes that a body needs to complete. Bodies of unknown size are evicted or refused if they need too much. */
+  /** Bodies of unknown size are evicted or refused if they need too much. */
   restOf({ claim, held }: B, bytes = 0): number {
     return Math.max(Math.min(claim ?? 0, this.budget.capacity) - held - bytes, 0);
   }
@@ -142,7 +138,7 @@ export class BudgetSums<B extends ArrivingBody = ArrivingBody> {
     return claimedThen > fairnessRules.maxRatioToFree * free;
   }
 
-  /** Whether the key would exceed its own limit. Bodies of known size count in full, so they never wait once admitted. */
+  /** Bodies of known size count in full, so they never wait once admitted. */
   isOverLimit(body: B, bytes: number): boolean {
     if (body.keyLimit === null || (body.held > 0 && body.claim !== null)) return false;
     // Among bodies that grow, only the newer ones wait.
@@ -174,7 +170,7 @@ function fairShare({ capacity, complete, arriving }: BudgetState): number {
   return capacity / Math.min(keys.size, fairnessRules.maxKeys);
 }
 
-/** Returns the newest body that yields, or else the newest; null if there is none. */
+/** Prefers bodies that yield. */
 export function newestOf<B extends ArrivingBody>(bodies: readonly B[]): B | null {
   return bodies.findLast(({ yields }) => yields) ?? bodies.at(-1) ?? null;
 }

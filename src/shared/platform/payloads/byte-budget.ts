@@ -7,8 +7,8 @@ interface Waiting {
 }
 
 /**
- * Limits the bytes in use. Requests that do not fit wait. The key that uses the least is served first; within a key, and among equal
- * keys, requests are served in order of arrival. A request above the limit is admitted while nothing else is in use.
+ * Requests that do not fit wait. The key that uses the least is served first; within a key, and among equal keys, the order is that of
+ * arrival. A request above the limit is admitted while nothing else is in use.
  */
 export class ByteBudget {
   readonly #capacity: number;
@@ -25,20 +25,17 @@ export class ByteBudget {
     return this.#used;
   }
 
-  /** The highest number of bytes in use so far. */
   get peak(): number {
     return this.#peak;
   }
 
-  /** Number of waiting requests. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
   /**
-   * Acquires `bytes` for a key, e.g. an organization. Waits if they do not fit. Zero bytes resolve at once. A caller that already holds
-   * bytes must use `tryGrow` instead, because two callers could wait for each other. Rejects with UnavailableError after `limitMs`;
-   * null for no limit.
+   * A caller that already holds bytes must use `tryGrow` instead, because two callers could wait for each other. Rejects with
+   * UnavailableError after `limitMs`; null for no limit.
    */
   async acquire(bytes: number, limitMs: number | null, fairnessKey = ''): Promise<void> {
     if (bytes === 0) return;
@@ -65,7 +62,7 @@ export class ByteBudget {
     }
   }
 
-  /** Acquires `bytes` in addition to the `held` bytes of the caller. Returns false if they do not fit. Never waits. */
+  /** The caller already holds `held` bytes. Never waits. */
   tryGrow(held: number, bytes: number, fairnessKey = ''): boolean {
     if (this.#used > held && this.#used + bytes > this.#capacity) return false;
     this.#add(bytes, fairnessKey);
@@ -87,7 +84,7 @@ export class ByteBudget {
     }
   }
 
-  /** Returns the next waiter even if it does not fit yet: if others overtook it, large requests would wait forever. */
+  /** The next waiter may not fit yet: if others overtook it, large requests would wait forever. */
   #next(): Waiting | undefined {
     let next: Waiting | undefined;
     for (const waiting of this.#waiting) {

@@ -1,23 +1,22 @@
 import { type ArrivingBody, type BudgetSums, fairnessRules, newestOf } from './budget-sums.ts';
 
-/** Separate in-flight budgets for calls that the CLI repeats and for imports, which it does not. They cannot exhaust each other. */
+/** `writes` are calls that the CLI repeats, unlike `imports`. The budgets cannot exhaust each other. */
 export const budgetNames = ['writes', 'imports'] as const;
 export type BudgetName = (typeof budgetNames)[number];
 
-/** The time that a body waits before it may evict another one, in ms, for an evicted body that yields and for any other. */
+/** How long a body waits, in ms, before it may evict one that yields, or any other. */
 export interface WaitLimits {
   readonly withYielding: number;
   readonly withOthers: number;
 }
 
-/** Times in ms. */
 export interface BudgetTimes {
   readonly patience: WaitLimits;
   /** Maximum wait for capacity of a body that yields. */
   readonly yieldingWaitMs: number;
   /** Maximum wait for capacity of any other body. */
   readonly waitMs: number;
-  /** A sender that took this long for its last 32 KiB has stalled. Separate times for a body that yields and for any other. */
+  /** A sender that took this long for its last 32 KiB has stalled. */
   readonly stallMs: WaitLimits;
 }
 
@@ -28,13 +27,12 @@ export const defaultBudgetTimes: BudgetTimes = {
   stallMs: { withYielding: 2_000, withOthers: 10_000 },
 };
 
-/** Maximum number of a key's bodies that wait in a process before a byte is read. Further bodies are refused. */
+/** Bodies of a key that wait in one process before a byte is read. Further bodies are refused. */
 export const maxWaitingPerKey = 64;
 
 /**
- * Returns whether `body` may acquire `bytes` more. Counts received bytes, not declared ones, but keeps enough of the budget free that
- * partly received bodies never wait only for each other. A body larger than the budget continues while it is alone. `in-flight-script.ts`
- * has the same rules for Redis.
+ * Counts received bytes, not declared ones, but keeps enough of the budget free that partly received bodies never wait only for each other.
+ * A body larger than the budget continues while it is alone. `in-flight-script.ts` has the same rules for Redis.
  */
 export function mayAcquire<B extends ArrivingBody>(sums: BudgetSums<B>, body: B, bytes: number): boolean {
   const { capacity } = sums.budget;

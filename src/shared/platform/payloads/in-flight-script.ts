@@ -1,11 +1,11 @@
 import { fairnessRules } from './budget-sums.ts';
 
 /**
- * The rules of `in-flight-rules.ts` and `budget-sums.ts` as Lua functions of the same names. They exist twice because Redis decides for
- * all processes in one step, and a server without Redis runs no Lua. The numbers are shared, and a differential contract test compares
- * both on random budgets. `budget` is `{capacity, complete, arriving}`: bytes of the complete bodies by fairness key, and the arriving
- * bodies, oldest first. In a body, `blocked` is 0 if it is not waiting, and a `claim` or `limit` of -1 means none. Two names differ
- * because Redis stores them: `share` is the fairness key, and `leaves` is `evicted`.
+ * The rules of `in-flight-rules.ts` and `budget-sums.ts` in Lua, with the same names: Redis decides for all processes in one step, and a
+ * server without Redis runs no Lua. The numbers are shared, and a differential contract test compares both on random budgets. `budget` is
+ * `{capacity, complete, arriving}`: bytes of the complete bodies by fairness key, and the arriving bodies, oldest first. In a body,
+ * `blocked` is 0 if it is not waiting, and a `claim` or `limit` of -1 means none. Two names differ because Redis stores them: `share` is
+ * the fairness key, and `leaves` is `evicted`.
  */
 export const inFlightScript = `
 local maxRatioToFree, maxKeys, maxEvictions = ${fairnessRules.maxRatioToFree}, ${fairnessRules.maxKeys}, ${fairnessRules.maxEvictions}

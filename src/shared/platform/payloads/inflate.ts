@@ -7,13 +7,13 @@ import { codeOf } from '../errors/causes.ts';
 import { InvalidRequestError, PayloadTooLargeError } from '../errors/errors.ts';
 import { inSlices } from '../slices/slices.ts';
 
-/** The encoding of a request body on the wire. */
+/** The encoding of a body on the wire. */
 export const BodyEncoding = Type.Union([Type.Literal('gzip'), Type.Literal('identity')]);
 export type BodyEncoding = Static<typeof BodyEncoding>;
 
 /**
- * Bodies that inflate to at most this size are inflated synchronously, in 1 to 2 ms. A round trip to another thread would double the CPU
- * time, and reading them as a stream would triple it. Larger ones are inflated in one call up to `wholeInflatedBytes`.
+ * Bodies up to this inflated size are inflated at once, in 1 to 2 ms. A round trip to another thread would double the CPU time, and a
+ * stream would triple it. Larger ones are inflated in one call up to `wholeInflatedBytes`.
  */
 const syncInflatedBytes = 512 * 1024;
 const wholeInflatedBytes = 8 * 1024 * 1024;
@@ -23,8 +23,8 @@ const minChunkBytes = 16 * 1024;
 const gunzipInPool = promisify(gunzip);
 
 /**
- * Yields the inflated bytes of `source`. Throws InvalidRequestError if they are not gzip or are cut short, and PayloadTooLargeError once
- * the output exceeds `maxBytes`, because a small body can inflate to a very large one.
+ * Throws InvalidRequestError for bytes that are not gzip or are cut short, and PayloadTooLargeError above `maxBytes`: a small body can
+ * inflate to a very large one.
  */
 export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBytes: number): AsyncGenerator<Buffer> {
   let total = 0;
@@ -50,13 +50,12 @@ export async function inflateWhole(body: Buffer, encoding: BodyEncoding, maxByte
   return whole.subarray(0, bytes);
 }
 
-/** The inflated size (modulo 4 GiB) that a gzip body states at its end for its last member. The actual size may be larger. */
+/** Returns the size (modulo 4 GiB) that a gzip body states at its end for its last member. The actual size may be larger. */
 export function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
   if (encoding === 'identity' || body.length < 18) return body.length;
   return body.readUInt32LE(body.length - 4);
 }
 
-/** Throws InvalidRequestError and PayloadTooLargeError. */
 async function gunzipAtOnce(body: Buffer, maxBytes: number): Promise<Buffer> {
   // One chunk for everything, with a spare byte: zlib allocates another chunk when one is full.
   const claimed = Math.min(claimedBytes(body, 'gzip'), maxBytes) + 1;
@@ -75,7 +74,7 @@ async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
     try {
       yield* source();
     } catch (error) {
-      // Kept so that an error of the source is not reported as invalid gzip. The decoder's own error also arrives here.
+      // An error of the source must not be reported as invalid gzip. The decoder's own error also arrives here.
       if (decoder.errored === null) sourceError = error;
       throw error;
     }

@@ -12,7 +12,6 @@ import { type Reservation, StallTimer } from './reserved-arrival.ts';
 
 const pollMs = 250;
 
-/** A body's reservation in a `MemoryInFlightBudget`. */
 export class MemoryReservation implements ArrivingBody, Reservation {
   readonly #budget: MemoryInFlightBudget;
   readonly #stallMs: number;
@@ -22,7 +21,6 @@ export class MemoryReservation implements ArrivingBody, Reservation {
   readonly keyLimit: number | null;
   readonly gone: AbortSignal | undefined;
   readonly pace = new StallTimer();
-  /** Whether the body waits for capacity instead of being refused. */
   readonly waits: boolean;
   held = 0;
   blockedSince: number | null = null;
@@ -54,7 +52,7 @@ export class MemoryReservation implements ArrivingBody, Reservation {
   }
 }
 
-/** A body that needs a reservation. If `waits` is set, it is not refused while it may still get capacity. */
+/** A body that `waits` is not refused while it may still get capacity. */
 export interface NewBody {
   readonly claim: number | null;
   readonly waits: boolean;
@@ -63,7 +61,7 @@ export interface NewBody {
   readonly gone?: AbortSignal | undefined;
 }
 
-/** The in-flight budget for the bodies that this process receives, by the rules of `in-flight-rules.ts`. */
+/** For the bodies that this process receives, by the rules of `in-flight-rules.ts`. */
 export class MemoryInFlightBudget {
   readonly #capacity: number;
   readonly #times: BudgetTimes;
@@ -86,7 +84,6 @@ export class MemoryInFlightBudget {
     return this.#sums().used;
   }
 
-  /** Returns a reservation for a body of `claim` bytes. */
   enter(body: NewBody): MemoryReservation {
     return new MemoryReservation(this, body, this.#times);
   }
@@ -121,21 +118,21 @@ export class MemoryInFlightBudget {
     }
   }
 
-  /** Marks the body as complete. It holds `bytes` until `release`. */
+  /** The complete body holds `bytes` until `release`. */
   keep(reservation: MemoryReservation, bytes: number): void {
     if (bytes > 0)
       this.#complete.set(reservation.fairnessKey, (this.#complete.get(reservation.fairnessKey) ?? 0) + bytes);
     this.leave(reservation);
   }
 
-  /** Releases the reservation of an incomplete body. */
+  /** For an incomplete body. */
   leave(reservation: MemoryReservation): void {
     this.#arriving = this.#arriving.filter((each) => each !== reservation);
     reservation.held = 0;
     this.#resolveWaits();
   }
 
-  /** Releases the bytes of a complete body. */
+  /** For a complete body. */
   release(bytes: number, fairnessKey = ''): void {
     const left = (this.#complete.get(fairnessKey) ?? 0) - bytes;
     if (left > 0) this.#complete.set(fairnessKey, left);
@@ -151,7 +148,7 @@ export class MemoryInFlightBudget {
     return new BudgetSums({ capacity: this.#capacity, complete: this.#complete, arriving: this.#arriving });
   }
 
-  /** Grants capacity to waiting bodies, oldest first. Refuses bodies that have waited too long, and evicts bodies to free capacity. */
+  /** Grants capacity to the oldest bodies first. Refuses bodies that have waited too long, and evicts bodies to free capacity. */
   #resolveWaits(): void {
     const now = performance.now();
     let sums = this.#sums();

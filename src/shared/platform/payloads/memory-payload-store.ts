@@ -3,7 +3,7 @@ import { MemoryInFlightBudget } from './memory-in-flight-budget.ts';
 import { type BudgetSizes, PayloadMissingError, type PayloadOptions, type PayloadStore } from './payload-store.ts';
 import { arriving } from './reserved-arrival.ts';
 
-/** The payload store of a single process. Bodies stay in memory; writes and imports have separate in-flight budgets. */
+/** For a single process: bodies stay in memory. */
 export class MemoryPayloadStore implements PayloadStore {
   readonly #bodies = new Map<
     string,

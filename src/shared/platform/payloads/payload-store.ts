@@ -5,20 +5,19 @@ export interface PayloadOptions {
   readonly maxBytes: number;
   /** Content-Length, if the client sent it. */
   readonly declaredBytes: number | null;
-  /** Without capacity, a body in `writes` is refused, and a body in `imports` waits. */
+  /** Without capacity, `writes` are refused, and `imports` wait. */
   readonly budget: BudgetName;
-  /** The fairness key, e.g. the organization, whose share of the budget the body uses. */
+  /** See ArrivingBody. */
   readonly fairnessKey?: string;
-  /** Maximum bytes of the key in the budget; null for no limit. A single body may be larger. */
+  /** See ArrivingBody. */
   readonly keyLimit?: number | null;
   /** Fires when the client has left. The body then stops waiting for capacity, and `put` rejects with the reason of the signal. */
   readonly gone?: AbortSignal;
 }
 
-/** Capacities of the in-flight budgets, in bytes. */
 export type BudgetSizes = Readonly<Record<BudgetName, number>>;
 
-/** The data for decrypting a body. Only the API and Postgres have it, not the store of the body. */
+/** Only the API and Postgres have it, not the store of the body. */
 export interface BodyEncryption {
   /** The key of this body alone. */
   readonly key: Buffer;
@@ -26,31 +25,31 @@ export interface BodyEncryption {
   readonly bytes: number;
 }
 
-/** Keeps request bodies between the process that received them and the worker that stores them. */
+/** Keeps bodies between the process that received them and the worker that stores them. */
 export interface PayloadStore {
   /**
-   * Stores a body as it arrives. Rejects with PayloadTooLargeError above `maxBytes`, with UnavailableError if the store has no capacity
-   * for the body or needs it for an older one, and with the body's own error. Nothing is stored then. `encryption` is null if bodies do
-   * not leave the process.
+   * Takes a body as it arrives. Rejects with PayloadTooLargeError above `maxBytes`, with UnavailableError if the store has no capacity for
+   * the body or needs it for an older one, and with the body's own error. Nothing is stored then. `encryption` is null if bodies do not
+   * leave the process.
    */
   put(
     key: string,
     body: AsyncIterable<Buffer>,
     options: PayloadOptions,
   ): Promise<{ bytes: number; encryption: BodyEncryption | null }>;
-  /** Reads the body; may be called repeatedly. Throws PayloadMissingError, and PayloadTamperedError if the body was changed. */
+  /** May be called repeatedly. Throws PayloadMissingError, and PayloadTamperedError if the body was changed. */
   open(key: string, encryption: BodyEncryption | null): AsyncIterable<Buffer>;
   delete(key: string): Promise<void>;
   bytesHeld(): number;
-  /** Bytes held by the bodies of all processes in an in-flight budget, by fairness key. */
+  /** Includes all processes. */
   heldByKey(budget: BudgetName): Promise<ReadonlyMap<string, number>>;
-  /** Resolves if the store responds. Throws UnavailableError if it does not within `limitMs`. */
+  /** Throws UnavailableError. */
   check(limitMs: number): Promise<void>;
   /** Stops background work. */
   close(): Promise<void>;
 }
 
-/** The body is not in the store: it was deleted, it expired, or Redis lost it. Only the client still has it. */
+/** The body was deleted, it expired, or Redis lost it. Only the client still has it. */
 export class PayloadMissingError extends UnavailableError {
   override readonly name = 'PayloadMissingError';
   override readonly code = 'payload-missing';
@@ -59,7 +58,7 @@ export class PayloadMissingError extends UnavailableError {
   }
 }
 
-/** The stored body differs from the encrypted one. No byte of a chunk is returned before the chunk is authenticated. */
+/** A chunk is authenticated before its first byte is returned. */
 export class PayloadTamperedError extends UnavailableError {
   override readonly name = 'PayloadTamperedError';
   override readonly code = 'payload-tampered';
@@ -70,11 +69,10 @@ export class PayloadTamperedError extends UnavailableError {
   }
 }
 
-/** There is currently no capacity for the body. */
 export class BudgetExhaustedError extends UnavailableError {
   override readonly name = 'BudgetExhaustedError';
   override readonly code = 'budget-full';
-  /** Whether the limit of the body's key was the reason. */
+  /** The limit of the body's key was the reason. */
   readonly isKeyLimit: boolean;
   constructor(isKeyLimit = false) {
     super('The server has no capacity for more request bodies; please retry', { retryAfterSeconds: 1 });

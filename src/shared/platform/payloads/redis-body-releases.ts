@@ -1,7 +1,6 @@
 import { isCluster, type RedisConnection } from '../redis/redis.ts';
 import type { RedisInFlightBudget } from './redis-in-flight-budget.ts';
 
-/** A complete body in Redis, and the in-flight budget that counts it. */
 export interface CompleteBody {
   readonly key: string;
   readonly chunks: number;
@@ -20,22 +19,21 @@ interface Release {
 
 export interface BodyReleasesOptions {
   readonly redis: RedisConnection;
-  /** Reads the metadata of the body; null if it does not exist. */
   readonly find: (key: string) => Promise<CompleteBody | null>;
   /** Must also succeed when it has succeeded before. */
   readonly remove: (body: CompleteBody) => Promise<void>;
-  /** The time for which a release is repeated after a lost connection, in ms. */
+  /** How long a release is repeated after a lost connection. */
   readonly repeatMs: number;
-  /** After this time, in ms, Redis keeps no body, even if it was not released. */
+  /** After this time, Redis keeps no body, even if it was not released. */
   readonly jobLifeMs: number;
 }
 
 const maxAtOnce = 50;
 
 /**
- * Releases bodies that no job needs any more, and repeats each release until Redis confirms it. A failover can undo a confirmed release:
- * if the new master has not received it, the body and its reservation exist again, and no process would release them. Therefore releases
- * are remembered for a while, and repeated after every lost connection.
+ * Repeats each release until Redis confirms it. A failover can undo a confirmed release: if the new master has not received it, the body
+ * and its reservation exist again, and no process would release them. Therefore releases are remembered for a while, and repeated after
+ * every lost connection.
  */
 export class BodyReleases {
   readonly #options: BodyReleasesOptions;
@@ -50,7 +48,7 @@ export class BodyReleases {
     options.redis.on(this.#lossEvent, this.#onLoss);
   }
 
-  /** Number of releases that may have to be repeated. */
+  /** Releases that may have to be repeated. */
   get size(): number {
     return this.#releases.size;
   }
@@ -64,7 +62,7 @@ export class BodyReleases {
     await this.#attempt(release);
   }
 
-  /** Repeats unconfirmed releases, and forgets releases that need no more repetition. Never rejects. */
+  /** Forgets releases that need no more repetition. Never rejects. */
   async repeat(): Promise<void> {
     const now = performance.now();
     for (const { key, endsAt, confirmedAt } of this.#releases.values()) {

@@ -2,7 +2,7 @@ import { isCluster, type RedisConnection, redisCall } from '../redis/redis.ts';
 import type { BudgetName, WaitLimits } from './in-flight-rules.ts';
 import { inFlightScript } from './in-flight-script.ts';
 
-/** Releases the bytes of a complete body. */
+/** Releases a complete body. */
 const releaseScript = `
 local function releaseComplete(key, bytes)
   local share = redis.call('HGET', KEYS[4], key) or ''
@@ -11,7 +11,7 @@ local function releaseComplete(key, bytes)
 end
 `;
 
-/** One arriving body. Uses the clock of Redis, because the clocks of the processes may differ. */
+/** Uses the clock of Redis: the processes' clocks may differ. */
 const bodyScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -36,8 +36,8 @@ end
 `;
 
 /**
- * Loads the state of one in-flight budget across all processes: a hash of the arriving bodies, the bytes of complete bodies by fairness
- * key (`share` in Redis), and the expiry and key of each complete body. Reservations of a dead process are removed when they expire.
+ * Loads the budget of all processes: a hash of the arriving bodies, the bytes of complete bodies by fairness key (`share` in Redis), and
+ * the expiry and key of each complete body. Removes expired reservations of dead processes.
  */
 const loadScript = `${releaseScript}${bodyScript}
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 100)) do
@@ -60,7 +60,7 @@ end
 table.sort(arriving, older)
 `;
 
-/** Applies the rules. Returns an `AcquireResult`, the number of waiting bodies, and how many are ahead; 0 for the first of its key. */
+/** Returns an `AcquireResult`, the number of waiting bodies, and how many are ahead; 0 for the first of its key. */
 const acquireScript = `${loadScript}${inFlightScript}
 local request = cjson.decode(ARGV[1])
 local bytes = request.bytes
@@ -110,19 +110,17 @@ for _, each in ipairs(arriving) do
 end
 return { result, waiting, ahead }`;
 
-/** Result of `acquire`. `key limit`: the body waits for others of its own key. `lost`: the body no longer has a reservation. */
+/** `key limit`: the body waits for others of its own key. `lost`: the body no longer has a reservation. */
 type AcquireResult = 'acquired' | 'no-budget' | 'key limit' | 'refused' | 'lost';
 
 const pollMs = 200;
 const maxPollMs = 5_000;
-/**
- * The pause per waiting body. Each attempt loads all bodies; with this pause, all attempts together leave Redis mostly free for others.
- */
+/** The pause per waiting body. Each attempt loads all bodies; with this pause, all attempts together leave Redis mostly free for others. */
 const pollMsPerWaiting = 1.5;
 /** The oldest bodies, and the oldest of each key, try most often. */
 const aheadPerPoll = 8;
 
-/** Renews an arriving body and its chunks. Returns 0 if its reservation is lost. */
+/** Includes the chunks. Returns 0 if the reservation is lost. */
 const renewScript = `${bodyScript}
 local body = find(ARGV[1])
 if not body or body.leaves then return 0 end
@@ -134,7 +132,7 @@ for at = 5, #KEYS do
 end
 return 1`;
 
-/** Marks a body as complete for the maximum life of its job. Returns 0 if its reservation or one of its chunks is lost. */
+/** Keeps a complete body for the maximum life of its job. Returns 0 if the reservation or a chunk is lost. */
 const keepScript = `${bodyScript}
 local body = find(ARGV[1])
 if not body then return 0 end
@@ -149,7 +147,7 @@ if KEYS[5] then redis.call('SET', KEYS[5], ARGV[3], 'PX', ARGV[4]) end
 keepKeys(ARGV[4])
 return 1`;
 
-/** In a cluster, the keys of a body are in another slot than its budget's keys. Returns 0 if one of its chunks is lost. */
+/** In a cluster, a body's keys are in another slot than its budget's. Returns 0 if a chunk is lost. */
 const renewBodyScript = `
 for at = 1, #KEYS do
   if redis.call('PEXPIRE', KEYS[at], ARGV[1]) == 0 then return 0 end
@@ -178,30 +176,27 @@ for share, bytes in pairs(held) do
 end
 return list`;
 
-/** Times in ms. */
 export interface RedisBudgetTimes {
   readonly patience: WaitLimits;
   /** Arriving bodies of a dead process expire after this time. */
   readonly lifeMs: number;
-  /** A complete body is kept for its job for this time. */
+  /** A complete body is kept this long for its job. */
   readonly jobLifeMs: number;
 }
 
-/** An arriving body that requests capacity. */
 export interface RedisReservation {
   readonly key: string;
   readonly claim: number | null;
-  /** Whether the body waits for capacity instead of being refused. */
   readonly waits: boolean;
   readonly fairnessKey: string;
   readonly keyLimit: number | null;
 }
 
-/** An in-flight budget in Redis for the bodies of all processes, with the rules of `in-flight-rules.ts`. */
+/** For the bodies of all processes, with the rules of `in-flight-rules.ts`. */
 export class RedisInFlightBudget {
   readonly #redis: RedisConnection;
   readonly #keys: readonly string[];
-  /** Whether the budget and its bodies are in different slots of a cluster. */
+  /** In a cluster, the budget and its bodies are in different slots. */
   readonly #isSplit: boolean;
   readonly #capacity: number;
   readonly #times: RedisBudgetTimes;
@@ -215,10 +210,7 @@ export class RedisInFlightBudget {
     this.#times = times;
   }
 
-  /**
-   * Acquires `bytes` for a body. `refused` is returned only for a body that holds nothing yet and may not wait. A waiting body tries
-   * again after `pauseMs`.
-   */
+  /** Only a body that holds nothing yet and may not wait is `refused`. A waiting body tries again after `pauseMs`. */
   async acquire(
     reservation: RedisReservation,
     bytes: number,
@@ -243,7 +235,7 @@ export class RedisInFlightBudget {
     return { result, pauseMs: pauseMs(waiting, ahead) };
   }
 
-  /** Renews the body and its chunks, and publishes whether its sender has stalled. Returns false if its reservation is lost. */
+  /** Publishes whether the sender has stalled. Returns false if the reservation is lost. */
   async renew(key: string, chunks: readonly string[], stalled: boolean): Promise<boolean> {
     if (this.#isSplit && chunks.length > 0) {
       if ((await this.#runOnBody(renewBodyScript, chunks, [this.#times.lifeMs])) !== 1) return false;
@@ -253,7 +245,7 @@ export class RedisInFlightBudget {
     );
   }
 
-  /** Marks the body as complete and writes `meta`, for the life of its job. Returns false if its reservation or a chunk is lost. */
+  /** `meta` and the complete body stay for the life of its job. Returns false if the reservation or a chunk is lost. */
   async keep(
     key: string,
     bytes: number,
@@ -268,12 +260,11 @@ export class RedisInFlightBudget {
     return !this.#isSplit || (await this.#runOnBody(keepBodyScript, body, [meta.text, jobLifeMs])) === 1;
   }
 
-  /** Releases the capacity of a body: `bytes` if it is complete, otherwise its reservation. */
+  /** Releases `bytes` of a complete body, otherwise the reservation. */
   async leave(key: string, bytes: number): Promise<void> {
     await this.#run(leaveScript, [], [key, bytes]);
   }
 
-  /** Bytes held by all processes in this budget, by fairness key. */
   async heldByKey(): Promise<Map<string, number>> {
     const list = (await this.#run(heldScript, [], [])) as (string | number)[];
     const held = new Map<string, number>();

@@ -21,18 +21,18 @@ import { RedisInFlightBudget } from './redis-in-flight-budget.ts';
 import { defaultTimes, type RedisPayloadTimes, RedisReservation, WaitingBodies } from './redis-reservation.ts';
 import { arriving } from './reserved-arrival.ts';
 
-/** Measured: Redis stays responsive with binary values of this size, and stalls with larger ones. */
+/** Measured: Redis stalls with larger binary values. */
 const maxChunkBytes = 512 * 1024;
-/** More chunks than any body has. Limits the cost of untrusted metadata from Redis. */
+/** Limits the cost of untrusted metadata from Redis. No body has so many chunks. */
 const maxChunks = 65_536;
 const maxMetaBytes = 100;
 const prefix = 'holdfast:body';
 
 /**
- * The payload store in Redis. A body is stored as binary chunks, separate from the jobs, until it is deleted or expires. Each chunk is
- * encrypted under the body's own key, which Redis never has, with its number and name: a changed chunk cannot be decrypted. The process
- * renews the body until it is complete; bodies of a dead process expire within seconds. A complete body stays for the maximum life of its
- * job, even if the process dies.
+ * A body is stored as binary chunks, separate from the jobs, until it is deleted or expires. Each chunk is encrypted under the body's own
+ * key, which Redis never has, with its number and name: a changed chunk cannot be decrypted. The process renews the body until it is
+ * complete; bodies of a dead process expire within seconds. A complete body stays for the maximum life of its job, even if the process
+ * dies.
  */
 export class RedisPayloadStore implements PayloadStore {
   readonly #redis: RedisConnection;
@@ -94,7 +94,7 @@ export class RedisPayloadStore implements PayloadStore {
     } catch (error) {
       const isOutside = error instanceof BudgetExhaustedError && !own.isInside;
       this.#disown(key);
-      // The reservation of an arriving body expires within seconds, so its release need not be repeated.
+      // An arriving body's reservation expires within seconds, so its release need not be repeated.
       if (own.isEnding) await this.#release(key, own).catch(() => {});
       else if (!isOutside) await this.#remove(own).catch(() => {});
       throw error;
@@ -178,7 +178,7 @@ export class RedisPayloadStore implements PayloadStore {
     const renewals = [...this.#own.values()].map(async (own) => {
       if (own.isBeingRenewed) return;
       own.isBeingRenewed = true;
-      // Redis may be away. Bodies that are not renewed in time are lost, and their callers get an error.
+      // Bodies that are not renewed in time, e.g. because Redis is away, are lost, and their callers get an error.
       await this.#renew(own).catch(() => {});
       own.isBeingRenewed = false;
     });
@@ -193,20 +193,20 @@ export class RedisPayloadStore implements PayloadStore {
       if (!renewed && !own.isEnding) own.lose();
       return;
     }
-    // A worker releases the capacity of a body after its job, unless the worker is of another release or the body did not reach Redis.
+    // A worker releases the capacity after the job, unless it is of another release or the body did not reach Redis.
     if ((await redisCall(() => this.#redis.exists(this.#keys.body(own.key)))) === 1) return;
     // Not final as in `delete`: another server may have the body and its job.
     await own.budget.leave(own.key, own.bytes);
     this.#disown(own.key);
   }
 
-  /** Releases a body. If Redis is down, the release is repeated with the next renewals: the reservation may outlive the outage. */
+  /** A release is repeated with the next renewals if Redis is down: the reservation may outlive the outage. */
   #release(key: string, body: CompleteBody | null): Promise<void> {
     this.#start();
     return this.#releases.add(key, body);
   }
 
-  /** Reads an encrypted chunk, and at most one byte beyond its maximum size. */
+  /** Reads at most one byte beyond the maximum size. */
   async #readChunk(name: string): Promise<Buffer> {
     const encrypted = await redisCall(() =>
       this.#redis.getrangeBuffer(name, 0, maxChunkBytes + tagBytes).catch(nullIfWrongType),
@@ -232,13 +232,12 @@ export class RedisPayloadStore implements PayloadStore {
   }
 }
 
-/** Returns null if the key holds a value of another type; rethrows other errors. */
 function nullIfWrongType(error: unknown): null {
   if (error instanceof Error && error.message.startsWith('WRONGTYPE')) return null;
   throw error;
 }
 
-/** Names of keys. In a cluster, all keys of one body are in one slot, and keys of different bodies in different slots. */
+/** In a cluster, the keys of one body share a slot, unlike those of different bodies. */
 class BodyKeys {
   readonly #tagged: boolean;
 
@@ -260,8 +259,8 @@ class BodyKeys {
 }
 
 /**
- * Yields the body in chunks of `chunkBytes` that share one buffer: each chunk is overwritten by the next. Separate buffers would wait for
- * the garbage collector, and take 30 to 60 MB with four bodies at once.
+ * Each chunk is overwritten by the next. Separate buffers would wait for the garbage collector, and take 30 to 60 MB with four bodies at
+ * once.
  */
 async function* inChunks(body: AsyncIterable<Buffer>, chunkBytes: number): AsyncGenerator<Buffer> {
   const buffer = Buffer.allocUnsafeSlow(Math.max(chunkBytes, 1));

@@ -4,11 +4,10 @@ import { BudgetExhaustedError, type PayloadOptions, ReservationLostError } from 
 import type { RedisBudgetTimes, RedisInFlightBudget } from './redis-in-flight-budget.ts';
 import { type Reservation, StallTimer } from './reserved-arrival.ts';
 
-/** The times of a payload store in Redis, in ms. */
 export interface RedisPayloadTimes extends BudgetTimes, RedisBudgetTimes {
-  /** Interval at which a process renews its bodies and repeats releases. */
+  /** The interval at which a process renews its bodies and repeats releases. */
   readonly renewMs: number;
-  /** The time after a release in which a lost connection may have undone it. */
+  /** After this time, a lost connection cannot have undone a release. */
   readonly repeatMs: number;
 }
 
@@ -21,11 +20,11 @@ export const defaultTimes: RedisPayloadTimes = {
   jobLifeMs: 720_000,
 };
 
-/** The waiting bodies of a process, of which no byte has been read yet. */
+/** No byte of these bodies has been read yet. */
 export class WaitingBodies {
   readonly #counts = new Map<string, number>();
 
-  /** Returns a function that ends the wait. Throws BudgetExhaustedError if too many bodies of the key are waiting. */
+  /** Returns a function that ends the wait. Throws BudgetExhaustedError. */
   enter(fairnessKey: string): () => void {
     const count = this.#counts.get(fairnessKey) ?? 0;
     if (count >= maxWaitingPerKey) throw new BudgetExhaustedError();
@@ -38,7 +37,6 @@ export class WaitingBodies {
   }
 }
 
-/** The reservation of a body that this process has received or is receiving. */
 export class RedisReservation implements Reservation {
   readonly key: string;
   readonly claim: number | null;
@@ -52,7 +50,7 @@ export class RedisReservation implements Reservation {
   readonly #times: RedisPayloadTimes;
   isInside = false;
   isComplete = false;
-  /** Set between the end of the body and its completion, when its reservation must not be renewed like that of an arriving body. */
+  /** Between the end of the body and its completion, its reservation must not be renewed like that of an arriving body. */
   isEnding = false;
   isBeingRenewed = false;
   lost = false;

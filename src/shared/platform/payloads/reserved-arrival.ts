@@ -1,21 +1,19 @@
 import { PayloadTooLargeError } from '../errors/errors.ts';
 import { type PayloadOptions, ReservationLostError } from './payload-store.ts';
 
-/** Bytes that a sender must send within the stall time to count as active. */
+/** An active sender sends this much within the stall time. */
 const paceBytes = 32 * 1024;
 
-/** Measures how long a sender keeps the server waiting, to detect one that has stalled. */
+/** Detects a sender that keeps the server waiting for long. */
 export class StallTimer {
   #bytes = 0;
   #waitedMs = 0;
   #waitingSince: number | null = null;
 
-  /** Starts waiting for the sender. */
   startWait(): void {
     this.#waitingSince = performance.now();
   }
 
-  /** Ends the wait. */
   received(bytes: number): void {
     this.#waitedMs += performance.now() - (this.#waitingSince ?? performance.now());
     this.#waitingSince = null;
@@ -25,18 +23,16 @@ export class StallTimer {
     this.#waitedMs = 0;
   }
 
-  /** The total wait since the sender last completed `paceBytes`, in ms; 0 if the server is not waiting for the sender now. */
+  /** The wait since the sender last completed `paceBytes`; 0 if the server is not waiting for it now. */
   get waitedMs(): number {
     return this.#waitingSince === null ? 0 : this.#waitedMs + performance.now() - this.#waitingSince;
   }
 }
 
-/** A body's reservation in an in-flight budget. */
 export interface Reservation {
   readonly pace: StallTimer;
-  /** Resolves once `bytes` more are reserved. Throws BudgetExhaustedError and ReservationLostError. */
+  /** Throws BudgetExhaustedError and ReservationLostError. */
   acquire(bytes: number): Promise<void>;
-  /** True once the reservation is lost. */
   readonly lost: boolean;
   /** Called if the reservation is lost while the next chunk is awaited. */
   onLost: (error: Error) => void;
@@ -46,8 +42,8 @@ export interface Reservation {
 const stepBytes = 1024 * 1024;
 
 /**
- * Yields the body as it arrives, and reads no more than is reserved for it. Throws PayloadTooLargeError, BudgetExhaustedError,
- * ReservationLostError and the errors of the body.
+ * Reads no more than is reserved for the body. Throws PayloadTooLargeError, BudgetExhaustedError, ReservationLostError and the errors of
+ * the body.
  */
 export async function* arriving(
   body: AsyncIterable<Buffer>,
@@ -88,12 +84,11 @@ export async function* arriving(
     }
   } finally {
     reservation.onLost = () => {};
-    // Not awaited, because a silent sender would delay the response.
+    // A silent sender would delay the response.
     if (!ended) void iterator.return?.().catch(() => {});
   }
 }
 
-/** Throws PayloadTooLargeError if the declared size is too large. */
 function assertDeclaredSize(declaredBytes: number | null, maxBytes: number): void {
   if (declaredBytes !== null && declaredBytes > maxBytes) throw tooLarge(maxBytes);
 }

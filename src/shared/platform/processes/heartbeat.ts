@@ -9,7 +9,6 @@ import type { Logger } from '../logger/logger.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { beatSeconds, createProcessRepository } from './process-repository.ts';
 
-/** The roles that run in a process. */
 export type ProcessRole = 'server' | 'api' | 'worker';
 
 interface HeartbeatParts {
@@ -19,12 +18,10 @@ interface HeartbeatParts {
   readonly metrics: Metrics;
 }
 
-/** A process has lost the database if it could not report for this time. */
+/** Without a report for this time, the process has lost the database. */
 const lostMs = 2.5 * beatSeconds * 1000;
 
-/**
- * Reports periodically, for operators, that this process is alive, and sets its role in the metrics. Nothing depends on these reports.
- */
+/** For operators: nothing depends on these reports. Also sets the role in the metrics. */
 export function startHeartbeat({ db, lifecycle, logger, metrics }: HeartbeatParts, role: ProcessRole): void {
   metrics.buildInfo.labels(role, holdfastVersion).set(1);
   const who = { id: randomUUID(), role, version: holdfastVersion, host: hostname().slice(0, 200), pid: process.pid };

@@ -1,6 +1,6 @@
 import { codeOf } from '../errors/causes.ts';
 
-/** Whether a process with this id runs on this machine, possibly as another user. */
+/** The process may belong to another user. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -10,17 +10,16 @@ const ProcessRow = Type.Object({
   pid: Type.Integer(),
   startedAt: Timestamp,
   seenAt: Timestamp,
-  /** Whether the process has missed two heartbeats. */
+  /** The process has missed two heartbeats. */
   isLate: Type.Boolean(),
   rssBytes: Type.Number(),
   /** The share of one core. */
   cpu: Type.Number(),
-  /** The longest time for which its event loop was blocked, in ms. */
+  /** How long the event loop was blocked at most. */
   loopMs: Type.Number(),
 });
 export type ProcessRow = Row<typeof ProcessRow>;
 
-/** The report of a process about itself. */
 export interface Beat {
   readonly id: string;
   readonly role: string;
@@ -33,12 +32,11 @@ export interface Beat {
   readonly loopMs: number;
 }
 
-/** Interval between heartbeats, in seconds. */
 export const beatSeconds = 10;
-/** A process without a report for this time is forgotten, in seconds. */
+/** A process without a report for this time is forgotten. */
 const keptSeconds = 3_600;
 
-/** Processes of this installation, by the clock of the database. */
+/** By the clock of the database. */
 export function createProcessRepository(db: Queryable) {
   return {
     beat: ({ cpu, host, id, loopMs, pid, role, rssBytes, upSeconds, version }: Beat) =>

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 
-/** Ids of a user of this machine. */
 export interface SystemUser {
   readonly uid: number;
   readonly gid: number;
@@ -8,7 +7,6 @@ export interface SystemUser {
   readonly groups: readonly number[];
 }
 
-/** Finds a local user by its name; null if there is none. */
 export function findSystemUser(name: string): SystemUser | null {
   const fields = readEntries('/etc/passwd').find(([entry]) => entry === name);
   if (!fields) return null;

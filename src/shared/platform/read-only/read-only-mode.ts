@@ -1,22 +1,19 @@
 import { type AppErrorOptions, UnavailableError } from '../errors/errors.ts';
 
-/** Clients that wait for the end of the mode retry after this time. */
 const retrySeconds = 60;
 
-/** The time since when an installation is read-only, and the reason. */
 export interface ReadOnly {
   readonly since: Date;
   readonly reason: string;
-  /** Set if another site has taken over, in which case running updates are refused, too. */
+  /** Another site has taken over. Running updates are refused, too. */
   readonly isFenced?: true;
 }
 
-/** The mode of a site that another site has replaced. */
+/** Another site has replaced this one. */
 export function fencedBy(since: Date): ReadOnly {
   return { since, reason: 'another site has taken over', isFenced: true };
 }
 
-/** A write is refused because the installation is read-only. */
 export class ReadOnlyError extends UnavailableError {
   override readonly name = 'ReadOnlyError';
   override readonly code = 'read-only';
@@ -26,17 +23,15 @@ export class ReadOnlyError extends UnavailableError {
   }
 }
 
-/** The read-only mode, as known to this process. The watch of the database refreshes it every second. */
+/** The watch of the database refreshes it every second. */
 export class ReadOnlyMode {
   #current: ReadOnly | null = null;
   #fence = new AbortController();
 
-  /** Null if the installation accepts all writes. */
   get current(): ReadOnly | null {
     return this.#current;
   }
 
-  /** Whether another site has taken over. */
   get isFenced(): boolean {
     return this.#current?.isFenced === true;
   }
@@ -52,12 +47,11 @@ export class ReadOnlyMode {
     else if (this.#fence.signal.aborted) this.#fence = new AbortController();
   }
 
-  /** Throws ReadOnlyError. */
   assertOff(): void {
     if (this.#current) throw new ReadOnlyError(this.#current);
   }
 
-  /** For work that continues while an operator has made the installation read-only. Throws ReadOnlyError. */
+  /** For work that continues while an operator has made the installation read-only. */
   assertNotFenced(): void {
     if (this.isFenced) this.assertOff();
   }

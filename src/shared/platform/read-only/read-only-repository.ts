@@ -6,11 +6,10 @@ import type { ReadOnly } from './read-only-mode.ts';
 const StatusRow = Type.Object({
   since: Nullable(Timestamp),
   reason: Nullable(Type.String()),
-  /** Updates that are running, or created but not started. */
+  /** Running, or created but not started. */
   updates: Type.Integer(),
 });
 
-/** The read-only mode in the database. */
 export function createReadOnlyRepository(db: Queryable) {
   return {
     find: async (): Promise<{ readonly mode: ReadOnly | null; readonly updates: number }> => {
@@ -22,13 +21,13 @@ export function createReadOnlyRepository(db: Queryable) {
       return { mode: since === null || reason === null ? null : { since, reason }, updates };
     },
 
-    /** Switches the mode on, or changes the reason. */
+    /** Also changes the reason. */
     switchOn: (reason: string) =>
       db.query(sql.nothing`
         /* readOnly.switchOn */
         update installation set read_only_since = coalesce(read_only_since, now()), read_only_reason = ${reason}`),
 
-    /** Switches the mode off. Returns whether it was on. */
+    /** Returns whether the mode was on. */
     switchOff: async (): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* readOnly.switchOff */

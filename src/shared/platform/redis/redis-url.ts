@@ -1,13 +1,12 @@
 import { ConfigError } from '../config/config.ts';
 import { type TlsFiles, takeTlsFiles } from '../tls/certificates.ts';
 
-/** One address of a Redis URL. */
 export interface RedisHost {
   readonly host: string;
   readonly port: number;
 }
 
-/** A parsed URL of several hosts. Login and database belong to Redis itself, not to the sentinels. */
+/** Login and database belong to Redis itself, not to the sentinels. */
 export interface RedisTarget {
   readonly layout: 'sentinel' | 'cluster';
   readonly hosts: readonly RedisHost[];
@@ -20,7 +19,7 @@ export interface RedisTarget {
   readonly master: string;
   readonly sentinelUsername: string | null;
   readonly sentinelPassword: string | null;
-  /** For logs and messages, without the login. */
+  /** Without the login. */
   readonly address: string;
 }
 
@@ -30,9 +29,8 @@ const hostRule = /^(?:\[(?<address>[0-9A-Fa-f:.%]+)\]|(?<name>[^:\s[\]]+))(?::(?
 const defaultPorts = { sentinel: 26_379, cluster: 6379 } as const;
 
 /**
- * Parses `redis+sentinel://user:password@a:26379,b:26379/master/0` and `redis+cluster://user:password@a:6379,b:6379`, with `rediss` for
- * TLS. Returns null for the URL of a single server, which ioredis parses. Throws ConfigError, which never contains the URL, and
- * CertificateFileError.
+ * Takes `redis+sentinel://user:password@a:26379,b:26379/master/0` or `redis+cluster://user:password@a:6379,b:6379`, with `rediss` for TLS.
+ * Returns null for the URL of a single server, which ioredis parses. Throws ConfigError, which never contains the URL.
  */
 export function parseRedisUrl(url: string): RedisTarget | null {
   if (/^rediss?:/.test(url)) return null;

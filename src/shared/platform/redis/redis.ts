@@ -12,24 +12,24 @@ export class RedisPolicyError extends OperatorError {
   override readonly name = 'RedisPolicyError';
 }
 
-/** An open connection, as other modules see it: to a server, to a master named by Sentinel, or to a cluster. */
+/** A connection to a server, to a master named by Sentinel, or to a cluster. */
 export type RedisConnection = Redis | Cluster;
 
-/** The use of a connection: `producer` calls fail fast when Redis is down, `worker` calls wait until it is back. */
+/** `producer` calls fail fast when Redis is down, `worker` calls wait until it is back. */
 export type RedisUse = 'producer' | 'worker';
 
 const commandTimeoutMs = 5_000;
 const longestRetryMs = 2_000;
 const pingMs = 2_500;
-/** Consecutive unanswered pings before a connection is replaced: 15 s. BullMQ blocks a connection for up to 10 s. */
+/** After 15 s without an answer, a connection is replaced. BullMQ blocks a connection for up to 10 s. */
 const maxUnanswered = 6;
 
-/** The last error of each connection since it was ready. */
+/** The last error since the connection was ready. */
 const lastErrors = new WeakMap<RedisConnection, Error>();
-/** Connections that must not reconnect. */
+/** These connections must not reconnect. */
 const ended = new WeakSet<RedisConnection>();
 
-/** Tracks its duplicates: BullMQ duplicates the given connection, and does not end the duplicate while Redis is down. */
+/** BullMQ duplicates the given connection, and does not end the duplicate while Redis is down. */
 class TrackedRedis extends Redis {
   readonly duplicates: Redis[] = [];
 
@@ -53,8 +53,8 @@ class TrackedCluster extends Cluster {
 }
 
 /**
- * Opens a connection that, like its duplicates, reconnects until `disconnectRedis`. The query of a `rediss:` URL may contain
- * `sslrootcert`, `sslcert` and `sslkey`. Throws ConfigError and CertificateFileError.
+ * Like its duplicates, the connection reconnects until `disconnectRedis`. The query of a `rediss:` URL may contain `sslrootcert`, `sslcert`
+ * and `sslkey`.
  */
 export function connectRedis(url: string, use: RedisUse, logger: Logger): RedisConnection {
   const retryStrategy = (times: number): number | null =>
@@ -75,7 +75,7 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): RedisC
   redis.on('error', (thrown: Error & { lastNodeError?: Error }) => {
     // The error of a cluster says only that no server can be used.
     const error = thrown.lastNodeError ?? thrown;
-    // Errors repeat with every reconnection attempt, some with the time until the next one. Log each error once.
+    // Each reconnection attempt repeats the error, sometimes with the time until the next one. It is logged once.
     if (withoutTimes(error) !== withoutTimes(lastErrors.get(redis)))
       logger.warn({ err: error }, 'Redis connection failed; retrying');
     // A failed TLS handshake is followed by less specific errors.
@@ -159,8 +159,8 @@ function leaveIfSilent(redis: Redis): void {
 }
 
 /**
- * Reconnects when the connection that receives a cluster's messages stops responding. Returns a function that ends the watch. ioredis
- * opens this connection besides those to the nodes, and sends nothing else on it.
+ * Watches the connection that receives a cluster's messages. ioredis opens it besides those to the nodes, and sends nothing else on it.
+ * Returns a function that ends the watch.
  */
 export function watchSubscription(cluster: Cluster, channel: string): () => void {
   let unanswered = 0;
@@ -183,7 +183,7 @@ function withoutTimes(error: Error | undefined): string | undefined {
   return error?.message.replace(/\d+ms/g, '');
 }
 
-/** Whether all keys of one command must have the same hash tag. */
+/** In a cluster, all keys of one command must have the same hash tag. */
 export function isCluster(redis: RedisConnection): redis is Cluster {
   return redis instanceof Cluster;
 }
@@ -196,8 +196,8 @@ function splitUrl(url: string): { plainUrl: string; tls: TlsFiles | null } {
 }
 
 /**
- * Ends a connection and its duplicates. ioredis emits `end` and rejects pending commands only when a connection closes, so a connection
- * that waits to reconnect makes one more attempt.
+ * Also ends the duplicates. ioredis emits `end` and rejects pending commands only when a connection closes, so a connection that waits to
+ * reconnect makes one more attempt.
  */
 export function disconnectRedis(redis: RedisConnection): void {
   ended.add(redis);
@@ -214,7 +214,7 @@ export function disconnectRedis(redis: RedisConnection): void {
   }
 }
 
-/** Resolves when the connection is ready. Rejects with UnavailableError after `limitMs`. */
+/** Rejects with UnavailableError after `limitMs`. */
 export async function untilReady(redis: RedisConnection, limitMs: number): Promise<void> {
   if (redis.status === 'ready') return;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -229,7 +229,7 @@ export async function untilReady(redis: RedisConnection, limitMs: number): Promi
 const refusedPattern = /(?:^|Last error: )(WRONGPASS|NOAUTH|NOPERM|ERR AUTH|ERR invalid password)/;
 const pollMs = 500;
 
-/** Waits for the first connection of a process. Throws PartUnavailableError; at once if Redis refuses the client. */
+/** Throws PartUnavailableError; at once if Redis refuses the client. */
 export async function untilStarted(redis: RedisConnection, url: string, wait: StartWait): Promise<void> {
   const judge = (): Verdict => {
     const lastError = lastErrors.get(redis);
@@ -243,7 +243,7 @@ export async function untilStarted(redis: RedisConnection, url: string, wait: St
   await untilAvailable({ name: `Redis at ${address} (HOLDFAST_REDIS_URL)`, attempt, judge }, wait);
 }
 
-/** Throws RedisPolicyError if Redis may evict keys, or refuses the INFO that BullMQ needs. Accepts a server that hides its settings. */
+/** Redis must not evict keys, and must permit the INFO that BullMQ needs. Accepts a server that hides its settings. */
 export async function assertNoEviction(redis: RedisConnection, logger: Logger): Promise<void> {
   let policy: string | undefined;
   try {
@@ -265,7 +265,7 @@ export async function assertNoEviction(redis: RedisConnection, logger: Logger): 
   }
 }
 
-/** Returns INFO about the memory of the server, or of each master of a cluster. */
+/** Returns the INFO of the server, or of each master of a cluster. */
 export async function readMemory(redis: RedisConnection): Promise<string[]> {
   return Promise.all((isCluster(redis) ? redis.nodes('master') : [redis]).map((server) => server.info('memory')));
 }
@@ -275,7 +275,7 @@ export async function checkWrites(redis: RedisConnection): Promise<void> {
   await redis.unlink('holdfast:none');
 }
 
-/** Runs a command. Converts any error to QueueUnavailableError, after which the CLI repeats its call. */
+/** The CLI repeats its call after QueueUnavailableError. */
 export async function redisCall<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

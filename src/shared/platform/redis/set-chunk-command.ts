@@ -2,10 +2,9 @@ import type { Writable } from 'node:stream';
 import { Command } from 'ioredis';
 
 /**
- * SET of an encrypted chunk and its tag, with an expiry in ms. ioredis joins the parts of a command into one buffer, a copy that lives
- * until the next garbage collection; this command writes the chunk directly. The chunk must not change before the reply arrives. Measured
- * together with chunks that are filled in place: an API that forwards four bodies of 100 MB at once has 209 to 229 MB resident instead of
- * 239 to 265 (`npm run bench checkpoints`).
+ * ioredis joins the parts of a command into one buffer, a copy that lives until the next garbage collection; this command writes the chunk
+ * directly. The chunk must not change before the reply arrives. Measured together with chunks that are filled in place: an API that
+ * forwards four bodies of 100 MB at once has 209 to 229 MB resident instead of 239 to 265 (`npm run bench checkpoints`).
  */
 export class SetChunkCommand extends Command {
   readonly #head: string;

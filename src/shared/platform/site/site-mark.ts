@@ -5,37 +5,36 @@ import type { Queryable } from '../db/sql.ts';
 import { OperatorError } from '../errors/errors.ts';
 import { createSiteRepository, type Site } from './site-repository.ts';
 
-/** A blob store with the mark of the site that was promoted last. */
+/** The store has the mark of the site that was promoted last. */
 export interface SiteStore {
   readonly name: 'main' | 'second';
   readonly store: BlobStore;
 }
 
-/** The mark in a store. The site with the highest term writes. */
+/** The site with the highest term writes. */
 export interface SiteMark {
   readonly term: number;
   readonly id: string;
 }
 
-/** The result of reading a store's mark. A null `mark` means that no site was promoted. */
+/** A null `mark` means that no site was promoted. */
 export type StoreMark = { readonly name: SiteStore['name'] } & (
   | { readonly mark: SiteMark | null; readonly error: null }
   | { readonly mark: null; readonly error: unknown }
 );
 
-/** The site could not be promoted. */
 class SiteError extends OperatorError {
   override readonly name = 'SiteError';
 }
 
-/** Maximum time to read the mark of one store, in ms. */
+/** The limit for reading the mark of one store. */
 const markTimeoutMs = 5_000;
 
 const rule = /^(\d{1,9}) ([0-9a-f-]{36})\n?$/;
 
 const markKey = (installation: string): string => `sites/${installation}`;
 
-/** Reads the marks of all stores at once. A store that cannot be read yields an error, which is no information about the site. */
+/** A store that cannot be read is no information about the site. */
 export function readMarks(stores: readonly SiteStore[], installation: string): Promise<StoreMark[]> {
   return Promise.all(
     stores.map(async ({ name, store }): Promise<StoreMark> => {
@@ -48,12 +47,12 @@ export function readMarks(stores: readonly SiteStore[], installation: string): P
   );
 }
 
-/** Whether a mark belongs to a site that was promoted after this one, or at the same time and won. */
+/** Whether the mark's site was promoted after this one, or at the same time and won. */
 export function isForeign({ id, term }: Pick<Site, 'id' | 'term'>, mark: SiteMark | null): boolean {
   return mark !== null && (mark.term > term || (mark.term === term && mark.id !== id));
 }
 
-/** Writes the mark of this site to the stores that lack it. Returns the names of the stores that failed. */
+/** Returns the names of the stores that failed. */
 export async function writeMark(
   stores: readonly SiteStore[],
   installation: string,
@@ -69,8 +68,8 @@ export async function writeMark(
 }
 
 /**
- * Makes this database's site the one that writes: first the stores get its mark, then the database. The watch of the servers later writes
- * the mark to stores that failed. Returns the term, and the stores that lack the mark. Throws SiteError.
+ * Promotes this database's site: first the stores get its mark, then the database. The watch of the servers later writes the mark to stores
+ * that failed, which are `lacking`.
  */
 export async function claimSite(
   db: Queryable,

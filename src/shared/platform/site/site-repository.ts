@@ -9,14 +9,13 @@ const SiteRow = Type.Object({
   id: Nullable(Type.String()),
   fencedSince: Nullable(Timestamp),
 });
-/** The site of the database, as recorded in it. */
 export type Site = Row<typeof SiteRow>;
 
 const PostgresRow = Type.Object({
   isStandby: Type.Boolean(),
   /** Whether a standby is connected to its primary; null if the server hides this. */
   isReceiving: Nullable(Type.Boolean()),
-  /** Age of the newest replayed transaction; 0 if everything received is replayed. Null if not a standby, or if the server hides it. */
+  /** Age of the newest replayed transaction; 0 if everything received is replayed. Null on a primary, or if the server hides it. */
   replaySeconds: Nullable(Type.Number()),
 });
 
@@ -92,7 +91,7 @@ export function createSiteRepository(db: Queryable) {
     postgres: () => withoutHidden(readPostgres, unknownProgress),
     listStandbys: () => withoutHidden(listStandbys, sql.fragment`null::bigint`),
 
-    /** Makes the standby a primary. Returns false if it does not become one within a minute. */
+    /** Returns false if the standby does not become a primary within a minute. */
     promote: async (): Promise<boolean> => {
       const { done } = await db.one(sql.rows(Type.Object({ done: Type.Boolean() }))`
         /* site.promote */ select pg_promote(true, 60) as done`);

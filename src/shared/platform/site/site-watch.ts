@@ -19,8 +19,8 @@ interface Parts {
 const checkEveryMs = 5_000;
 
 /**
- * Checks now, and then every five seconds, whether another site was promoted. If so, this site refuses all writes, including those of
- * running updates, until an operator promotes it.
+ * Checks now, and then every five seconds. If another site was promoted, this site refuses all writes, including those of running updates,
+ * until an operator promotes it.
  */
 export async function startSiteWatch(parts: Parts & { readonly lifecycle: Lifecycle }): Promise<void> {
   const { lifecycle, logger } = parts;
@@ -33,7 +33,7 @@ export async function startSiteWatch(parts: Parts & { readonly lifecycle: Lifecy
   lifecycle.onClose('work', 'site watch', checks.stop);
 }
 
-/** Makes this process read-only if another site was promoted. Changes nothing else. */
+/** Makes only this process read-only if another site was promoted. */
 export async function noticeOtherSite({
   db,
   readOnly,
@@ -47,8 +47,8 @@ export async function noticeOtherSite({
 }
 
 /**
- * Compares the marks of the stores with the database. Returns false if another site was promoted. A store that cannot be read does not
- * count. Writes the mark of this site to stores that lack it, e.g. because they were away during the promotion.
+ * Returns false if another site was promoted. A store that cannot be read does not count. Writes the mark of this site to stores that lack
+ * it, e.g. because they were away during the promotion.
  */
 export async function checkSite({ db, logger, readOnly, recordReplaced, siteStores }: Parts): Promise<boolean> {
   const sites = createSiteRepository(db);

@@ -1,7 +1,7 @@
-/** Keeps a rate of bytes. Unused bytes are not saved up. */
+/** Unused bytes are not saved up. */
 export class BytePace {
   readonly #bytesPerSecond: number;
-  /** The time when the spent bytes are paid for, in ms of performance.now. */
+  /** When the spent bytes are paid for, in ms of performance.now. */
   #readyAt = 0;
 
   /** With 0 bytes per second, the pace never becomes ready. */
@@ -13,7 +13,6 @@ export class BytePace {
     return this.waitMs === 0;
   }
 
-  /** The time until the pace is ready. */
   get waitMs(): number {
     if (this.#bytesPerSecond === 0) return Number.POSITIVE_INFINITY;
     return Math.max(0, this.#readyAt - performance.now());

@@ -4,7 +4,7 @@ import { decodeJsonString, decodeStringInSlices } from '../json/json-strings.ts'
 import { parseInSlices } from '../json/parse-in-slices.ts';
 import { inSlices, scanInSlices, timeSliceBytes } from './slices.ts';
 
-/** Returns the result of `work` and how many event loop ticks passed meanwhile. */
+/** Also returns how many event loop ticks passed meanwhile. */
 async function countSlices<T>(work: () => Promise<T>): Promise<{ result: T; slices: number }> {
   let slices = 0;
   let next = setImmediate(function count() {

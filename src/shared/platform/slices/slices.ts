@@ -1,18 +1,18 @@
 /**
- * Maximum bytes to scan, parse, hash or serialize in one event loop tick, which takes a few ms. Larger inputs are split, so that other
- * requests are served in between.
+ * The limit of one event loop tick: scanning, parsing, hashing or serializing this much takes a few ms. Larger inputs are split, so that
+ * other requests are served in between.
  */
 export const timeSliceBytes = 1024 * 1024;
 
-/** The limit for scans that report every value: even the densest values take only a few ms. */
+/** The limit of scans that report every value: even the densest values take only a few ms. */
 export const denseSliceBytes = 128 * 1024;
 
-/** Resolves in a later event loop tick, after pending I/O events. */
+/** Resolves after pending I/O events. */
 export function nextSlice(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Counts processed bytes and yields to the event loop after every `sliceBytes`. */
+/** Yields to the event loop after every `sliceBytes`. */
 export class Slices {
   readonly #sliceBytes: number;
   #spent = 0;
@@ -30,7 +30,7 @@ export class Slices {
   }
 }
 
-/** Yields slices of at most `sliceBytes`, which share memory with `bytes`. */
+/** The slices share memory with `bytes`. */
 export function* slicesOf(bytes: Buffer, sliceBytes = timeSliceBytes): Generator<Buffer> {
   if (bytes.length <= sliceBytes) {
     yield bytes;
@@ -39,7 +39,7 @@ export function* slicesOf(bytes: Buffer, sliceBytes = timeSliceBytes): Generator
   for (let at = 0; at < bytes.length; at += sliceBytes) yield bytes.subarray(at, at + sliceBytes);
 }
 
-/** Yields the same bytes in slices of at most `sliceBytes`, and about `sliceBytes` per event loop tick. */
+/** Yields slices of at most `sliceBytes`, and about `sliceBytes` per event loop tick. */
 export async function* inSlices(
   source: AsyncIterable<Buffer> | Iterable<Buffer>,
   sliceBytes = timeSliceBytes,
@@ -53,10 +53,7 @@ export async function* inSlices(
   }
 }
 
-/**
- * Feeds `bytes` to a scanner in slices of `sliceBytes`, one per event loop tick. Scanners that report many small values need smaller
- * slices.
- */
+/** Feeds one slice per event loop tick. Scanners that report many small values need smaller slices. */
 export async function scanInSlices(
   scanner: { write(chunk: Buffer): void },
   bytes: Buffer,
@@ -72,19 +69,19 @@ export async function scanInSlices(
   }
 }
 
-/** The maximum time, in ms, for which a computation occupies the event loop before it pauses. */
+/** A computation pauses after this time. */
 const sliceMs = 5;
 
 /**
- * Shares ticks of the event loop among long computations: each tick runs one of them, in the order of their requests. Otherwise, all of
- * them would add their time slices to the same tick.
+ * Each tick of the event loop runs one of the long computations, in the order of their requests. Otherwise, all of them would add their
+ * time slices to the same tick.
  */
 export class TimeSlices {
   readonly #waiting: (() => void)[] = [];
   #sliceBegan = Number.NEGATIVE_INFINITY;
   #isScheduled = false;
 
-  /** Resolves in a later tick, in which no other computation gets a time slice. */
+  /** In that tick, no other computation gets a time slice. */
   next(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);

@@ -1,15 +1,13 @@
 import { Gauge, type Registry } from 'prom-client';
 import { withTimeout } from '../timeout/with-timeout.ts';
 
-/** Time limit of a query, in ms: other metrics must not wait for a database that is down. */
+/** Other metrics must not wait for a database that is down. */
 const queryLimitMs = 1_000;
-/** After a failure, the next query comes after this time, in ms, or after the gauge's own interval if that is shorter. */
+/** The pause after a failure, unless the gauge's own interval is shorter. */
 const retryMs = 60_000;
 const noResponse = (): Error => new Error(`No response within ${queryLimitMs} ms`);
 
-/**
- * Runs `read`, or joins a run that continues after the time limit: otherwise, each scrape of a slow database would take more connections.
- */
+/** Joins a run that continues after the time limit: otherwise, each scrape of a slow database would take more connections. */
 export function oneAtATime<T>(read: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | null = null;
   return () => {
@@ -20,23 +18,19 @@ export function oneAtATime<T>(read: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/**
- * Runs `read` like `oneAtATime`, but keeps a result that comes after the time limit. Otherwise, a query that always takes longer would
- * never have a result, just when there is much to count.
- */
+/** Keeps a late result. Otherwise, a query that always takes longer would never have one, just when there is much to count. */
 function keepingResult<T>(read: () => Promise<T>) {
   let latest: T | null = null;
   const ask = oneAtATime(async () => {
     latest = await read();
   });
   return {
-    /** Returns whether the result arrived in time. */
     ask: (): Promise<boolean> =>
       withTimeout(ask(), queryLimitMs, noResponse).then(
         () => true,
         () => false,
       ),
-    /** Takes the last result; null if it was already taken, or if there is none. */
+    /** A result is taken once. */
     take: (): T | null => {
       const taken = latest;
       latest = null;
@@ -45,10 +39,8 @@ function keepingResult<T>(read: () => Promise<T>) {
   };
 }
 
-/** Returns functions that create gauges which are read at each scrape. */
 export function gaugesOf(registers: Registry[]) {
   return {
-    /** A gauge with one label, read when metrics are scraped. */
     gaugeBy: (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>) =>
       new Gauge({
         name,
@@ -59,10 +51,7 @@ export function gaugesOf(registers: Registry[]) {
           for (const [key, value] of Object.entries(read())) this.set({ [label]: key }, value);
         },
       }),
-    /**
-     * A gauge with one label that queries the database, at most every `everyMs`. It keeps its values in between, and while the database
-     * responds slowly.
-     */
+    /** Queries at most every `everyMs`. Values stay in between, and while the database responds slowly. */
     gaugeByQuery: (
       name: string,
       help: string,
@@ -76,10 +65,7 @@ export function gaugesOf(registers: Registry[]) {
           for (const [key, value] of values) gauge.set({ [label]: key }, value);
         };
       }),
-    /**
-     * A gauge with several labels that queries the database, like `gaugeByQuery`, except that series which are no longer returned
-     * disappear.
-     */
+    /** Unlike `gaugeByQuery`, drops series that are no longer returned. */
     gaugeByLabels: <L extends string>(
       name: string,
       help: string,
@@ -94,7 +80,6 @@ export function gaugesOf(registers: Registry[]) {
           for (const { labels, value } of values) gauge.set(labels, value);
         };
       }),
-    /** A gauge read when metrics are scraped. */
     gauge: (name: string, help: string, read: () => number) =>
       new Gauge({
         name,
@@ -104,7 +89,7 @@ export function gaugesOf(registers: Registry[]) {
           this.set(read());
         },
       }),
-    /** Gauges without labels that share a database query, at most every `everyMs`. They are absent until the first response. */
+    /** The gauges share a query, at most every `everyMs`, and are absent until the first response. */
     gaugesByQuery: <K extends string>(
       gauges: Readonly<Record<K, { readonly name: string; readonly help: string }>>,
       read: () => Promise<Readonly<Record<K, number>>>,

@@ -2,10 +2,10 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, type PrometheusConten
 import { isTracing, type Span } from '../tracing/tracing.ts';
 import { gaugesOf } from './gauges.ts';
 
-/** The metrics of the process. Labels have few values. */
+/** Labels have few values. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Records a value together with its span, if there is one. For histograms with exemplars. */
+/** For histograms with exemplars. */
 export function observeTraced<L extends string>(
   histogram: Histogram<L>,
   labels: Partial<Record<L, string>>,
@@ -22,7 +22,7 @@ export function observeTraced<L extends string>(
   histogram.observe({ labels, value: seconds, exemplarLabels });
 }
 
-/** Creates the metrics in their own registry, so that two roles or two tests can share a process. */
+/** In a separate registry, so that two roles or two tests can share a process. */
 export function createMetrics() {
   // Only the OpenMetrics format has exemplars.
   const enableExemplars = isTracing();

@@ -4,26 +4,21 @@ import type { Registry } from 'prom-client';
 import { OperatorError } from '../errors/errors.ts';
 import { securityHeaders } from '../http/security-headers.ts';
 
-/**
- * Enough for probes and scrapes. Together with the time limit, it prevents clients that hold connections open from blocking them for
- * long.
- */
+/** Enough for probes and scrapes. With the time limit, clients cannot block them for long. */
 const maxConnections = 64;
 const limitMs = 10_000;
 
-/** Health of a process, as reported to probes. */
 export interface ProcessHealth {
   healthz(): Promise<HealthResponse>;
   readyz(): Promise<HealthResponse>;
 }
 
-/** `status` is the HTTP status. `body.status` is one word; the other members describe the parts. */
+/** `body.status` is one word; the other members describe the parts. */
 export interface HealthResponse {
   readonly status: number;
   readonly body: { readonly status: string } & Readonly<Record<string, unknown>>;
 }
 
-/** The process cannot listen on the address of a setting. */
 export class ListenError extends OperatorError {
   override readonly name = 'ListenError';
 
@@ -38,10 +33,7 @@ export class ListenError extends OperatorError {
   }
 }
 
-/**
- * Serves health, readiness and metrics over plain HTTP without authentication. Throws ListenError, which names
- * `setting`.
- */
+/** Serves plain HTTP without authentication. `setting` names the address in errors. */
 export async function startStatusServer(
   address: { readonly host: string; readonly port: number },
   { health, registry, setting }: { health: ProcessHealth; registry: Registry; setting: string },

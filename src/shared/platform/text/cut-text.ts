@@ -1,12 +1,12 @@
 /**
- * Returns a well-formed copy. V8 makes a part of a string (`slice`, `split`, a match) refer to the whole string, which then stays in
- * memory as long as the part. Copy parts of long texts that outlive a call.
+ * Returns a well-formed copy. In V8, a part of a string (`slice`, `split`, a match) keeps the whole string in memory. Copy parts of long
+ * texts that outlive a call.
  */
 export function copyOf(text: string): string {
   return Buffer.from(text).toString();
 }
 
-/** Returns the text if it has at most `maxChars`, otherwise its beginning, as a copy. */
+/** The beginning of a longer text is a copy. */
 export function cutText(text: string, maxChars: number): string {
   return text.length > maxChars ? copyOf(text.slice(0, maxChars)) : text;
 }

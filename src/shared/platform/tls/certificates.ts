@@ -4,12 +4,11 @@ import tls from 'node:tls';
 import { codeOf } from '../errors/causes.ts';
 import { OperatorError } from '../errors/errors.ts';
 
-/** A certificate or key file cannot be used. */
 class CertificateFileError extends OperatorError {
   override readonly name = 'CertificateFileError';
 }
 
-/** The TLS files of one connection, as PEM texts. */
+/** PEM texts. */
 export interface TlsFiles {
   /** Trusted instead of all other authorities. */
   readonly ca?: string;
@@ -19,19 +18,13 @@ export interface TlsFiles {
 
 const certificate = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/**
- * Adds the authorities of a PEM file to those that all TLS connections of this process trust from now on. `setting` names the file in
- * errors. Throws CertificateFileError.
- */
+/** The file's authorities are trusted in addition to those of the process. `setting` names the file in errors. */
 export function trustAuthorities(file: string, setting: string): void {
   const own = readPem(file, setting, 'certificate').match(certificate) ?? [];
   tls.setDefaultCACertificates([...tls.getCACertificates('default'), ...own]);
 }
 
-/**
- * Removes libpq's file parameters `sslrootcert`, `sslcert` and `sslkey` from the query of a URL and reads the files.
- * `setting` names the URL in errors. Throws CertificateFileError.
- */
+/** Takes libpq's file parameters `sslrootcert`, `sslcert` and `sslkey` out of the query. `setting` names the URL in errors. */
 export function takeTlsFiles(query: URLSearchParams, setting: string): TlsFiles {
   const take = (name: string, what: 'certificate' | 'private key'): string | undefined => {
     const file = query.get(name);
@@ -72,7 +65,7 @@ function readPem(file: string, setting: string, what: 'certificate' | 'private k
   return text;
 }
 
-/** OpenSSL error codes for certificates that are invalid or not issued by a trusted authority. */
+/** OpenSSL codes of certificates that are invalid or not issued by a trusted authority. */
 const untrusted = new Set([
   'CERT_CHAIN_TOO_LONG',
   'CERT_HAS_EXPIRED',
@@ -94,7 +87,7 @@ const untrusted = new Set([
 /** The peer does not use TLS, wants a client certificate, or supports no common version. Temporary errors are excluded. */
 const noCommonGround = /^(?:EPROTO|ERR_SSL_(?!.*(?:INTERNAL_ERROR|UNEXPECTED_EOF)))/;
 
-/** Describes for an operator why TLS fails; null if neither `error` nor its causes (up to 8 levels) are TLS errors. */
+/** Describes for an operator why TLS fails. Returns null if neither `error` nor its causes (up to 8 levels) are TLS errors. */
 export function tlsFaultOf(error: unknown): string | null {
   let current = error as { code?: unknown; message?: unknown; cause?: unknown } | null | undefined;
   for (let depth = 0; depth < 8 && typeof current === 'object' && current !== null; depth++) {

@@ -39,8 +39,8 @@ const kinds: Readonly<Record<NonNullable<SpanOptions['role']>, SpanKind>> = {
 };
 
 /**
- * Sends spans by OTLP over HTTP, in batches. Spans that do not fit into the queue are dropped. The SDK reads the endpoint, its headers
- * and certificates, and the resource from the variables that OpenTelemetry defines.
+ * Sends spans by OTLP over HTTP, in batches. Drops spans that do not fit into the queue. The SDK reads the endpoint, its headers and
+ * certificates, and the resource from OpenTelemetry's variables.
  */
 export function createTracing(
   role: string,
@@ -53,7 +53,6 @@ export function createTracing(
   return createTracer(role, config, exporter);
 }
 
-/** Creates a tracer that passes its spans to `exporter`. */
 export function createTracer(
   role: string,
   config: TracingConfig,
@@ -70,7 +69,7 @@ export function createTracer(
   const isSampled = samplerOf(config);
   let newTraceId = '';
   const provider = new TracerProvider({
-    // The last resource wins, i.e. the one that the operator sets.
+    // The last resource wins, i.e. the operator's.
     resource: defaultResource()
       .merge(service)
       .merge(detectResources({ detectors: [envDetector] })),
@@ -101,7 +100,6 @@ function contextOf(span: Span): TraceContext {
   return { traceId, spanId, span };
 }
 
-/** Reads a traceparent header; null if it is invalid. */
 function parse(traceparent: string): SpanContext | null {
   const [, version, traceId = '', spanId = '', flags = '', more] =
     /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(traceparent.trim()) ?? [];
@@ -126,7 +124,7 @@ function samplerOf({ isParentBased, ratio, sampler }: TracingConfig) {
       : root.shouldSample(ROOT_CONTEXT, traceId).decision === SamplingDecision.RECORD_AND_SAMPLED;
 }
 
-/** The SDK reports failed exports. Its messages may quote headers, which may contain keys. */
+/** The SDK's messages about failed exports may quote headers, which may contain keys. */
 function logFaults(logger: Logger): void {
   const warning = new LimitedWarning(logger);
   // A batch belongs to no request.

@@ -2,12 +2,12 @@ import type { TracingConfig } from '../config/open-telemetry.ts';
 import type { Logger } from '../logger/logger.ts';
 import { setTracer } from './tracing.ts';
 
-/** The tracing of a process. Closing it sends the remaining spans. */
+/** Closing it sends the remaining spans. */
 export interface Tracing {
   close(): Promise<void>;
 }
 
-/** Turns tracing on. Without a configuration, it does not load the SDK. `role` becomes part of the service's name. */
+/** Loads the SDK only with a configuration. `role` becomes part of the service's name. */
 export async function startTracing(
   role: 'server' | 'api' | 'worker',
   config: TracingConfig | null,

@@ -3,7 +3,7 @@ import type { Attributes, Span } from '@opentelemetry/api';
 
 export type { Span };
 
-/** The role of a span between two processes, as OpenTelemetry defines it. */
+/** As OpenTelemetry defines it. */
 type SpanRole = 'internal' | 'server' | 'client' | 'producer' | 'consumer';
 
 export interface SpanOptions {
@@ -11,12 +11,10 @@ export interface SpanOptions {
   readonly attributes?: Attributes;
 }
 
-/** The first span of a request or a job. */
 export interface FirstSpan extends SpanOptions {
   readonly name: string;
 }
 
-/** The place of some work in a trace. */
 export interface TraceContext {
   readonly traceId: string;
   readonly spanId: string;
@@ -24,11 +22,11 @@ export interface TraceContext {
   readonly span: Span | null;
 }
 
-/** Starts spans. `startTracing` creates the only tracer of a process. */
+/** `startTracing` creates the only tracer of a process. */
 export interface Tracer {
   /**
-   * Continues the trace of a traceparent header, or begins a new one without a valid header. Most traces are not sampled. Only for
-   * sampled traces, `describe` is called and a span is started.
+   * Without a valid traceparent header, begins a new trace. Only for sampled traces, which are few, `describe` is called and a span is
+   * started.
    */
   begin(traceparent: string | undefined, describe: () => FirstSpan): TraceContext;
   start(name: string, parent: Span, options: SpanOptions): TraceContext;
@@ -44,47 +42,46 @@ export function setTracer(next: Tracer | null): void {
   tracer = next;
 }
 
-/** Whether this process traces at all. */
 export function isTracing(): boolean {
   return tracer !== null;
 }
 
-/** The trace of the current work, sampled or not; undefined if it has none. */
+/** Also if the trace is not sampled; undefined if the current work has none. */
 export function currentTrace(): TraceContext | undefined {
   return tracer === null ? undefined : contexts.getStore();
 }
 
-/** The span of the current work; null if there is none, if it has ended, or if its trace is not sampled. */
+/** Null if there is no span, if it has ended, or if its trace is not sampled. */
 export function currentSpan(): Span | null {
   const span = currentTrace()?.span;
   return span?.isRecording() ? span : null;
 }
 
-/** Returns the traceparent header (W3C Trace Context) that continues the current trace in another process. */
+/** Continues the current trace in another process (W3C Trace Context). */
 export function currentTraceparent(): string | undefined {
   const context = currentTrace();
   if (!context) return undefined;
   return `00-${context.traceId}-${context.spanId}-${context.span ? '01' : '00'}`;
 }
 
-/** Begins the trace of a request; null if this process does not trace. The caller ends its span. */
+/** Null if this process does not trace. The caller ends the span. */
 export function beginTrace(traceparent: string | undefined, describe: () => FirstSpan): TraceContext | null {
   return tracer?.begin(traceparent, describe) ?? null;
 }
 
-/** Runs `work` so that its spans and log lines belong to `context`. */
+/** The spans and log lines of `work` belong to `context`. */
 export function inTrace<T>(context: TraceContext, work: () => T): T {
   return contexts.run(context, work);
 }
 
-/** Runs `work` in a span below the current one. Without a sampled current span, only runs `work`. */
+/** Without a sampled current span, only runs `work`. */
 export function inSpan<T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T> {
   const parent = currentSpan();
   if (!tracer || parent === null) return work();
   return endAfter(tracer.start(name, parent, options), work);
 }
 
-/** Runs a job in a span that continues the trace of its request. A job without a request is not traced. */
+/** A job without a request is not traced. */
 export function inJobSpan<T>(name: string, traceparent: string | undefined, work: () => Promise<T>): Promise<T> {
   if (!tracer || traceparent === undefined) return work();
   return endAfter(
@@ -93,7 +90,7 @@ export function inJobSpan<T>(name: string, traceparent: string | undefined, work
   );
 }
 
-/** Runs work that no request has caused, in a span that begins a trace. */
+/** For work that no request has caused. */
 export function inRootSpan<T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T> {
   if (!tracer) return work();
   return endAfter(
@@ -102,12 +99,12 @@ export function inRootSpan<T>(name: string, options: SpanOptions, work: () => Pr
   );
 }
 
-/** Like `inRootSpan`, for long work whose statements are not traced, because there may be millions. */
+/** Its statements are not traced, because there may be millions. */
 export function inLoneSpan<T>(name: string, work: () => Promise<T>): Promise<T> {
   return inRootSpan(name, {}, () => contexts.exit(work));
 }
 
-/** Marks the span as failed. An error's message may quote a body, so only its kind is recorded. */
+/** The message of an error may quote a body. */
 export function failSpan(span: Span, error: unknown): void {
   const code = (error as { code?: unknown } | null)?.code;
   const type = error instanceof Error ? error.name : 'unknown';

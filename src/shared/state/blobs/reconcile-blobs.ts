@@ -7,28 +7,26 @@ import type { Logger } from '../../platform/logger/logger.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { BlobRepository } from '../checkpoints/blob-repository.ts';
 
-/** Counts of a round so far. */
 export const ReconcileCounts = Type.Object({
-  /** Objects and rows compared. */
   objects: Type.Integer(),
   rows: Type.Integer(),
   /** Objects without a row that got one, so that the sweep deletes them. */
   adopted: Type.Integer(),
-  /** Objects without a row that were left alone, because there were too many to be leftovers of uploads. */
+  /** Objects without a row that were left alone, because they are too many to be leftovers of uploads. */
   held: Type.Integer(),
   /** Rows that the sweep would have missed. */
   marked: Type.Integer(),
-  /** Blobs that a state or a journal snapshot needs but that are absent from the store. */
+  /** Blobs that a state or a journal snapshot needs but the store lacks. */
   missing: Type.Integer(),
 });
 export type ReconcileCounts = Readonly<Static<typeof ReconcileCounts>>;
 
-/** Progress of a round, as JSON. A round first compares all objects with the rows, then all rows with the objects. */
+/** A round first compares all objects with the rows, then all rows with the objects. */
 export const ReconcilePosition = Type.Object({
   pass: Type.Union([Type.Literal('objects'), Type.Literal('rows'), Type.Literal('done')]),
-  /** Key after which the current pass continues; null at its start. */
+  /** The current pass continues after this key; null at its start. */
   after: Nullable(Type.String()),
-  /** How many more objects may be adopted in this round. */
+  /** The number of objects that this round may still adopt. */
   mayAdopt: Type.Integer(),
   counts: ReconcileCounts,
 });
@@ -46,7 +44,7 @@ export interface ReconcileParts {
 
 const checkpointPrefix = 'checkpoints/';
 const markerPrefix = 'installations/';
-/** The key of the object that names the installation using the store. */
+/** The object names the installation that uses the store. */
 export const markerKey = (installation: string): string => `${markerPrefix}${installation}`;
 const rowsPerPage = 1000;
 /** Limit for a round. A healthy bucket has only a few orphans per fault. */
@@ -54,8 +52,8 @@ const maxAdopted = 10_000;
 const noCounts: ReconcileCounts = { objects: 0, rows: 0, adopted: 0, held: 0, marked: 0, missing: 0 };
 
 /**
- * Starts a round. Unless `adoptAll` is set, adopts at most as many objects as there are blobs in use: an older or empty database must not
- * cause the deletion of a bucket full of states. Adopts nothing if the store has the marker of another installation.
+ * Unless `adoptAll` is set, adopts at most as many objects as there are blobs in use: an older or empty database must not cause the
+ * deletion of a bucket full of states. Adopts nothing if the store has the marker of another installation.
  */
 export async function beginReconcile(
   { blobs, blobRows, isDry = false, logger }: ReconcileParts,
@@ -78,7 +76,6 @@ export async function countMissingBlobs(parts: Pick<ReconcileParts, 'blobs' | 'b
   return counts.missing;
 }
 
-/** Finds the markers of other installations in the store. */
 export async function findOtherInstallations({
   blobs,
   blobRows,
@@ -88,9 +85,8 @@ export async function findOtherInstallations({
 }
 
 /**
- * Compares store and rows from `start` to the end, page by page, at no more than `objectsPerSecond`, or until the signal fires. `onPage`
- * gets the position after each page and can return false to end the round. Safe to run concurrently with anything, including itself.
- * Returns the last position. Throws the errors of the store and the database; the round can then resume from the last position.
+ * `onPage` can return false to end the round. Safe to run concurrently with anything, including itself. Returns the last position. Throws
+ * errors of the store and the database; the round can then resume from the last position.
  */
 export async function reconcile(
   parts: ReconcileParts,

@@ -5,16 +5,14 @@ import { Nullable } from '../../platform/schema/standard-schema.ts';
 const NonceRow = Type.Object({
   installation: Type.String(),
   nonce: Nullable(Type.String()),
-  /** The previous nonce. */
   before: Nullable(Type.String()),
-  /** Whether the nonce is old enough to be replaced. */
   isDue: Type.Boolean(),
 });
 
-/** The nonce by which the blob store recognizes its database. */
+/** The blob store recognizes its database by a nonce. */
 export function createStoreOwnershipRepository(db: Queryable) {
   return {
-    /** `seconds` is the age at which a nonce is replaced. A negative age means that the clock was set back. */
+    /** `seconds` is the age at which a nonce is due. A negative age means that the clock was set back. */
     read: (seconds: number) =>
       db.one(sql.rows(NonceRow)`
         /* storeOwnership.read */
@@ -22,7 +20,7 @@ export function createStoreOwnershipRepository(db: Queryable) {
           coalesce(extract(epoch from clock_timestamp() - store_nonce_at) not between 0 and ${seconds}, true) as "isDue"
         from installation`),
 
-    /** Replaces the nonce. Returns false if another process has replaced it in the meantime. */
+    /** Returns false if another process has replaced the nonce in the meantime. */
     replace: async (nonce: string | null, next: string): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* storeOwnership.replace */

@@ -14,15 +14,15 @@ interface Parts {
   readonly db: Queryable;
 }
 
-/** The owner of a store. `left for ID`: the owner has moved its blobs to the location with this id. */
+/** `left for ID`: the owner has moved its blobs to the location with this id. */
 type StoreOwner = 'nobody' | 'this database' | 'another copy' | `left for ${string}`;
 
 const prefix = 'owners/';
 const left = 'left for ';
-/** The age at which the nonce is replaced, in seconds. A copy of the database that is older than this does not own the store. */
+/** The nonce is replaced at this age. An older copy of the database does not own the store. */
 const nonceSeconds = 60;
 
-/** The key of the object that names the copy of the database that owns the store. */
+/** The object names the copy of the database that owns the store. */
 export const ownerKey = (installation: string): string => `${prefix}${installation}`;
 
 /**
@@ -44,7 +44,7 @@ export async function ownsStore({ blobs, db }: Parts): Promise<boolean> {
   return true;
 }
 
-/** Finds the owner of the store without changing it. Throws BlobStoreUnavailableError. */
+/** Changes nothing. Throws BlobStoreUnavailableError. */
 export async function findStoreOwner(parts: Parts): Promise<StoreOwner> {
   const { isOther, stored } = await look(parts);
   if (stored === null) return 'nobody';
@@ -82,8 +82,8 @@ async function assertOwnStore(parts: Parts, url: string): Promise<void> {
 }
 
 /**
- * Like `assertOwnStore`, for the store that `located` opens according to the settings. Skipped for an embedded server, which has database
- * and blobs in one folder, and after a move, when each location has a mark.
+ * For the store that `located` opens according to the settings. Skipped for an embedded server, which has database and blobs in one folder,
+ * and after a move, when each location has a mark.
  */
 export async function assertConfiguredStore(
   config: Pick<Config, 'blobs' | 'database'>,
@@ -93,30 +93,28 @@ export async function assertConfiguredStore(
   if (isApart && (await blobs.read()) === null) await assertOwnStore({ blobs, db }, formatLocation(config.blobs));
 }
 
-/** Makes this database the owner of the blob store. */
 export async function takeStore({ blobs, db }: Parts): Promise<void> {
   const nonces = createStoreOwnershipRepository(db);
   const { installation, nonce } = await nonces.read(nonceSeconds);
   const next = randomUUID();
-  // If another process has replaced the nonce in the meantime, this database already owns the store.
+  // Otherwise, another process has replaced the nonce, and this database already owns the store.
   if (await nonces.replace(nonce, next)) await putText(blobs, ownerKey(installation), next);
 }
 
-/** Gives this database the ownership of a store that no other copy owns, like that of the store in use. */
+/** Call this only for a store that no other copy owns. */
 export async function shareOwnership({ blobs, db }: Parts): Promise<void> {
   const { installation, nonce } = await createStoreOwnershipRepository(db).read(nonceSeconds);
   if (nonce === null) await blobs.delete(ownerKey(installation));
   else await putText(blobs, ownerKey(installation), nonce);
 }
 
-/** Gives up the ownership of a store that was left for the location with this id. */
+/** The store was left for the location with this id. */
 export async function leaveStore({ blobs, db }: Parts, id: string): Promise<void> {
   const { installation } = await createStoreOwnershipRepository(db).read(nonceSeconds);
   // A full disk may be the reason to leave the store.
   await putText(blobs, ownerKey(installation), `${left}${id}`).catch(() => blobs.delete(ownerKey(installation)));
 }
 
-/** Compares the nonces in the store and the database. */
 async function look({ blobs, db }: Parts) {
   const nonces = createStoreOwnershipRepository(db);
   let { before, installation, isDue, nonce } = await nonces.read(nonceSeconds);

@@ -5,7 +5,6 @@ import { Nullable } from '../../platform/schema/standard-schema.ts';
 /** Only blobs of documents have a row. */
 const rowPrefix = 'checkpoints/';
 
-/** Whether a blob with this key has a row. */
 export const hasRow = (key: string): boolean => key.startsWith(rowPrefix);
 
 const KeyRow = Type.Object({ key: Type.String() });
@@ -26,7 +25,7 @@ const IdRow = Type.Object({ id: Type.String() });
 
 export type BlobRepository = ReturnType<typeof createBlobRepository>;
 
-/** The condition for blobs `b` that are referenced. It has no parameters. */
+/** Refers to blobs `b`. Has no parameters. */
 export const isReferenced = sql.fragment`
   (exists (select 1 from checkpoints c where c.blob_key = b.key)
     or exists (select 1 from journal_snapshots f where f.blob_key = b.key)
@@ -34,29 +33,27 @@ export const isReferenced = sql.fragment`
     or exists (select 1 from version_chunks p where p.blob_key = b.key)
     or exists (select 1 from policy_pack_versions v where v.blob_key = b.key))`;
 
-/** The condition for unreferenced blobs `b` that the sweep would never find. */
+/** Selects unreferenced blobs `b` that the sweep would never find. */
 const isMissed = sql.fragment`
   (not ${isReferenced} and (case when b.pending_deletion_since is null then b.unreferenced_since else b.delete_at end) is null)`;
 
 /**
- * One row per object in the blob store. The row exists from before the upload until some time after the deletion. Triggers maintain
- * `unreferenced_since` when references are added or removed.
+ * The row of an object exists from before the upload until some time after the deletion. Triggers maintain `unreferenced_since` when
+ * references are added or removed.
  */
 export function createBlobRepository(db: Queryable) {
   return {
-    /** `encryptionKeyId`: the data key that encrypts the object, if any. */
+    /** The data key that encrypts the object, if any. */
     insert: (key: string, encryptionKeyId: string | null) =>
       db.query(sql.nothing`
         /* blobs.insert */ insert into blobs (key, encryption_key_id) values (${key}, ${encryptionKeyId}::uuid)`),
 
-    /** Whether the sweep has not marked the blob as pending deletion. */
+    /** The sweep has not marked the blob as pending deletion. */
     isKept: (key: string) =>
       db.exists(sql.rows(KeyRow)`
         /* blobs.isKept */ select key from blobs where key = ${key} and pending_deletion_since is null`),
 
-    /**
-     * Schedules the deletion of an object that was stored after its blob was marked as pending deletion. The row may be deleted already.
-     */
+    /** The object was stored after its blob was marked as pending deletion. The row may be deleted already. */
     scheduleDeletion: (key: string) =>
       db.query(sql.nothing`
         /* blobs.scheduleDeletion */
@@ -64,9 +61,8 @@ export function createBlobRepository(db: Queryable) {
         on conflict (key) do update set delete_at = now(), deleted_at = null where blobs.pending_deletion_since is not null`),
 
     /**
-     * Returns blobs that have been marked as unreferenced for at least `seconds`, or none during a backup. Locks them against new
-     * references until the transaction ends. Pass them to `markForDeletion` in the same transaction: it rechecks them and sees references
-     * made before the lock.
+     * Blobs marked as unreferenced for at least `seconds`, or none during a backup. Locks them against new references. Pass them to
+     * `markForDeletion` in the same transaction: it sees references made before the lock.
      */
     lockUnreferenced: async (seconds: number, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
@@ -78,7 +74,7 @@ export function createBlobRepository(db: Queryable) {
       return rows.map((row) => row.key);
     },
 
-    /** Marks the blobs that nothing references as pending deletion and clears the mark of the others. */
+    /** Clears the mark of blobs that are referenced. */
     markForDeletion: (keys: readonly string[]) =>
       db.query(sql.nothing`
         /* blobs.markForDeletion */
@@ -89,33 +85,33 @@ export function createBlobRepository(db: Queryable) {
         from (select b.key, ${isReferenced} as found from blobs b where b.key = any(${sql.array(keys, 'text')})) f
         where b.key = f.key and b.pending_deletion_since is null`),
 
-    /** Lists blobs pending deletion whose object is due for its first or second deletion. */
+    /** Objects due for their first or second deletion. */
     listDeletions: (limit: number): Promise<readonly BlobDeletion[]> =>
       db.any(sql.rows(DeletionRow)`
         /* blobs.listDeletions */
         select key, deleted_at is not null as "deletedBefore" from blobs
         where delete_at <= now() and pending_deletion_since is not null order by delete_at limit ${limit}`),
 
-    /** Records a deletion. The object is deleted again after `graceSeconds`, in case an upload arrived in between. */
+    /** The object is deleted again after `graceSeconds`, in case an upload arrived in between. */
     noteDeleted: (key: string, graceSeconds: number) =>
       db.query(sql.nothing`
         /* blobs.noteDeleted */
         update blobs set deleted_at = clock_timestamp(), delete_at = clock_timestamp() + make_interval(secs => ${graceSeconds})
         where key = ${key} and pending_deletion_since is not null`),
 
-    /** Retries a failed deletion after `seconds`, so that other deletions go first. */
+    /** Lets other deletions go first after a failed one. */
     postponeDeletion: (key: string, seconds: number) =>
       db.query(sql.nothing`
         /* blobs.postponeDeletion */
         update blobs set delete_at = clock_timestamp() + make_interval(secs => ${seconds})
         where key = ${key} and pending_deletion_since is not null`),
 
-    /** Deletes the row of a blob whose object has been deleted for good. */
+    /** Call this only after the object has been deleted for good. */
     delete: (key: string) =>
       db.query(sql.nothing`
         /* blobs.delete */ delete from blobs where key = ${key} and pending_deletion_since is not null and deleted_at is not null`),
 
-    /** Shortens waits that are too long because the clock was set back. `seconds` is the longest valid wait. */
+    /** Shortens waits that are too long because the clock was set back. */
     clipWaits: (seconds: number) =>
       db.query(sql.nothing`
         /* blobs.clipWaits */
@@ -124,7 +120,7 @@ export function createBlobRepository(db: Queryable) {
         )
         update blobs set delete_at = now() where delete_at > now() + make_interval(secs => ${seconds})`),
 
-    /** Returns the keys of a listing of the store that have no row. */
+    /** The keys of a listing of the store that have no row. */
     listUnknown: async (keys: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
         /* blobs.listUnknown */
@@ -136,7 +132,7 @@ export function createBlobRepository(db: Queryable) {
       return rows.map((row) => row.key);
     },
 
-    /** Adds rows for objects without one, as blobs that are unreferenced from now on. */
+    /** The blobs are unreferenced from now on. */
     adopt: (keys: readonly string[]) =>
       db.query(sql.nothing`
         /* blobs.adopt */
@@ -146,7 +142,6 @@ export function createBlobRepository(db: Queryable) {
         )} as k (key)
         on conflict (key) do nothing`),
 
-    /** Lists one page of all rows, ordered by key. */
     listAfter: (after: string, limit: number): Promise<readonly KnownBlob[]> =>
       db.any(sql.rows(KnownRow)`
         /* blobs.listAfter */
@@ -159,14 +154,12 @@ export function createBlobRepository(db: Queryable) {
       return rows.map((row) => row.key);
     },
 
-    /** Lists unreferenced blobs without a mark, which the sweep would never find. */
     listMissed: async (keys: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
         /* blobs.listMissed */ select b.key from blobs b where b.key = any(${sql.array(keys, 'text')}) and ${isMissed}`);
       return rows.map((row) => row.key);
     },
 
-    /** Marks unreferenced blobs without a mark. Returns their number. */
     markMissed: async (keys: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* blobs.markMissed */
@@ -182,7 +175,6 @@ export function createBlobRepository(db: Queryable) {
         .one(sql.rows(CountRow)`/* blobs.count */ select count(*)::integer as count from blobs`)
         .then(({ count }) => count),
 
-    /** Number of blobs in use, counted up to `limit`. */
     countInUse: (limit: number): Promise<number> =>
       db
         .one(sql.rows(CountRow)`
@@ -191,7 +183,7 @@ export function createBlobRepository(db: Queryable) {
           from (select 1 from blobs where unreferenced_since is null and pending_deletion_since is null limit ${limit}) b`)
         .then(({ count }) => count),
 
-    /** Number of live objects by the data key that encrypts them; a null key counts the unencrypted ones. */
+    /** Counts live objects by data key; null for the unencrypted ones. */
     countByEncryptionKey: () =>
       db.any(sql.rows(EncryptedRow)`
         /* blobs.countByEncryptionKey */
@@ -199,7 +191,7 @@ export function createBlobRepository(db: Queryable) {
         from blobs b left join encryption_keys k on k.id = b.encryption_key_id
         where b.pending_deletion_since is null group by 1, 2 order by k.version nulls first`),
 
-    /** Distinguishes this installation from others that might share the store. */
+    /** Distinguishes installations that might share the store. */
     installationId: (): Promise<string> =>
       db.one(sql.rows(IdRow)`/* blobs.installationId */ select id from installation`).then(({ id }) => id),
   };

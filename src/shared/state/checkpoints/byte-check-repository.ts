@@ -1,11 +1,10 @@
 import { Type } from 'typebox';
 import { type Queryable, type SqlFragment, sql } from '../../platform/db/sql.ts';
 
-/** Limits of a claim of stored bytes to read back. */
 export interface CheckClaim {
-  /** Documents verified within this time are skipped. */
+  /** Rows verified within this time are skipped. */
   readonly periodSeconds: number;
-  /** Documents that were claimed but not fully read are due again after this time. */
+  /** Rows that were claimed but not fully read are due again after this time. */
   readonly claimSeconds: number;
   readonly limit: number;
 }
@@ -15,15 +14,13 @@ export const damagedPeriodSeconds = 3600;
 
 const IdRow = Type.Object({ id: Type.String() });
 const ClaimedRow = Type.Object({ id: Type.String(), storedBytes: Type.Integer() });
-/** Whether the document was not marked as damaged before. */
 export const MarkedRow = Type.Object({ isNew: Type.Boolean() });
-/** The number of damaged documents, and the age of the oldest check. */
 export const CheckStatisticsRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
 
-/** Checks of stored bytes in the rows of `table`. Rows without bytes are skipped. */
+/** Rows of `table` without bytes are skipped. */
 export function createByteCheckRepository(db: Queryable, table: SqlFragment) {
   return {
-    /** Claims rows that are due to be read back: damaged ones, then the least recently read. */
+    /** Claims damaged rows first, then the least recently read. */
     claimChecks: ({ periodSeconds, claimSeconds, limit }: CheckClaim) =>
       db.any(sql.rows(ClaimedRow)`
         /* byteChecks.claimChecks */
@@ -42,7 +39,6 @@ export function createByteCheckRepository(db: Queryable, table: SqlFragment) {
         from (select id from damaged union all select id from due limit ${limit}) c where t.id = c.id
         returning t.id, t.stored_bytes as "storedBytes"`),
 
-    /** Ids of all rows with bytes, in order, after the given id. */
     listAfter: async (after: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* byteChecks.listAfter */
@@ -54,7 +50,6 @@ export function createByteCheckRepository(db: Queryable, table: SqlFragment) {
       db.query(sql.nothing`
         /* byteChecks.markIntact */ update ${table} set checked_at = now(), damaged_at = null where id = ${id}`),
 
-    /** Number of rows with damaged bytes, and the age of the oldest check in seconds. */
     readStatistics: () =>
       db.one(sql.rows(CheckStatisticsRow)`
         /* byteChecks.readStatistics */

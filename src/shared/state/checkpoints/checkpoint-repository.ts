@@ -18,12 +18,11 @@ export const CheckpointRow = Type.Object({
   blobKey: Nullable(Type.String()),
   /** Whether the bytes are known to be damaged. */
   damaged: Type.Boolean(),
-  /** Whether the bytes were verified, or found damaged, within the last minute. */
+  /** Verified, or found damaged, within the last minute. */
   checkedJustNow: Type.Boolean(),
 });
 export type CheckpointRow = Row<typeof CheckpointRow>;
 
-/** The columns of the table `checkpoints`, as fields of `CheckpointRow`. */
 export const checkpointColumns = sql.fragment`
   id, update_id as "updateId", sha256, size_bytes as "sizeBytes", stored_bytes as "storedBytes", codec,
   resource_count as "resourceCount", inline_bytes as "inlineBytes", blob_key as "blobKey",
@@ -42,7 +41,6 @@ export interface NewCheckpoint {
   readonly resourceCount: number;
 }
 
-/** Conditions that a write must meet to be committed. */
 export interface CheckpointOrder {
   /** For verbatim and delta writes: must be greater than the last accepted number. */
   readonly sequenceNumber: number | null;
@@ -53,19 +51,19 @@ export interface CheckpointOrder {
 }
 
 export interface CompactionOutcome {
-  /** The reason why entries could not be replayed; null if all were replayed. */
+  /** Why entries could not be replayed. */
   readonly error: string | null;
-  /** A warning about entries that were skipped without an error. */
+  /** Describes entries that were skipped without an error. */
   readonly warning: string | null;
-  /** For an ended update: this compaction may replace one of as many or more entries, provided that no other update is running. */
+  /** For an ended update: this compaction may replace one of as many or more entries, if no other update is running. */
   readonly isNew: boolean;
 }
 
 export type CheckpointRepository = ReturnType<typeof createCheckpointRepository>;
 
 /**
- * Checkpoints. A write adds a row and points the update and the stack at it. Afterwards, only the location of the bytes and the results
- * of checks change in the row (`DocumentCheckRepository`).
+ * A write adds a row and points the update and the stack at it. Afterwards, only the location of the bytes and the results of checks change
+ * in the row (`DocumentCheckRepository`).
  */
 export function createCheckpointRepository(db: Queryable) {
   const values = ({ document, resourceCount }: NewCheckpoint) => sql.fragment`
@@ -78,8 +76,7 @@ export function createCheckpointRepository(db: Queryable) {
   const liveBlob = (blobKey: string | null) => sql.fragment`
     (select key from blobs where key = ${blobKey}::text and pending_deletion_since is null for key share)`;
 
-  // Documents in the row and documents in blobs have separate statements: Postgres would plan a common one anew for each document in the
-  // row.
+  // Documents in rows and in blobs have separate statements: Postgres would plan a common one anew for each document in a row.
   const named = <S extends TSchema>(name: string, { document: { blobKey } }: NewCheckpoint, row: S) => ({
     statement: sql.prepared(blobKey === null ? name : `${name}_blob`, row),
     withBlob: blobKey === null ? sql.fragment`` : sql.fragment`blob as ${liveBlob(blobKey)},`,
@@ -98,9 +95,8 @@ export function createCheckpointRepository(db: Queryable) {
         /* checkpoints.find */ select ${checkpointColumns} from checkpoints where id = ${id}`),
 
     /**
-     * Commits one write of a running update if its fence still holds: the lease is alive in the same epoch, the sequence number is new,
-     * and the state that the delta was computed against is still current. One statement locks the stack, the update and the checkpoint,
-     * in this order. Returns null if nothing was changed.
+     * Requires that the fence and the order hold. One statement locks the stack, the update and the checkpoint, in this order. Returns null
+     * if nothing was changed.
      */
     commit: async (
       fence: LeaseFence,
@@ -141,12 +137,10 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /**
-     * Commits the compaction of an update's journal: this checkpoint includes the first `compactedEntries` entries. Requires that the
-     * update still has the checkpoint from which the compaction started. Unless the outcome is new, the update must still run. Moves the
-     * stack's head if the head was this update's state and there is no newer version. Releases the claim on the compaction. Keeps the
-     * previous checkpoint as long as other updates of the stack refer to it. Unless the outcome is new, the commit does not wait for the
-     * disk, because it acknowledges nothing to a client. Commits that do, e.g. the end of the update, come later in the log. If Postgres
-     * crashes before them, the journal still has the entries.
+     * The checkpoint includes the first `compactedEntries` entries. Requires that the update still has `foundCheckpointId`. Unless the
+     * outcome is new, the update must still run. Moves the stack's head if the head was this update's state and there is no newer version.
+     * Keeps the previous checkpoint as long as other updates of the stack refer to it. Unless the outcome is new, the commit does not wait
+     * for the disk: commits that acknowledge something to a client come later in the log, and until then the journal has the entries.
      */
     commitCompaction: async (
       compaction: {
@@ -213,9 +207,8 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /**
-     * Replaces a damaged document, the checkpoint `foundCheckpointId` of `updateId`, by another document of the same state, wherever an
-     * update of the stack, its head or the bundle refers to it, even if the stack is deleted. Returns null if the update now has another
-     * checkpoint, or does not own this one.
+     * Replaces a damaged document by another document of the same state, wherever an update of the stack, its head or the bundle refers to
+     * it, even if the stack is deleted. Returns null if the update now has another checkpoint, or does not own this one.
      */
     replace: async (
       damaged: { updateId: string; stackId: string; foundCheckpointId: string },
@@ -261,10 +254,7 @@ export function createCheckpointRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /**
-     * Adds the checkpoint of an update that is made in the same transaction (import, rename, initial state). Returns null if its blob is
-     * pending deletion.
-     */
+    /** For an update made in the same transaction (import, rename, initial state). Returns null if the blob is pending deletion. */
     insert: async (
       owner: { stackId: string; updateId: string | null },
       checkpoint: NewCheckpoint,

@@ -25,8 +25,8 @@ export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('ve
 export type CheckpointKind = Static<typeof CheckpointKind>;
 
 /**
- * The dialect of a body. For a verbatim checkpoint, the CLI sends the whole document in `untypedDeployment`; the contract uses `version`
- * and `deployment`, as in a full checkpoint.
+ * For a verbatim checkpoint, the CLI sends the whole document in `untypedDeployment`; the contract uses `version` and `deployment`, as in a
+ * full checkpoint.
  */
 const CheckpointDialect = Type.Union([Type.Literal('pulumi'), Type.Literal('contract')]);
 
@@ -34,15 +34,12 @@ const fields = {
   kind: CheckpointKind,
   dialect: CheckpointDialect,
   fence: LeaseFence,
-  /** Position in the order of arrival (`updates.assignArrivalSequence`); full checkpoints only. */
+  /** For full checkpoints only; see `updates.assignArrivalSequence`. */
   arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),
 };
 type CheckpointJob = Static<TObject<typeof fields>>;
 
-/**
- * Saves a checkpoint of a running update, sent by a CLI without journaling. The API runs the job for a small body, a worker for a large
- * one.
- */
+/** For a CLI without journaling. The API runs the job for a small body, a worker for a large one. */
 export const applyCheckpoint = {
   name: 'apply-checkpoint',
   schemas: [1],
@@ -58,24 +55,22 @@ export const applyCheckpoint = {
     }),
 } as const;
 
-/** One checkpoint call, with its body as received, readable more than once. */
+/** The body is as received, and readable more than once. */
 export interface CheckpointWrite {
   readonly kind: CheckpointKind;
   readonly dialect: Static<typeof CheckpointDialect>;
-  /** For full checkpoints: the arrival sequence (`updates.assignArrivalSequence`). */
   readonly arrivalSequence: number | null;
   readonly fence: LeaseFence;
   readonly body: ByteSource;
   readonly encoding: BodyEncoding;
-  /** The body, if it is already inflated and in memory. */
+  /** The body, if it is already inflated in memory. */
   readonly inflated?: Buffer | null;
-  /** A delta whose base is larger than this many bytes is refused with LargeBaseError, to be applied by a worker. */
+  /** A delta with a larger base is refused with LargeBaseError, for a worker to apply. */
   readonly maxBaseBytes?: number;
   /** Frees the memory of the body, which is not read again. */
   readonly free?: () => void;
 }
 
-/** The delta is too much work for this process, because its base has `baseBytes` bytes. */
 export class LargeBaseError extends Error {
   override readonly name = 'LargeBaseError';
   readonly baseBytes: number;
@@ -88,16 +83,16 @@ export class LargeBaseError extends Error {
 
 interface AppliedDelta {
   readonly state: NewCheckpoint;
-  /** The resulting text, if it is small. */
+  /** Null unless it is small. */
   readonly text: Buffer | null;
 }
 
-/** Maximum attempts to apply a delta. It is applied again if another write of the same update was committed in between. */
+/** A delta is applied again if another write of the same update was committed in between. */
 const deltaAttempts = 3;
 
 /**
- * Parses checkpoint bodies, stores the document's exact bytes and commits them behind the lease's fence. Memory is bounded by the chunk
- * size for full and verbatim bodies. The body of a delta is buffered whole, but its base is not.
+ * Stores the document's exact bytes and commits them behind the lease's fence. Memory is bounded by the chunk size for full and verbatim
+ * bodies. The body of a delta is buffered whole, but its base is not.
  */
 export class CheckpointWriter {
   readonly #updates: UpdateRepository;
@@ -128,9 +123,8 @@ export class CheckpointWriter {
   }
 
   /**
-   * Resolves once the write is committed, or at once if it already was (same sequence number). Throws LeaseLostError,
-   * InvalidRequestError, PayloadTooLargeError, ConflictError for a preview, and LargeBaseError with `maxBaseBytes`. These errors change
-   * nothing; after any other error a retry is safe.
+   * Resolves once the write is committed, or at once if it already was (same sequence number). Throws LeaseLostError, InvalidRequestError,
+   * PayloadTooLargeError, ConflictError and LargeBaseError. These change nothing; after any other error a retry is safe.
    */
   async write(write: CheckpointWrite): Promise<void> {
     if (write.kind === 'delta') {
@@ -184,8 +178,8 @@ export class CheckpointWriter {
   }
 
   /**
-   * Applies a delta to the text that this process wrote last. Returns false if there is no text, or if it may no longer be the update's
-   * checkpoint; the delta is then applied to the checkpoint itself, which determines any error.
+   * Uses the text that this process wrote last. Returns false if there is none, or if it may no longer be the update's checkpoint; the
+   * delta is then applied to the checkpoint itself, which determines any error.
    */
   async #writeNextDelta(fence: LeaseFence, delta: CheckpointDelta): Promise<boolean> {
     const base = this.#bases.take(fence.updateId);
@@ -202,7 +196,7 @@ export class CheckpointWriter {
     return this.#commitDelta(fence, base.checkpointId, applied, delta);
   }
 
-  /** Returns true if the delta is committed, or was already. Otherwise it must be applied to another base. */
+  /** Returns true if the delta is committed, or was already. Otherwise it needs another base. */
   async #commitDelta(
     fence: LeaseFence,
     baseCheckpointId: string,
@@ -223,7 +217,7 @@ export class CheckpointWriter {
     return written;
   }
 
-  /** Stores the base with the edits applied, in one pass over the base. */
+  /** Takes one pass over the base. */
   async #applyDelta(
     base: ByteSource,
     baseBytes: number,
@@ -245,14 +239,14 @@ export class CheckpointWriter {
     return { state: { document, resourceCount }, text };
   }
 
-  /** Returns the update, whose `checkpointSequence` is the highest accepted number. Throws LeaseLostError if the lease is lost. */
+  /** Throws LeaseLostError. */
   async #held(fence: LeaseFence): Promise<UpdateRow> {
     const update = await this.#updates.find(fence.updateId);
     if (!update || !isHeld(update, fence)) throw new LeaseLostError();
     return update;
   }
 
-  /** Throws the reason why a fenced write changed nothing. Returns true if nothing remains to be done, false if a retry may succeed. */
+  /** Explains why a fenced write changed nothing. Returns true if nothing remains to be done, false if a retry may succeed. */
   async #explainRejection(
     fence: LeaseFence,
     write: CheckpointOrder,
@@ -269,13 +263,9 @@ export class CheckpointWriter {
   }
 }
 
-/** Ends the save of a checkpoint that is already committed. */
 class DuplicateWrite extends Error {}
 
-/**
- * The number that identifies a repeated call. Full checkpoints in `application/vnd.service+8` have one too; it is checked but otherwise
- * unused.
- */
+/** Identifies a repeated call. That of full checkpoints in `application/vnd.service+8` is checked but otherwise unused. */
 function sequenceNumberOf({ kind, dialect }: CheckpointWrite, member: ScannedMember | undefined): number | null {
   if (kind === 'verbatim') return readSequenceNumber(member);
   if (dialect === 'contract' && member) readSequenceNumber(member);

@@ -40,7 +40,7 @@ function applyNaively(base: Buffer, edits: readonly DeltaEdit[]): Buffer {
 }
 
 const text = fc.string({ unit: anyCodePoint }).map((value) => Buffer.from(value));
-/** A base and sorted, disjoint edits of it, including insertions and adjacent edits. */
+/** The edits are sorted and disjoint, and include insertions and adjacent edits. */
 const baseAndEdits = text.chain((base) =>
   fc
     .array(fc.tuple(fc.tuple(fc.nat(base.length), fc.nat(base.length)), text))

@@ -8,14 +8,14 @@ import { denseSliceBytes, Slices, scanInSlices } from '../../platform/slices/sli
 /** Limit of the column. No update reaches it, since each number belongs to a checkpoint. */
 const maxSequenceNumber = 2 ** 31 - 1;
 
-/** Replaces the bytes [start, end) of the base text. */
+/** Replaces the bytes [start, end) of the base. */
 export interface DeltaEdit {
   readonly start: number;
   readonly end: number;
   readonly newText: Buffer;
 }
 
-/** Body of a checkpointdelta call (sdk/go/common/apitype/updates.go, PatchUpdateCheckpointDeltaRequest). */
+/** The body (PatchUpdateCheckpointDeltaRequest in sdk/go/common/apitype/updates.go). */
 export interface CheckpointDelta {
   readonly deploymentVersion: number;
   readonly sequenceNumber: number;
@@ -25,7 +25,7 @@ export interface CheckpointDelta {
   readonly edits: readonly DeltaEdit[];
 }
 
-/** The delta is malformed or does not fit its base. The CLI reacts to a 400 by sending the whole checkpoint. */
+/** The CLI reacts to a 400 by sending the whole checkpoint. */
 export class InvalidDeltaError extends InvalidRequestError {
   override readonly name = 'InvalidDeltaError';
 }
@@ -67,8 +67,8 @@ const joinedBytes = 64 * 1024;
 const editCost = 1024;
 
 /**
- * Yields the base with the edits applied. Large chunks share memory with the base's chunks. Throws InvalidDeltaError. If an edit lies
- * beyond the end of the base, most of the text before the edit is yielded first.
+ * Large chunks share memory with the base's chunks. Throws InvalidDeltaError. If an edit lies beyond the end of the base, most of the text
+ * before the edit is yielded first.
  */
 export async function* spliceDelta(base: AsyncIterable<Buffer>, edits: readonly DeltaEdit[]): AsyncGenerator<Buffer> {
   assertEdits(edits);
@@ -96,13 +96,11 @@ async function* splice(base: AsyncIterable<Buffer>, edits: readonly DeltaEdit[])
   yield* cursor.end();
 }
 
-/** Walks through the base and the edits together. */
 class EditCursor {
   readonly #edits: readonly DeltaEdit[];
   #next = 0;
   /** Offset of the next chunk in the base. */
   #offset = 0;
-  /** Bytes of the base up to this offset are dropped. */
   #dropTo = 0;
 
   constructor(edits: readonly DeltaEdit[]) {
@@ -139,7 +137,7 @@ function beyondEnd(offset: number, length: number): InvalidDeltaError {
   return new InvalidDeltaError(`The delta edits the base up to byte ${offset}, but it has only ${length} bytes`);
 }
 
-/** Edits must be sorted and disjoint. Several insertions at one offset are applied in order. */
+/** Several insertions at one offset are applied in order. */
 function assertEdits(edits: readonly DeltaEdit[]): void {
   let previousEnd = 0;
   edits.forEach(({ start, end }, i) => {
@@ -194,7 +192,7 @@ async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
   return parsed;
 }
 
-/** In lower case. Empty for a name longer than any name in an edit: it would be converted again for each value inside. */
+/** Empty for a name longer than any in an edit: it would be converted again for each value inside. */
 function nameOf(key: string | number): string {
   return typeof key === 'string' && key.length <= 10 ? key.toLowerCase() : '';
 }
@@ -224,18 +222,17 @@ function readNatural(
 
 /** Memory of all texts in a process, in bytes. */
 const maxBaseBytes = 16 * 1024 * 1024;
-/** A text is dropped when its update has written no delta for this long, in ms. */
+/** A text is dropped when its update has written no delta for this long. */
 const idleMs = 60_000;
 
-/** The last committed checkpoint of an update, as far as this process knows. */
 export interface DeltaBase {
   readonly checkpointId: string;
   readonly text: Buffer;
 }
 
 /**
- * Texts of checkpoints that this process wrote as deltas, kept for the next delta of the same update. A text may be out of date. The hash
- * in the delta and the statement that commits the delta detect this.
+ * Texts of checkpoints that this process wrote as deltas. A text may be out of date: the hash in the next delta and the statement that
+ * commits it detect this.
  */
 export class DeltaBases {
   readonly #bases = new LRUCache<string, DeltaBase>({
@@ -245,7 +242,6 @@ export class DeltaBases {
     ttlAutopurge: true,
   });
 
-  /** Removes and returns the base for the next delta of the update. */
   take(updateId: string): DeltaBase | null {
     const base = this.#bases.get(updateId) ?? null;
     this.#bases.delete(updateId);

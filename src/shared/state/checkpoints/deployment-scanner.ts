@@ -3,24 +3,23 @@ import { type JsonKind, JsonScanner, type OpenListener, type Span } from '../../
 import type { JsonSpan } from '../../platform/json/json-text.ts';
 import { ScanWindow } from '../../platform/json/scan-window.ts';
 
-/** Maximum size of a member whose raw text is kept. */
+/** The raw text of larger members is not kept. */
 const maxTextBytes = 64 * 1024;
 
-/** The newest supported deployment schema version (pkg/resource/stack/deployment.go). */
+/** See pkg/resource/stack/deployment.go. */
 const newestDeploymentVersion = 4;
 
-/** A member's position in the scanned text. `text` is its raw JSON, unless the member is an object or too long. */
+/** `text` is the raw JSON, unless the member is an object or too long. */
 export interface ScannedMember extends JsonSpan {
   readonly text?: string;
 }
 
-/** The result of scanning a deployment document. Offsets are relative to the start of the scanned text. */
+/** Offsets are relative to the start of the scanned text. */
 export interface DeploymentScan {
-  /** Length of the scanned text. */
   readonly length: number;
   /** The root object without surrounding white space. */
   readonly root: Span;
-  /** Members of the root. If a name is repeated, the last member wins. */
+  /** If a name is repeated, the last member wins. */
   readonly members: ReadonlyMap<string, ScannedMember>;
   /** Members of the document `{version, features?, deployment}`: of the nested member if there is one, otherwise of the root. */
   readonly document: ReadonlyMap<string, ScannedMember>;
@@ -29,9 +28,9 @@ export interface DeploymentScan {
 }
 
 export interface DeploymentScanOptions {
-  /** The root member that contains the document, or null if the root is the document itself. */
+  /** Contains the document; null if the root is the document itself. */
   readonly nested: 'untypedDeployment' | null;
-  /** Called when an object or array of the envelope, the document or its resources begins. */
+  /** Called for objects and arrays of the envelope, the document or its resources. */
   readonly onOpen?: OpenListener;
 }
 
@@ -47,17 +46,16 @@ interface Resources {
 
 const noResources: Resources = { kind: 'absent', count: 0 };
 
-/** Members of a deployment that Pulumi defines as lists of objects, or as objects (sdk/go/common/apitype/core.go). */
+/** Pulumi defines these members of a deployment as lists of objects, or as objects (sdk/go/common/apitype/core.go). */
 const objectLists: ReadonlySet<unknown> = new Set(['resources', 'pending_operations']);
 const objects: ReadonlySet<unknown> = new Set(['manifest', 'secrets_providers', 'metadata']);
 
 /**
- * Scans a checkpoint request or a deployment document that arrives in chunks. Keeps only small members of the envelope, so that memory
- * use does not grow with the document.
+ * Scans a checkpoint request or a document in chunks. Keeps only small members of the envelope, so that memory use does not grow with the
+ * document.
  */
 export class DeploymentScanner {
   readonly #nested: string | null;
-  /** Depth of the document's members. */
   readonly #depth: number;
   readonly #scanner: JsonScanner;
   readonly #texts = new ScanWindow(maxTextBytes);
@@ -69,7 +67,7 @@ export class DeploymentScanner {
   #deploymentResources = noResources;
   #currentResources = noResources;
   #elementCount = 0;
-  /** The reason to reject the deployment: the CLI could not load it, or no journal could be replayed over it. */
+  /** The CLI could not load the deployment, or no journal could be replayed over it. */
   #deploymentFault: string | null = null;
   #currentFault: string | null = null;
 
@@ -83,24 +81,23 @@ export class DeploymentScanner {
     });
   }
 
-  /** The members of the root that have ended so far. */
   get members(): ReadonlyMap<string, ScannedMember> {
     return this.#members;
   }
 
-  /** The root, once it has ended; otherwise empty. */
+  /** Empty until the root has ended. */
   get root(): Span {
     return this.#root;
   }
 
-  /** Scans the next chunk. Throws JsonSyntaxError. */
+  /** Throws JsonSyntaxError. */
   write(chunk: Buffer): void {
     this.#texts.beginChunk(chunk);
     this.#scanner.write(chunk);
     this.#texts.endChunk();
   }
 
-  /** Ends the text and returns the result. Throws JsonSyntaxError and InvalidDeploymentError. */
+  /** Throws JsonSyntaxError and InvalidDeploymentError. */
   end(): DeploymentScan {
     const length = this.#scanner.end();
     if (this.#rootKind !== 'object') throw new InvalidDeploymentError('The body is not an object');
@@ -142,7 +139,7 @@ export class DeploymentScanner {
     }
   }
 
-  /** Adds a member of the deployment or, if `isInside`, a value directly inside it. */
+  /** If `isInside`, the value is directly inside a member of the deployment. */
   #addToDeployment(name: string | number | undefined, isInside: boolean, kind: JsonKind, end: number): void {
     if (isInside) {
       if (!objectLists.has(name)) return;
@@ -160,7 +157,7 @@ export class DeploymentScanner {
     }
   }
 
-  /** Returns the value that has just ended, with its raw text unless it is an object or too long. */
+  /** The value that has just ended. */
   #member(kind: JsonKind, start: number, end: number): ScannedMember {
     const text = kind === 'object' ? null : this.#texts.textOf(start, end);
     const member = text === null ? { kind, start, end } : { kind, start, end, text: text.toString('utf8') };
@@ -184,7 +181,7 @@ export class DeploymentScanner {
   }
 }
 
-/** Scans a document as it streams by. Defers scan errors until the hash is known: for a delta, a wrong hash is more informative. */
+/** Defers scan errors until the hash is known: for a delta, a wrong hash is more informative. */
 export class LateScan {
   readonly #scanner = new DeploymentScanner({ nested: null });
   #failure: { readonly error: unknown } | null = null;
@@ -214,10 +211,7 @@ export class LateScan {
   }
 }
 
-/**
- * Parses the schema version of a document from the raw JSON of its `version` member. Throws InvalidDeploymentError for
- * versions that the CLI would refuse to load (pkg/resource/stack/deployment.go).
- */
+/** Throws InvalidDeploymentError for versions that the CLI would refuse to load (pkg/resource/stack/deployment.go). */
 export function assertDeploymentVersion(text: string | undefined): number {
   if (text === undefined || text === 'null' || text === '0') {
     throw new InvalidDeploymentError('The deployment version is missing or 0: too old');

@@ -15,28 +15,26 @@ const OwnerRow = Type.Object({
   stackVersion: Nullable(Type.Integer()),
 });
 
-/** Limits of a claim of documents to check. */
 interface DocumentClaim extends CheckClaim {
-  /** No document is claimed once the documents before it reach this many bytes to read. The first document is always claimed. */
+  /** Documents are claimed until they reach this many bytes to read, but at least one. */
   readonly bytes: number;
 }
 
 export type DocumentCheckRepository = ReturnType<typeof createDocumentCheckRepository>;
 
-/** Records when the bytes of checkpoints were last verified, and which of them are damaged. */
 export function createDocumentCheckRepository(db: Queryable) {
-  /** The condition that the row still points at the bytes that were checked. */
+  /** The row still points at the bytes that were checked. */
   const sameBytes = ({ id, codec, blobKey, inlineBytes }: CheckpointRow) => sql.fragment`
     c.id = ${id} and c.codec = ${codec} and c.blob_key is not distinct from ${blobKey}::text
     and c.inline_bytes is not distinct from ${inlineBytes ? sql.binary(inlineBytes) : null}::bytea`;
 
-  // An encoded version is read through the versions to which it refers. The size of its text is closer to that than its stored bytes.
+  // An encoded version is read through others: the size of its text is closer to that than its stored bytes.
   const bytesRead = sql.fragment`(case when codec = ${chunksCodec} then size_bytes else stored_bytes end)`;
 
   return {
     /**
-     * Claims documents that are due: damaged ones first, then the least recently verified. No other process can claim them until the
-     * claim expires. No locks are kept.
+     * Claims damaged documents first, then the least recently verified. No other process can claim them until the claim expires. No locks
+     * are kept.
      */
     claim: async ({ periodSeconds, bytes, limit, claimSeconds }: DocumentClaim) =>
       db.any(sql.rows(ClaimedRow)`
@@ -61,14 +59,13 @@ export function createDocumentCheckRepository(db: Queryable) {
         from measured m where c.id = m.id and m.number <= ${limit} and (m.before < ${bytes} or m.number = 1)
         returning c.id, m.bytes::bigint as bytes`),
 
-    /** Ids of all documents, in order, after the given id. */
     listAfter: async (after: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* documentChecks.listAfter */ select id from checkpoints where id > ${after}::uuid order by id limit ${limit}`);
       return rows.map((row) => row.id);
     },
 
-    /** Lists stacks with a state, including deleted ones that can be restored, in order, after the given id. */
+    /** Includes deleted stacks that can be restored. */
     listStacksAfter: async (after: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* documentChecks.listStacksAfter */
@@ -77,7 +74,6 @@ export function createDocumentCheckRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Returns the id of the newest state of a stack; null if there is none. */
     findHead: async (stackId: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(Type.Object({ id: Nullable(Type.String()) }))`
         /* documentChecks.findHead */
@@ -85,13 +81,11 @@ export function createDocumentCheckRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Lists updates of a stack in order of creation, after the update with this number. */
     listUpdates: (stackId: string, after: number, limit: number) =>
       db.any(sql.rows(UpdateRow)`
         /* documentChecks.listUpdates */
         select id, number from updates where stack_id = ${stackId} and number > ${after}::bigint order by number limit ${limit}`),
 
-    /** Ids of the documents of these updates. */
     listOfUpdates: async (updateIds: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* documentChecks.listOfUpdates */
@@ -99,20 +93,19 @@ export function createDocumentCheckRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Ids of a stack's documents that belong to no update, i.e. the state with which the stack was created. */
+    /** Documents that belong to no update, i.e. the state with which the stack was created. */
     listFirst: async (stackId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* documentChecks.listFirst */ select id from checkpoints where stack_id = ${stackId} and update_id is null`);
       return rows.map((row) => row.id);
     },
 
-    /** Records that the bytes are intact. */
     markIntact: (checkpoint: CheckpointRow) =>
       db.query(sql.nothing`
         /* documentChecks.markIntact */
         update checkpoints c set checked_at = now(), damaged_at = null where ${sameBytes(checkpoint)}`),
 
-    /** Records that the bytes are damaged. Returns null if the row is gone or now points at other bytes. */
+    /** Returns null if the row is gone or now points at other bytes. */
     quarantine: (checkpoint: CheckpointRow) =>
       db.maybeOne(sql.rows(MarkedRow)`
         /* documentChecks.quarantine */
@@ -121,7 +114,6 @@ export function createDocumentCheckRepository(db: Queryable) {
         from before where ${sameBytes(checkpoint)}
         returning before.damaged_at is null as "isNew"`),
 
-    /** Returns the stack and the stack version whose state is this checkpoint; null if the checkpoint is gone. */
     findOwner: (id: string) =>
       db.maybeOne(sql.rows(OwnerRow)`
         /* documentChecks.findOwner */
@@ -130,7 +122,6 @@ export function createDocumentCheckRepository(db: Queryable) {
         join organizations o on o.id = p.organization_id left join updates u on u.id = c.update_id
         where c.id = ${id}`),
 
-    /** Returns the current checkpoint of an update. */
     findCurrent: async (updateId: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* documentChecks.findCurrent */
@@ -148,10 +139,7 @@ export function createDocumentCheckRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /**
-     * Replaces a damaged document by one with the same hash. Requires that the row still points at the damaged bytes and that the new
-     * blob is not pending deletion. Returns whether the document was replaced.
-     */
+    /** Requires the same hash. Returns false if the row no longer points at the damaged bytes, or if the new blob is pending deletion. */
     replace: async (damaged: CheckpointRow, document: StoredDocument): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* documentChecks.replace */
@@ -174,7 +162,6 @@ export function createDocumentCheckRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Number of damaged documents, and the age of the oldest check in seconds. */
     readStatistics: () =>
       db.one(sql.rows(CheckStatisticsRow)`
         /* documentChecks.readStatistics */

@@ -14,37 +14,34 @@ import {
 const compressWhole = promisify(zstdCompress);
 const decompressWhole = promisify(zstdDecompress);
 
-/** Documents up to this size are compressed and read in one call, not as a stream. */
+/** Larger documents are compressed and read as a stream. */
 export const wholeLimitBytes = 1024 * 1024;
-/** Documents up to this size are compressed in this thread, in 1 ms. A round trip to another thread would add half as much. */
+/** Up to this size, this thread compresses a document in 1 ms. A round trip to another thread would add half as much. */
 const syncLimitBytes = 512 * 1024;
-/** Documents up to this size are decompressed in this thread, in at most 0.5 ms. Handing them to another thread takes about as long. */
+/** Up to this size, this thread decompresses a document in at most 0.5 ms. Handing it to another thread takes about as long. */
 const syncReadBytes = 256 * 1024;
-/** Chunk size of decoded bytes. Node's default of 16 KiB would cost a large document a thousand event loop ticks. */
+/** Node's default of 16 KiB would cost a large document a thousand event loop ticks. */
 const openChunkBytes = 128 * 1024;
 
 /** Lets an encoder accept more chunks while it compresses one in a thread. */
 const incrementalOptions = { chunkSize: 64 * 1024, writableHighWaterMark: 512 * 1024 };
 
 /**
- * On states, level 1 compresses as well as level 3 in a half to a third of the CPU time. Compressed sizes: 0.029 and 0.032 of a state
- * with many similar resources, 0.163 of a state full of ciphertexts. The checksum lets a reader detect most damage within a frame. Frames
- * without a checksum can be read too.
+ * On states, level 1 compresses as well as level 3 in a half to a third of the CPU time. Compressed sizes: 0.029 and 0.032 of a state with
+ * many similar resources, 0.163 of a state full of ciphertexts. The checksum detects most damage within a frame; frames without one can be
+ * read too.
  */
 const zstdOptions = {
   params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
 };
 
-/**
- * Options to compress a document of `sizeBytes` in one call. Because the size is known, zstd uses smaller tables for small documents,
- * which halves the time.
- */
+/** Because the size is known, zstd uses smaller tables for small documents, which halves the time. */
 export function wholeZstdOptions(sizeBytes: number) {
   const chunkSize = Math.max(Math.min(maxEncodedBytes(sizeBytes), wholeChunkBytes), minChunkBytes);
   return { ...zstdOptions, pledgedSrcSize: sizeBytes, chunkSize };
 }
 
-/** Options to decompress a document of `sizeBytes` in one call. Node's chunks of 16 KiB would take one event loop tick each. */
+/** Node's chunks of 16 KiB would take one event loop tick each. */
 export function wholeUnzstdOptions(sizeBytes: number) {
   // One more byte avoids another chunk when the last one is exactly full.
   return {
@@ -57,23 +54,19 @@ const wholeChunkBytes = 64 * 1024;
 const minChunkBytes = 64;
 const maxChunkBytes = 1024 * 1024 + 1;
 
-/** The hash and size that the bytes of a document must have. */
 export interface DocumentDigest {
   readonly sha256: Uint8Array;
   readonly sizeBytes: number;
 }
 
-/** A complete document in its stored form. */
 export interface EncodedDocument extends DocumentDigest {
   readonly bytes: Uint8Array;
 }
 
-/** The stored bytes do not decode to the document that was written. */
 export class DamagedBytesError extends Error {
   override readonly name: string = 'DamagedBytesError';
 }
 
-/** Checks, chunk by chunk, that a text is the document that was written. */
 class DigestCheck {
   readonly #expected: DocumentDigest;
   readonly #hash: Hash = createHash('sha256');
@@ -83,7 +76,7 @@ class DigestCheck {
     this.#expected = expected;
   }
 
-  /** Throws DamagedBytesError as soon as the text is longer than expected. */
+  /** Throws DamagedBytesError. */
   update(chunk: Uint8Array): void {
     this.#sizeBytes += chunk.byteLength;
     if (this.#sizeBytes > this.#expected.sizeBytes) {
@@ -94,7 +87,7 @@ class DigestCheck {
     this.#hash.update(chunk);
   }
 
-  /** Throws DamagedBytesError unless the chunks so far are the complete document. */
+  /** Throws DamagedBytesError. */
   end(): void {
     const { sha256, sizeBytes } = this.#expected;
     if (this.#sizeBytes !== sizeBytes) {
@@ -110,7 +103,7 @@ export function sha256Of(text: Buffer): Buffer {
   return hash('sha256', text, 'buffer');
 }
 
-/** Hashes and compresses synchronously, for worker threads and small documents. */
+/** Blocks its thread: only for worker threads and small documents. */
 export function encodeDocument(text: Buffer): EncodedDocument {
   return {
     sha256: sha256Of(text),
@@ -119,7 +112,7 @@ export function encodeDocument(text: Buffer): EncodedDocument {
   };
 }
 
-/** Returns the text of a document encoded by `encodeDocument` or by a stream with the same codec. Throws DamagedBytesError. */
+/** Also decodes a stream with the same codec. Throws DamagedBytesError. */
 export function decodeDocument(document: EncodedDocument): Buffer {
   let text: Buffer;
   try {
@@ -131,14 +124,14 @@ export function decodeDocument(document: EncodedDocument): Buffer {
   return text;
 }
 
-/** Throws DamagedBytesError unless the text has the expected hash and size. */
+/** Throws DamagedBytesError. */
 function checkText(text: Buffer, expected: DocumentDigest): void {
   const check = new DigestCheck(expected);
   check.update(text);
   check.end();
 }
 
-/** Turns a decoder's error about its input into DamagedBytesError. Returns other errors (of the machine or the source) unchanged. */
+/** Turns errors about the input into DamagedBytesError. Returns other errors (of the machine or the source) unchanged. */
 export function asDamage(error: unknown): unknown {
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code !== 'string' || code === 'ZSTD_error_memory_allocation') return error;
@@ -146,18 +139,16 @@ export function asDamage(error: unknown): unknown {
   return new DamagedBytesError('The stored bytes cannot be decompressed', { cause: error });
 }
 
-/** Upper limit for the compressed size of a document of `sizeBytes`. */
 export function maxEncodedBytes(sizeBytes: number): number {
   return sizeBytes + Math.ceil(sizeBytes / 128) + 1024;
 }
 
-/** Compresses a document of at most `wholeLimitBytes`. */
+/** Takes at most `wholeLimitBytes`. */
 export async function compress(text: Buffer): Promise<Buffer> {
   const options = wholeZstdOptions(text.length);
   return text.length <= syncLimitBytes ? zstdCompressSync(text, options) : compressWhole(text, options);
 }
 
-/** Compresses a document of any size. */
 export async function* compressed(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const encoder = createZstdCompress({ ...zstdOptions, ...incrementalOptions });
   const stream = pipeline(Readable.from(text), encoder, () => {});
@@ -168,7 +159,7 @@ export async function* compressed(text: AsyncIterable<Buffer>): AsyncGenerator<B
   }
 }
 
-/** Reverses `compress`. Throws DamagedBytesError unless the text is the expected one. */
+/** Throws DamagedBytesError. */
 export async function decompressed(encoded: Buffer, expected: DocumentDigest): Promise<Buffer> {
   const { sha256, sizeBytes } = expected;
   if (sizeBytes <= syncReadBytes) return decodeDocument({ sha256, sizeBytes, bytes: encoded });
@@ -179,7 +170,7 @@ export async function decompressed(encoded: Buffer, expected: DocumentDigest): P
   return text;
 }
 
-/** Reverses `compressed` and checks the text like `checked`. */
+/** Throws DamagedBytesError like `checked`. */
 export async function* decompressedStream(
   encoded: Iterable<Buffer> | AsyncIterable<Buffer>,
   expected: DocumentDigest,
@@ -196,7 +187,7 @@ export async function* decompressedStream(
   }
 }
 
-/** Passes a text through. Yields the last chunk only after the whole text was found correct. Throws DamagedBytesError. */
+/** Yields the last chunk only after the whole text was found correct. Throws DamagedBytesError. */
 export async function* checked(text: AsyncIterable<Buffer>, expected: DocumentDigest): AsyncGenerator<Buffer> {
   const check = new DigestCheck(expected);
   let held: Buffer | null = null;
@@ -209,10 +200,9 @@ export async function* checked(text: AsyncIterable<Buffer>, expected: DocumentDi
   if (held) yield held;
 }
 
-/** Called with the hash once a document has been read completely. May throw to reject the document. */
+/** May throw to reject the document, which has been read completely. */
 export type Verify = (sha256: Buffer) => void | Promise<void>;
 
-/** The text of a document that is read once and hashed on the way. */
 export class HashedText {
   readonly #chunks: AsyncIterator<Buffer>;
   readonly #verify: Verify | undefined;
@@ -225,7 +215,7 @@ export class HashedText {
     this.#verify = verify;
   }
 
-  /** Hash and size; null until the text has been read completely and verified. */
+  /** Null until the text has been read completely and verified. */
   get digest(): (DocumentDigest & { readonly sha256: Buffer }) | null {
     return this.#digest;
   }
@@ -241,13 +231,12 @@ export class HashedText {
     return head;
   }
 
-  /** Yields the whole text, beginning with `head`, which was already read. Ends without an error only if the text was verified. */
+  /** `head` was already read. Ends without an error only if the text was verified. */
   async *from(head: readonly Buffer[]): AsyncGenerator<Buffer> {
     yield* head;
     for (let chunk = await this.#next(); chunk; chunk = await this.#next()) yield chunk;
   }
 
-  /** Call when no more will be read. */
   close(): void {
     // Not awaited: a source that is waiting for its own source returns only afterwards.
     if (!this.#digest) this.#chunks.return?.()?.catch(() => undefined);

@@ -8,24 +8,23 @@ import { isDamage } from './document-damage.ts';
 import type { DocumentStore } from './document-store.ts';
 import { copyKeptBlob } from './settle-copy.ts';
 
-/** Reads a document, and throws if it does not have the hash in its row. */
+/** Throws if the document does not have the hash in its row. */
 export type ReadDocument = (documents: DocumentStore) => Promise<unknown>;
 
-/** A store that may have a copy of a blob. */
 export interface CopySource {
   readonly store: BlobStore;
-  /** Whether blobs are written to this store, and are therefore repaired in it. */
+  /** Repairs go only to stores that are written to. */
   readonly isWritten: boolean;
 }
 
 /** `repaired`: a store had wrong bytes, and now has the right ones. */
 export type Proof = 'right' | 'repaired' | 'damaged';
 
-/** The number of blobs that are read from another store with intact bytes, and the time until their replacement is tried again. */
+/** Blobs that are read from another store, and the time until their replacement is tried again. */
 const maxRight = 10_000;
 const rightMs = 600_000;
 
-/** Limits of the remembered damage: the number of rows, and the time in ms. */
+/** Limits of the remembered damage. */
 const maxSeen = 10_000;
 const seenMs = 3_600_000;
 /** Equals the time for which a marked document is not checked again. */
@@ -38,19 +37,18 @@ interface Parts {
   readonly documentsOver: (blobs: BlobReader) => DocumentStore;
   readonly chunks: ChunkRepository;
   readonly blobRows: BlobRepository;
-  /** Whether another site has taken over. In this case, this site changes no store and no row. */
+  /** Another site has taken over: this site changes no store and no row. */
   readonly isFenced: () => boolean;
-  /** Records a blob that is wrong in a store and could not be replaced. */
+  /** For a blob that is wrong in a store and could not be replaced. */
   readonly repairLater: (key: string) => Promise<unknown>;
   readonly logger: Logger;
 }
 
-/** The part of a blob store that is needed to read a document. */
 type BlobReader = Pick<BlobStore, 'open' | 'put'>;
 
 /**
- * Decides whether a document is damaged: only if every store was read, and neither a single store nor a mixture of them has bytes with
- * its hash. Repairs the stores that have other bytes. Where a repair fails, `open` reads the right bytes from another store.
+ * A document is damaged only if every store was read, and neither a single store nor a mixture of them has bytes with its hash. Repairs the
+ * stores that have other bytes. Where a repair fails, `open` reads the right bytes from another store.
  */
 export class DocumentCopies {
   /** Readers check this before they call `prove`. */
@@ -63,7 +61,7 @@ export class DocumentCopies {
     this.seen = new SeenDamage(parts.isFenced);
   }
 
-  /** Opens a blob like the blob store, but avoids a store in which the blob was just found wrong. */
+  /** Avoids a store in which the blob was just found wrong. */
   async open(...[key, options]: Parameters<BlobStore['open']>): Promise<AsyncIterable<Buffer>> {
     const right = this.#right.get(key);
     try {
@@ -89,8 +87,7 @@ export class DocumentCopies {
   }
 
   /**
-   * Repairs the stores in which blobs of this document are damaged. Returns false if neither a single store nor a mixture of them has the
-   * right bytes. Throws the error of a store that cannot be repaired.
+   * Returns false if neither a single store nor a mixture of them has the right bytes. Throws the error of a store that cannot be repaired.
    */
   async repairAll(read: ReadDocument): Promise<boolean> {
     const sources = await this.#parts.sources();
@@ -101,7 +98,7 @@ export class DocumentCopies {
     return true;
   }
 
-  /** Whether all stores that have the blob have the same bytes. */
+  /** Ignores stores that lack the blob. */
   async isSame(key: string): Promise<boolean> {
     const hashes = new Set<string>();
     for (const { store } of await this.#parts.sources()) {
@@ -111,7 +108,7 @@ export class DocumentCopies {
     return hashes.size <= 1;
   }
 
-  /** Returns a store with intact bytes for each blob of the document; null if there is none. */
+  /** A store with intact bytes for each blob of the document; null if there is none. */
   async #findRight(read: ReadDocument, sources: readonly CopySource[]): Promise<ReadonlyMap<string, BlobStore> | null> {
     let fault: unknown = null;
     const chosen = new Map<string, BlobStore>();
@@ -174,7 +171,7 @@ export class DocumentCopies {
     return null;
   }
 
-  /** Replaces wrong bytes. Returns whether any were replaced, and the blobs that are still wrong in a store, each with the error. */
+  /** `wrong`: the blobs that are still wrong in a store, each with the error. */
   async #repair(
     right: ReadonlyMap<string, BlobStore>,
     sources: readonly CopySource[],
@@ -222,8 +219,8 @@ export class DocumentCopies {
 }
 
 /**
- * The damage found by this process at a site that another site has replaced, where no row is marked. Damage is not checked or reported
- * again for a minute, and not reported as new for an hour.
+ * For a site that another site has replaced, where no row is marked. Damage is not checked or reported again for a minute, and not reported
+ * as new for an hour.
  */
 class SeenDamage {
   readonly #seen = new LRUCache<string, number>({ max: maxSeen, ttl: seenMs });
@@ -233,13 +230,13 @@ class SeenDamage {
     this.#isFenced = isFenced;
   }
 
-  /** Whether the bytes of the row `id`, which contains or names them, were just found damaged in all stores. */
+  /** The row `id` contains or names bytes that were just found damaged in all stores. */
   isTrusted(id: string): boolean {
     const at = this.#isFenced() ? this.#seen.get(id) : undefined;
     return at !== undefined && performance.now() - at < trustedMs;
   }
 
-  /** Records proven damage. Returns whether it is new. */
+  /** Returns whether the damage is new. */
   note(id: string): boolean {
     const isNew = !this.#seen.has(id);
     this.#seen.set(id, performance.now());
@@ -247,7 +244,7 @@ class SeenDamage {
   }
 }
 
-/** Reads blobs from the chosen store, and other blobs from the first store that has them. Records the store of each blob. */
+/** Reads from the chosen store, or from the first store that has the blob, and records which. */
 class ChoosingReader implements BlobReader {
   readonly opened = new Map<string, BlobStore>();
   readonly #sources: readonly CopySource[];

@@ -13,7 +13,7 @@ interface Result {
   readonly refusal?: string;
 }
 
-/** Runs `work`; an error that a client gets to see becomes part of the result. */
+/** An error that a client gets to see becomes part of the result. */
 function resultOf(work: () => Result): Result {
   try {
     return work();
@@ -23,7 +23,6 @@ function resultOf(work: () => Result): Result {
   }
 }
 
-/** The document according to a scan of the whole body. */
 function scanned(body: Buffer, shape: DocumentShape): Result {
   return resultOf(() => {
     const scanner = new DeploymentScanner({ nested: shape === 'untypedDeployment' ? shape : null });
@@ -37,7 +36,7 @@ function scanned(body: Buffer, shape: DocumentShape): Result {
   });
 }
 
-/** The document as it is cut out of the chunks of a body; null if it is scattered. */
+/** Null if the document is scattered. */
 function cut(chunks: readonly Buffer[], shape: DocumentShape): Result | null {
   try {
     return resultOf(() => {
@@ -92,7 +91,7 @@ const value: fc.Arbitrary<string> = fc.letrec<{ value: string }>((tie) => ({
   ),
 })).value;
 
-/** Bodies as clients send them, with members in any order, repeated, missing or of the wrong kind. */
+/** Members are in any order, repeated, missing or of the wrong kind. */
 const ordinary = fc
   .tuple(space, fc.constantFrom('3', '4'), fc.constantFrom('', '"features":["f"],'), resources, space)
   .map(([gap, version, features, text, end]) => ({

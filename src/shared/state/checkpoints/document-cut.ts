@@ -8,29 +8,26 @@ import {
 } from './deployment-scanner.ts';
 
 /**
- * The position of the document in a body: the body's root object, the member `untypedDeployment`, or the members `version`, `features`
- * and `deployment`, from which the document is built.
+ * The document is the root of the body, the member `untypedDeployment`, or is built from the members `version`, `features` and
+ * `deployment`.
  */
 export type DocumentShape = 'root' | 'untypedDeployment' | 'members';
 
-/** The document cannot be cut out while the body is read, because a member is repeated or comes after one that must follow it. */
+/** A member is repeated or comes after one that must follow it. */
 export class ScatteredDocumentError extends Error {
   override readonly name = 'ScatteredDocumentError';
 }
 
 const tail = Buffer.from('}');
 
-/**
- * Scans a body that arrives in chunks and cuts out its document in the same pass. Only the end of the body shows whether the bytes are a
- * valid document.
- */
+/** Cuts the document out of a body in the pass that scans it. Only the end of the body shows whether the bytes are a valid document. */
 export class DocumentCut {
   readonly #shape: DocumentShape;
   readonly #scanner: DeploymentScanner;
   #offset = 0;
   #head = '';
   #start: number | null = null;
-  /** Offset in the body up to which the document was cut out. */
+  /** The document was cut out up to this offset in the body. */
   #cutTo = 0;
   #end: number | null = null;
 
@@ -44,7 +41,7 @@ export class DocumentCut {
     });
   }
 
-  /** Returns the part of the document in this chunk, sharing its memory. Throws JsonSyntaxError and ScatteredDocumentError. */
+  /** The result shares memory with the chunk. Throws JsonSyntaxError and ScatteredDocumentError. */
   push(chunk: Buffer): Buffer[] {
     const base = this.#offset;
     this.#offset += chunk.length;
@@ -61,10 +58,7 @@ export class DocumentCut {
     return parts;
   }
 
-  /**
-   * Ends the body. Throws JsonSyntaxError and InvalidDeploymentError if it contains no valid document, and ScatteredDocumentError if the
-   * bytes that were cut out are not the document.
-   */
+  /** Throws JsonSyntaxError, InvalidDeploymentError, and ScatteredDocumentError if the bytes that were cut out are not the document. */
   end(): DeploymentScan {
     const scan = this.#scanner.end();
     const version = assertDeploymentVersion(scan.document.get('version')?.text);
@@ -100,7 +94,6 @@ export class DocumentCut {
     return path.length === 1 && path[0] === memberOf(this.#shape);
   }
 
-  /** The document's position, once it has ended. */
   #found(): Span | undefined {
     if (this.#shape !== 'root') return this.#scanner.members.get(memberOf(this.#shape));
     const { root } = this.#scanner;
@@ -108,7 +101,7 @@ export class DocumentCut {
   }
 }
 
-/** The parts of a scanned body that make up its document, in order. */
+/** The parts are in order. */
 export function documentParts(scan: DeploymentScan, shape: DocumentShape): (Buffer | Span)[] {
   if (shape === 'root') return [scan.root];
   const span = scan.members.get(memberOf(shape)) as ScannedMember;
@@ -121,17 +114,14 @@ function memberOf(shape: 'untypedDeployment' | 'members'): string {
   return shape === 'members' ? 'deployment' : shape;
 }
 
-/**
- * The beginning of the document `{version, features?, deployment}`, which export returns. The envelope also has members that are not part
- * of the document. Throws InvalidRequestError.
- */
+/** The document has the form `{version, features?, deployment}`, without the other members of the envelope. Throws InvalidRequestError. */
 function headOf(version: number, members: ReadonlyMap<string, ScannedMember>): string {
   const features = featuresText(members.get('features'));
   const list = features === null ? '' : `"features":${features},`;
   return `{"version":${version},${list}"deployment":`;
 }
 
-/** The raw text of the features; null if there are none. All are kept, because the CLI would misread the state without them. */
+/** All features are kept, because the CLI would misread the state without them. */
 function featuresText(features: ScannedMember | undefined): string | null {
   if (!features) return null;
   if (features.kind === 'literal' && features.text === 'null') return null;

@@ -1,15 +1,12 @@
 import { DamagedBytesError } from './document-codec.ts';
 import { type DocumentLocation, DocumentMissingError, type DocumentStore } from './document-store.ts';
 
-/** Whether the error means that the bytes are wrong or missing, not that the store could not be reached. */
+/** The bytes are wrong or missing; the store could be reached. */
 export function isDamage(error: unknown): error is DamagedBytesError | DocumentMissingError {
   return error instanceof DamagedBytesError || error instanceof DocumentMissingError;
 }
 
-/**
- * Reads a whole document in bounded memory. Returns the error found in its bytes, or null. Throws the blob store's errors and the reason
- * of `signal`.
- */
+/** Runs in bounded memory. Returns the error found in the bytes. Throws the blob store's errors and the reason of `signal`. */
 export async function findDamage(
   documents: DocumentStore,
   location: DocumentLocation,

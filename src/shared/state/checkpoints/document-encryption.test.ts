@@ -46,7 +46,7 @@ test('decrypts what was encrypted, for any chunk sizes', async () => {
   );
 });
 
-/** Opens a range, and returns how many bytes were read for it. */
+/** Also counts the bytes that were read for the range. */
 async function decryptedRange(bytes: Buffer, start: number, end: number, at = objectKey) {
   let readBytes = 0;
   const read = async (from: number, to: number): Promise<Buffer> => {

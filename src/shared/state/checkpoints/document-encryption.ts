@@ -6,7 +6,7 @@ import { DamagedBytesError } from './document-codec.ts';
 /**
  * Encrypted bytes consist of a header (format byte, id of the data key, salt) and chunks of 64 KiB (the last may be shorter), each
  * encrypted with AES-256-GCM and followed by its tag. Each object has its own key: HKDF of the data key and the salt. The nonce is the
- * chunk's number and a flag for the last chunk. The additional data is the header and the object's objectKey. Therefore chunks cannot be
+ * chunk's number and a flag for the last chunk. The additional data is the header and the object's objectKey. Thus chunks cannot be
  * changed, omitted, repeated or reordered, the end cannot be cut off, and no object can replace another.
  */
 const algorithm = 'aes-256-gcm';
@@ -16,7 +16,7 @@ const headerBytes = 1 + keyIdBytes + saltBytes;
 const chunkBytes = 64 * 1024;
 const tagBytes = 16;
 
-/** Encrypts `source` as the object at `objectKey`, in bounded memory. */
+/** Runs in bounded memory. */
 export async function* encryptBytes(
   { id, bytes }: DataKey,
   objectKey: string,
@@ -35,8 +35,8 @@ export async function* encryptBytes(
 }
 
 /**
- * Decrypts bytes `start` to `end` (exclusive) of the plaintext of an object of `encryptedBytes`. Reads only the header and the chunks
- * that contain them. `read` returns a range of the object. Throws like `decryptBytes`.
+ * Decrypts bytes `start` to `end` (exclusive) of the plaintext. Reads only the header and the chunks that contain them. Throws like
+ * `decryptBytes`.
  */
 export async function decryptRange(
   findKey: (id: string) => Promise<DataKey | null>,
@@ -63,10 +63,7 @@ export async function decryptRange(
   return Buffer.concat(texts).subarray(start - first * chunkBytes, end - first * chunkBytes);
 }
 
-/**
- * Reverses `encryptBytes`, chunk by chunk. Yields only bytes that were encrypted for this objectKey. `findKey` returns the data key with
- * an id, or null. Throws DamagedBytesError, and the errors of `findKey` and `source`.
- */
+/** Yields only bytes that were encrypted for this objectKey. Throws DamagedBytesError, and the errors of `findKey` and `source`. */
 export async function* decryptBytes(
   findKey: (id: string) => Promise<DataKey | null>,
   objectKey: string,
@@ -129,7 +126,7 @@ function nonceOf(number: number, isLast: boolean): Buffer {
   return nonce;
 }
 
-/** Yields chunks of exactly these sizes. The last may be shorter; it is empty only if the source is empty. */
+/** The last chunk may be shorter; it is empty only if the source is empty. */
 async function* inChunks(
   source: AsyncIterable<Buffer>,
   firstBytes: number,
@@ -141,7 +138,7 @@ async function* inChunks(
   for await (const part of source) {
     parts.push(part);
     bytes += part.length;
-    // Keep a full chunk until more bytes arrive, because it may be the last.
+    // A full chunk may be the last.
     if (bytes <= size) continue;
     const all = parts.length === 1 ? part : Buffer.concat(parts, bytes);
     let at = 0;

@@ -11,12 +11,12 @@ import { findDamage, isDamage } from './document-damage.ts';
 import type { DocumentRepair } from './document-repair.ts';
 import { DocumentMissingError, type DocumentStore } from './document-store.ts';
 
-/** Result of a check. `restored`: the document was damaged, and its bytes are correct again. */
+/** `restored`: the document was damaged, and its bytes are correct again. */
 export type CheckOutcome = 'intact' | 'restored' | 'repaired' | 'damaged' | 'gone';
 
 const attempts = 3;
 
-/** A stored state is damaged and could not be replaced. A retry does not help. */
+/** A retry does not help. */
 export class DocumentDamagedError extends FaultError {
   override readonly name = 'DocumentDamagedError';
   override readonly code = 'document-damaged';
@@ -34,9 +34,9 @@ export class DocumentDamagedError extends FaultError {
 }
 
 /**
- * Reads the documents of checkpoints. A document that is damaged in all stores is marked and reported. It is replaced if an equal
- * document or the journal allows this; otherwise reading fails. The document stays referenced, so that its remaining bytes are kept.
- * Reading also fails while a store that may have the intact bytes cannot be read.
+ * A document that is damaged in all stores is marked and reported. It is replaced if an equal document or the journal allows this;
+ * otherwise reading fails, and the document stays referenced, so that its remaining bytes are kept. Reading also fails while a store that
+ * may have the intact bytes cannot be read.
  */
 export class DocumentReader {
   readonly #checks: DocumentCheckRepository;
@@ -66,8 +66,8 @@ export class DocumentReader {
   }
 
   /**
-   * Yields the document's bytes, checked and read like those of `DocumentStore.open`. Throws DocumentDamagedError,
-   * BlobStoreUnavailableError, and DocumentMissingError if the checkpoint is gone.
+   * Checked like `DocumentStore.open`. Throws DocumentDamagedError, BlobStoreUnavailableError, and DocumentMissingError if the checkpoint
+   * is gone.
    */
   async *open(checkpoint: CheckpointRow, chunks?: ChunkRepository): AsyncGenerator<Buffer> {
     const usable = await this.#usable(checkpoint);
@@ -100,7 +100,7 @@ export class DocumentReader {
     }
   }
 
-  /** Returns the encoded document. The caller checks it when decoding it, and calls `recover` if it is damaged. Throws like `open`. */
+  /** The caller checks the document when decoding it, and calls `recover` if it is damaged. Throws like `open`. */
   async readEncoded(checkpoint: CheckpointRow): Promise<EncodedDocument> {
     const usable = await this.#usable(checkpoint);
     try {
@@ -112,8 +112,8 @@ export class DocumentReader {
   }
 
   /**
-   * Call when a reader found the document damaged. Checks and repairs the document, and returns the row to read from. Returns null if the
-   * checkpoint is gone, e.g. because another one replaced it. Throws DocumentDamagedError.
+   * Checks and repairs a document that a reader found damaged. Returns the row to read from; null if the checkpoint is gone, e.g. replaced
+   * by another. Throws DocumentDamagedError.
    */
   async recover(checkpointId: string, cause?: unknown): Promise<CheckpointRow | null> {
     if ((await this.check(checkpointId)) === 'damaged') {
@@ -122,7 +122,7 @@ export class DocumentReader {
     return this.#checkpoints.find(checkpointId);
   }
 
-  /** Checks the document in bounded memory without changing anything. Throws the blob store's errors. */
+  /** Changes nothing, and runs in bounded memory. Throws the blob store's errors. */
   async inspect(checkpointId: string): Promise<'intact' | 'damaged' | 'gone'> {
     const checkpoint = await this.#checkpoints.find(checkpointId);
     if (!checkpoint) return 'gone';
@@ -136,15 +136,15 @@ export class DocumentReader {
   }
 
   /**
-   * Checks the document in bounded memory. If it is damaged, marks, reports and repairs it. A site that another site has replaced only
-   * reports the damage. Throws the blob store's errors and the reason of `signal`.
+   * Marks, reports and repairs a damaged document. Runs in bounded memory. A site that another site has replaced only reports the damage.
+   * Throws the blob store's errors and the reason of `signal`.
    */
   async check(checkpointId: string, signal?: AbortSignal): Promise<CheckOutcome> {
     for (let attempt = 1; attempt <= attempts; attempt++) {
       const checkpoint = await this.#checkpoints.find(checkpointId);
       if (!checkpoint) return 'gone';
       let damage = await findDamage(this.#documents, checkpoint, signal);
-      // Read the document again: one wrong read does not prove that the stored bytes are wrong.
+      // One wrong read does not prove that the stored bytes are wrong.
       if (damage) damage = await findDamage(this.#documents, checkpoint, signal);
       const proof = damage && (await this.#copies.prove((documents) => drain(documents.open(checkpoint))));
       if (!damage || proof !== 'damaged') {
@@ -167,7 +167,7 @@ export class DocumentReader {
     throw new UnavailableError('The document keeps changing while it is being checked');
   }
 
-  /** Returns a row that is not known to be damaged. A damaged one is checked again, at most once a minute. */
+  /** A damaged row is checked again, at most once a minute. */
   async #usable(checkpoint: CheckpointRow): Promise<CheckpointRow> {
     if (!this.#copies.seen.isTrusted(checkpoint.id)) {
       if (!checkpoint.damaged) return checkpoint;

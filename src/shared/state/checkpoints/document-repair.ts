@@ -7,15 +7,13 @@ import { DamagedBytesError } from './document-codec.ts';
 import { chunksCodec, type DocumentStore } from './document-store.ts';
 
 /**
- * Rebuilds the state of an update from the previous version and its journal, and replaces the damaged document wherever it is referenced.
- * Returns false if this is impossible, or if the update has another document by now.
+ * Rebuilds the state from the previous version and the update's journal, and replaces the damaged document everywhere. Returns false if
+ * this is impossible, or if the update has another document by now.
  */
 export type RebuildState = (updateId: string, damagedId: string) => Promise<boolean>;
 
-/** Maximum number of copies to try. */
 const maxCopies = 5;
 
-/** Replaces a damaged document by bytes from another source. */
 export class DocumentRepair {
   readonly #checks: DocumentCheckRepository;
   readonly #checkpoints: CheckpointRepository;
@@ -40,7 +38,7 @@ export class DocumentRepair {
     this.#logger = parts.logger;
   }
 
-  /** Tries each source once. Logs a failure and tries the next source. Returns whether the document was replaced. */
+  /** Tries each source once. Failures are logged. */
   async repair(damaged: CheckpointRow): Promise<boolean> {
     const chunks = damaged.codec === chunksCodec ? await this.#chunks.list(damaged.id) : [];
     const ways: Record<string, () => Promise<boolean>> = {

@@ -23,13 +23,12 @@ import {
 } from './document-codec.ts';
 import { decryptBytes, decryptRange, encryptBytes } from './document-encryption.ts';
 
-/** Values of `codec`, i.e. how the stored bytes were encoded. Only objects in the blob store are encrypted. */
+/** Values of `codec`. Only objects in the blob store are encrypted. */
 const plainCodec = 'zstd';
 const encryptedCodec = 'zstd+encrypted';
-/** An older version whose text is in chunks that refer to earlier versions. */
+/** The text of an older version is in chunks that refer to earlier versions. */
 export const chunksCodec = 'chunks';
 
-/** The location and encoding of a document's bytes. */
 export interface StoredDocument {
   readonly sha256: Buffer;
   readonly sizeBytes: number;
@@ -39,30 +38,27 @@ export interface StoredDocument {
   readonly blobKey: string | null;
 }
 
-/** The fields needed to read the bytes of a document or of a chunk. */
 type BytesLocation = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | keyof DocumentDigest>;
 
-/** The fields needed to read back a document. */
 export interface DocumentLocation extends BytesLocation {
-  /** Id of the checkpoint; needed for a document in chunks. */
+  /** The checkpoint; needed for a document in chunks. */
   readonly id?: string;
 }
 
-/** A row points at bytes that the blob store does not have: just superseded, or lost. Clients never see this as "not found". */
+/** A row points at bytes that the blob store lacks: just superseded, or lost. Clients never see this as "not found". */
 export class DocumentMissingError extends UnavailableError {
   override readonly name = 'DocumentMissingError';
   override readonly code = 'document-missing';
 }
 
-/** Whether new objects are encrypted, and the keys of encrypted objects. */
 export interface Encryption {
   readonly isOn: boolean;
   readonly keys: DataKeys;
 }
 
 /**
- * Stores the bytes of documents. Small documents are returned compressed, for the caller's row; larger ones go to the blob store under a
- * new key, encrypted if encryption is on. A saved document becomes visible only when a row points at it.
+ * Small documents are returned compressed, for the caller's row; larger ones go to the blob store under a new key, encrypted if encryption
+ * is on. A saved document becomes visible only when a row points at it.
  */
 export class DocumentStore {
   readonly #blobs: Pick<BlobStore, 'open' | 'put'>;
@@ -86,8 +82,8 @@ export class DocumentStore {
   }
 
   /**
-   * Stores a document of any size, reading `source` once. `verify` gets the hash after the last byte was read and before the object
-   * becomes visible. If `verify` or `source` throws, nothing is stored.
+   * Reads `source` once. `verify` gets the hash after the last byte was read and before the object becomes visible. If `verify` or `source`
+   * throws, nothing is stored.
    */
   async save(source: ByteSource, verify?: Verify): Promise<StoredDocument> {
     const text = new HashedText(source(), verify);
@@ -102,7 +98,6 @@ export class DocumentStore {
     }
   }
 
-  /** Stores a document that is already encoded. */
   async saveEncoded(document: EncodedDocument): Promise<StoredDocument> {
     const { sizeBytes } = document;
     const [sha256, bytes] = [asBuffer(document.sha256), asBuffer(document.bytes)];
@@ -112,10 +107,7 @@ export class DocumentStore {
     return { sha256, sizeBytes, ...(await this.#put(newNamedBlobKey(sha256), bytesOf(bytes)())) };
   }
 
-  /**
-   * Encodes and stores bytes in one pass. They are zstd frames whose text the caller hashes, and are read with `readRange`. Holds at most
-   * an inline document in memory.
-   */
+  /** The bytes are zstd frames whose text the caller hashes; `readRange` reads them. Holds at most an inline document in memory. */
   async saveStream(encoded: AsyncIterable<Buffer>): Promise<Omit<StoredDocument, keyof DocumentDigest>> {
     const source = encoded[Symbol.asyncIterator]();
     const head: Buffer[] = [];
@@ -132,8 +124,8 @@ export class DocumentStore {
   }
 
   /**
-   * Returns encoded bytes `start` to `end` (exclusive) of a document, unchecked. They may be fewer if the document is damaged. Throws
-   * DocumentMissingError, BlobStoreUnavailableError and MasterKeyError; for an encrypted document, also DamagedBytesError.
+   * The encoded bytes `start` to `end` (exclusive), unchecked, and fewer if the document is damaged. Throws DocumentMissingError,
+   * BlobStoreUnavailableError and MasterKeyError; for an encrypted document, also DamagedBytesError.
    */
   async readRange(
     {
@@ -161,10 +153,9 @@ export class DocumentStore {
   }
 
   /**
-   * Yields the document's bytes, checked against its size and SHA-256: a small document before its first byte, a larger one before its
-   * last chunk, so that a reader never completes wrong bytes. Throws DamagedBytesError, DocumentMissingError, BlobStoreUnavailableError,
-   * and MasterKeyError if an encrypted document cannot be opened. `chunks` reads the rows of a document in chunks, if not over the
-   * store's own connection.
+   * Checks size and SHA-256: of a small document before its first byte, of a larger one before its last chunk, so that a reader never
+   * completes wrong bytes. Throws DamagedBytesError, DocumentMissingError, BlobStoreUnavailableError, and MasterKeyError. `chunks` may use
+   * another connection.
    */
   async *open(location: DocumentLocation, chunks?: ChunkRepository, repair?: RepairChunk): AsyncGenerator<Buffer> {
     if (location.codec === chunksCodec) {
@@ -178,7 +169,7 @@ export class DocumentStore {
     yield* decompressedStream(location.inlineBytes ? [location.inlineBytes] : await this.#openBlob(location), location);
   }
 
-  /** Returns the whole document in memory, checked like `open`. */
+  /** Checks the document like `open`. */
   async read(location: DocumentLocation): Promise<Buffer> {
     const parts: Buffer[] = [];
     for await (const chunk of this.open(location)) parts.push(chunk);
@@ -186,8 +177,8 @@ export class DocumentStore {
   }
 
   /**
-   * Returns the document compressed as a whole, in its own memory. It is checked when it is decoded (`decodeDocument`). A document in
-   * chunks is joined, checked and compressed for this call.
+   * The result has its own memory, and is checked when it is decoded (`decodeDocument`). A document in chunks is joined, checked and
+   * compressed for this call.
    */
   async readEncoded(location: DocumentLocation): Promise<EncodedDocument> {
     const { sha256, sizeBytes } = location;
@@ -197,15 +188,12 @@ export class DocumentStore {
     return { sha256, sizeBytes, bytes: await this.#readWhole(location) };
   }
 
-  /** Returns the text of a chunk of an older version, checked. Throws like `open`. */
+  /** Checks the text. Throws like `open`. */
   readChunk(chunk: ChunkRow): Promise<Buffer> {
     return this.#chunks.read(chunk);
   }
 
-  /**
-   * Stores an encoded chunk. If the document was encrypted, or encryption is on, the chunk always goes to the blob store, which encrypts
-   * it.
-   */
+  /** If the document was encrypted, or encryption is on, the chunk always goes to the blob store, which encrypts it. */
   async saveChunk(sha256: Buffer, bytes: Buffer, { wasEncrypted }: { wasEncrypted: boolean }): Promise<ChunkLocation> {
     if (bytes.length <= this.#inlineLimit && !wasEncrypted && !this.#encryption.isOn) {
       return { storedBytes: bytes.length, codec: plainCodec, inlineBytes: bytes, blobKey: null };
@@ -213,7 +201,7 @@ export class DocumentStore {
     return this.#put(newNamedBlobKey(sha256), bytesOf(bytes)());
   }
 
-  /** Returns the stored bytes of a chunk, unencrypted. */
+  /** The bytes are unencrypted. */
   readStoredChunk(chunk: BytesLocation): Promise<Buffer> {
     return this.#readWhole(chunk);
   }
@@ -276,15 +264,15 @@ async function* continued(head: readonly Buffer[], rest: AsyncIterator<Buffer>):
   }
 }
 
-/** A document that is hashed before its upload has its hash in its key. The random part makes each upload a separate object. */
+/** The hash is known before the upload. The random part makes each upload a separate object. */
 function newNamedBlobKey(sha256: Buffer): string {
   const hex = sha256.toString('hex');
   return `checkpoints/${hex.slice(0, 2)}/${hex}-${randomBytes(6).toString('hex')}`;
 }
 
 /**
- * A key for an object whose hash is unknown when its upload begins, or must stay secret. The name of an encrypted object reveals nothing
- * about the document.
+ * For objects whose hash is unknown when the upload begins, or must stay secret: the name of an encrypted object reveals nothing about the
+ * document.
  */
 function newBlobKey(): string {
   const hex = randomBytes(16).toString('hex');

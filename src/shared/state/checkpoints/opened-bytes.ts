@@ -1,7 +1,6 @@
-/** The bytes of an opened document. */
 export type Bytes = Required<Pick<AsyncIterator<Buffer, undefined>, 'next' | 'return'>>;
 
-/** Returns the bytes, and calls `end` once they are read, have failed or are abandoned. */
+/** Calls `end` once the bytes are read, have failed or are abandoned. */
 export function whenEnded(bytes: Bytes, end: (() => void) | null): Bytes {
   return {
     next: async () => {
@@ -24,10 +23,7 @@ export function whenEnded(bytes: Bytes, end: (() => void) | null): Bytes {
   };
 }
 
-/**
- * Iterates the chunk that was already read and then the rest. This is no generator: returning a generator that was not started would not
- * close `rest`.
- */
+/** This is no generator: returning a generator that was not started would not close `rest`. */
 export function resume(first: IteratorResult<Buffer>, rest: Bytes): AsyncIterable<Buffer> {
   let pending: IteratorResult<Buffer> | null = first;
   return {

@@ -7,20 +7,18 @@ import { compress, sha256Of } from './document-codec.ts';
 import { DocumentCut, type DocumentShape, documentParts, ScatteredDocumentError } from './document-cut.ts';
 import type { DocumentStore } from './document-store.ts';
 
-/** Called once the whole body has been scanned, before its document is stored. May throw to prevent the storing. */
+/** Called once the whole body is scanned. May throw to prevent the storing of its document. */
 export type Check = (scan: DeploymentScan) => void | Promise<void>;
 
-/**
- * Returns the body if it is in memory and small enough to be saved at once. Returns null otherwise, or if it is larger than `maxBytes`.
- */
+/** Null if the body is not in memory, is too large to be saved at once, or is larger than `maxBytes`. */
 export function smallBody(body: Buffer | null | undefined, maxBytes: number): Buffer | null {
   return body && body.length <= Math.min(timeSliceBytes, maxBytes) ? body : null;
 }
 
 /**
- * Validates the deployment document in a body and stores its bytes. The body is read once: scanned, cut out, hashed, compressed and
- * stored as it passes; a buffer (`smallBody`) is processed at once. Errors in the body are known at its end, before the object becomes
- * visible. Throws JsonSyntaxError, InvalidDeploymentError, and the errors of `check` and `source`.
+ * The body is read once: scanned, cut out, hashed, compressed and stored as it passes; a buffer (`smallBody`) is processed at once. Errors
+ * in the body are known at its end, before the object becomes visible. Throws JsonSyntaxError, InvalidDeploymentError, and the errors of
+ * `check` and `source`.
  */
 export async function saveDocument(
   documents: DocumentStore,
@@ -39,10 +37,7 @@ export async function saveDocument(
   }
 }
 
-/**
- * Validates a deployment document `{version, features?, deployment}` and stores its bytes, without making it the state of a stack.
- * Throws JsonSyntaxError, InvalidDeploymentError and the errors of `source`.
- */
+/** Does not make the document the state of a stack. Throws JsonSyntaxError, InvalidDeploymentError and the errors of `source`. */
 export function storeDeployment(documents: DocumentStore, source: ByteSource): Promise<NewCheckpoint> {
   return saveDocument(documents, source, 'root');
 }
@@ -82,7 +77,7 @@ async function saveInOnePass(
   return { document, resourceCount };
 }
 
-/** For bodies whose document is known only at their end. */
+/** The document is known only at the end of the body. */
 async function saveInTwoPasses(
   documents: DocumentStore,
   source: ByteSource,

@@ -31,7 +31,7 @@ export async function settleCopy(
   return false;
 }
 
-/** Copies a blob. If it is deleted meanwhile, the copy is deleted, too. */
+/** If the blob is deleted meanwhile, the copy is deleted, too. */
 export async function copyKeptBlob(
   blobRows: Stores['blobRows'],
   key: string,

@@ -2,23 +2,22 @@ import { type JsonKind, JsonScanner, JsonSyntaxError } from '../../platform/json
 import { scanMembers, sliceOf } from '../../platform/json/json-text.ts';
 import { ResourceReader, type ResourceText, readResource } from './resource.ts';
 
-/** One pending operation, as raw JSON. */
 export interface PendingOperation {
   readonly text: Buffer;
-  /** Bits of ResourceFeature for the operation's resource. */
+  /** Bits of ResourceFeature, for the operation's resource. */
   readonly features: number;
   readonly isCreating: boolean;
 }
 
-/** A deployment split into the parts that a replay needs. */
+/** The parts that a replay needs. */
 export interface DeploymentParts {
   readonly resources: readonly ResourceText[];
   readonly pendingOperations: readonly PendingOperation[];
-  /** All other members except the manifest, as raw JSON: secrets providers, metadata, snippets, extensions and unknown members. */
+  /** All other members except the manifest, as raw JSON. */
   readonly members: ReadonlyMap<string, Buffer>;
 }
 
-/** An untyped deployment document, `{version, features, deployment}`. */
+/** Has the form `{version, features, deployment}`. */
 export interface DocumentParts {
   readonly deployment: DeploymentParts;
   readonly features: readonly string[];
@@ -26,14 +25,13 @@ export interface DocumentParts {
   readonly members: ReadonlyMap<string, Buffer>;
 }
 
-/** The value is JSON but not a deployment. */
 export class MalformedDeploymentError extends Error {
   override readonly name = 'MalformedDeploymentError';
 }
 
 const emptyDeployment: DeploymentParts = { resources: [], pendingOperations: [], members: new Map() };
 
-/** Collects a deployment from the values that a scan reports below `depth`. If a member is repeated, the last one wins. */
+/** `depth` is that of the deployment. If a member is repeated, the last one wins. */
 class DeploymentReader {
   readonly #source: Buffer;
   readonly #depth: number;
@@ -42,7 +40,7 @@ class DeploymentReader {
   #currentResources: ResourceText[] = [];
   #currentOperations: PendingOperation[] = [];
   #resources: ResourceText[] = [];
-  /** Pending operations by the member that lists them. */
+  /** Keyed by the member that lists them. */
   readonly #operations = new Map<string, PendingOperation[]>();
   #members = new Map<string, Buffer>();
 
@@ -95,7 +93,7 @@ class DeploymentReader {
   }
 }
 
-/** Reads a deployment without the surrounding document, e.g. that of a write entry. Throws MalformedDeploymentError. */
+/** Reads a deployment without the surrounding document, e.g. of a write entry. Throws MalformedDeploymentError. */
 export function readDeployment(text: Buffer): DeploymentParts {
   const reader = new DeploymentReader(text, 0, false);
   let deployment = emptyDeployment;
@@ -111,7 +109,7 @@ export function readDeployment(text: Buffer): DeploymentParts {
   return deployment;
 }
 
-/** Reads a document in one pass; null stands for an empty document. Throws MalformedDeploymentError. */
+/** Takes one pass. Null stands for an empty document. Throws MalformedDeploymentError. */
 export function readDocument(text: Buffer | null): DocumentParts {
   const members = new Map<string, Buffer>();
   let deployment = emptyDeployment;
@@ -147,7 +145,7 @@ export function readDocument(text: Buffer | null): DocumentParts {
   return { deployment, features, members };
 }
 
-/** Reads `{resource, type}`. Throws MalformedDeploymentError. */
+/** The form is `{resource, type}`. Throws MalformedDeploymentError. */
 function readPendingOperation(text: Buffer): PendingOperation {
   const members = scanMembers(text);
   if (!members) throw new MalformedDeploymentError('Pending operation is not an object');

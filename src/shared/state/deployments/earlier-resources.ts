@@ -3,10 +3,7 @@ import type { ResourceReferences } from './references.ts';
 
 const providerType = /^pulumi:providers:[^:]+$/;
 
-/**
- * The resources of a list so far. The CLI refuses to load a state in which a resource needs one that does not precede it
- * (pkg/resource/stack/snapshot/integrity.go).
- */
+/** The CLI refuses to load a state in which a resource needs one that does not precede it (pkg/resource/stack/snapshot/integrity.go). */
 export class EarlierResources {
   readonly #urns = new Set<string>();
   /** Keys of `urn::id`, because a reference to a provider names both. */
@@ -17,7 +14,6 @@ export class EarlierResources {
     if (providerType.test(type)) this.#providers.add(urnKey(`${urn}::${id}`));
   }
 
-  /** Finds a resource that is needed but absent; null if there is none. */
   findMissing(references: ResourceReferences, { pendingReplacement = false } = {}): string | null {
     const { deletedWith, dependencies, parent, propertyDependencies, provider } = references;
     if (provider !== '' && !pendingReplacement && !this.#providers.has(urnKey(provider))) return provider;

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 
-/** Maximum number of kept keys. Each takes about 70 bytes. */
+/** Each key takes about 70 bytes. */
 const maxKept = 300_000;
 
-/** Caches immutable sets of resource keys by their source. Keeps the most recently requested ones. Concurrent calls share one read. */
+/** Caches the most recently requested immutable sets by their source. Concurrent calls share one read. */
 export class KeptUrns {
   readonly #kept = new LRUCache<string, ReadonlySet<string>>({
     maxSize: maxKept,
@@ -11,7 +11,6 @@ export class KeptUrns {
   });
   readonly #reading = new Map<string, Promise<ReadonlySet<string>>>();
 
-  /** Returns the set of the source, which `read` reads. Throws the errors of `read`. */
   async of(source: string, read: () => Promise<ReadonlySet<string>>): Promise<ReadonlySet<string>> {
     const kept = this.#kept.get(source);
     if (kept) return kept;

@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
 import { ScanWindow } from '../../platform/json/scan-window.ts';
 
-/** Maximum size of the raw text of a URN. */
 const maxUrnBytes = 64 * 1024;
 
 /** A short key of a URN, for large sets. It is not a slice of a longer text, which would stay in memory. */
@@ -10,10 +9,7 @@ export function urnKey(urn: string): string {
   return hash('sha256', urn, 'buffer').toString('base64url', 0, 12);
 }
 
-/**
- * Finds the resources in a deployment document that arrives in chunks. Skips resources that only wait for their deletion or for the rest
- * of their replacement. Keeps only the keys of their URNs.
- */
+/** Skips resources that only wait for their deletion or for the rest of their replacement. Keeps only the keys of the URNs. */
 export class LiveUrns {
   readonly #texts = new ScanWindow(maxUrnBytes);
   readonly #scanner: JsonScanner;
@@ -34,14 +30,14 @@ export class LiveUrns {
     });
   }
 
-  /** Scans the next chunk. Throws JsonSyntaxError. */
+  /** Throws JsonSyntaxError. */
   write(chunk: Buffer): void {
     this.#texts.beginChunk(chunk);
     this.#scanner.write(chunk);
     this.#texts.endChunk();
   }
 
-  /** Ends the document and returns the keys. Throws JsonSyntaxError. */
+  /** Throws JsonSyntaxError. */
   end(): ReadonlySet<string> {
     this.#scanner.end();
     return this.#keys;

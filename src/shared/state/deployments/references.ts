@@ -3,7 +3,7 @@ import { scanElements, sliceOf } from '../../platform/json/json-text.ts';
 import { joinParts, listMembers } from '../../platform/json/member-edits.ts';
 import type { ResourceText } from './resource.ts';
 
-/** The fields of a resource that contain URNs, and the depth of the URNs below the resource. */
+/** The depth of the URNs in a field, below the resource. */
 const referenceDepths = {
   urn: 1,
   parent: 1,
@@ -17,10 +17,10 @@ const referenceDepths = {
 } as const;
 type Depths = typeof referenceDepths;
 
-/** A field with one URN, a list of URNs, or lists of URNs by property. `provider` contains a provider reference. */
+/** A URN, a list of URNs, or lists of URNs by property. `provider` contains a provider reference. */
 export type ReferenceField = keyof Depths;
 
-/** The URNs in a resource. An absent or ill-typed field is treated as empty. */
+/** An absent or ill-typed field is treated as empty. */
 export type ResourceReferences = {
   readonly [Field in ReferenceField]: {
     1: string;
@@ -29,13 +29,13 @@ export type ResourceReferences = {
   }[Depths[Field]];
 };
 
-/** The field to which the URN at `path` belongs, or null if there is no URN at `path`. `path[at]` is the resource's member. */
+/** `path[at]` is the resource's member. Null if there is no URN at `path`. */
 export function referenceFieldAt(path: readonly (string | number)[], at = 0): ReferenceField | null {
   const field = path[at];
   return isReferenceField(field) && path.length - at === referenceDepths[field] ? field : null;
 }
 
-/** Resources up to this size are parsed completely. Parsing is three times as fast as a scan but needs memory for the whole resource. */
+/** Larger resources are scanned. Parsing is three times as fast but needs memory for the whole resource. */
 const maxParsedBytes = 64 * 1024;
 
 export function readReferences({ text }: Pick<ResourceText, 'text'>): ResourceReferences {
@@ -73,7 +73,7 @@ function isReferenceField(name: string | number | undefined): name is ReferenceF
   return name !== undefined && Object.hasOwn(referenceDepths, name);
 }
 
-/** Filters the array in `text` and keeps the raw text of the strings that pass. Returns null if none passes. */
+/** Keeps the raw text of the strings of an array. Returns null if none passes. */
 export function filterStrings(text: Buffer, passes: (value: string) => boolean): Buffer | null {
   const kept: Buffer[] = [];
   for (const span of scanElements(text) ?? []) {
@@ -83,7 +83,7 @@ export function filterStrings(text: Buffer, passes: (value: string) => boolean):
   return kept.length > 0 ? joinParts('[', kept, ']') : null;
 }
 
-/** Filters each array of the object in `text` and drops keys without remaining strings. Returns null if none remains. */
+/** For an object of arrays. Drops keys without remaining strings. Returns null if none remains. */
 export function filterStringLists(text: Buffer, passes: (value: string) => boolean): Buffer | null {
   const kept: Buffer[] = [];
   for (const { nameStart, valueStart, valueEnd } of listMembers(text)) {

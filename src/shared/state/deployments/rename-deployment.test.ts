@@ -17,7 +17,7 @@ const after = 'urn:pulumi:prod::store::a:b:C::x';
 const rootBefore = 'urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev';
 const rootAfter = 'urn:pulumi:prod::store::pulumi:pulumi:Stack::store-prod';
 
-/** Renames the document in chunks of 5 bytes and as a whole. Both must have the same result. */
+/** Chunks of 5 bytes must have the same result as the whole. */
 async function rename(document: string, change = { from, to }): Promise<string> {
   const [chunked, whole] = await Promise.all(
     [5, document.length * 4].map((bytes) => renameInChunks(document, bytes, change)),
@@ -44,7 +44,7 @@ function inChunks(document: string, chunkBytes: number): ByteSource {
   };
 }
 
-/** Renames a document with one resource, given as raw members. Returns the resource's raw members. */
+/** Takes and returns the raw members of one resource. */
 async function renameResource(members: string, change = { from, to }): Promise<string> {
   const [head, tail] = ['{"version":3,"deployment":{"resources":[{', '}]}}'];
   return (await rename(head + members + tail, change)).slice(head.length, -tail.length);

@@ -12,7 +12,7 @@ const signatureKey = '4dabf18193072939515e22adb298388d';
 const resourceReference = '5cf8f73096256a8f31e491e813e4eb8e';
 const outputValue = 'd0e6a833031e9bbcd3f4e8bde6ca49a4';
 
-/** Member names of the stack reference in the service secrets provider's state. */
+/** Member names in the state of the service secrets provider. */
 const stackRefMembers: ReadonlyMap<string, keyof StackRef> = new Map([
   ['owner', 'organization'],
   ['project', 'project'],
@@ -21,32 +21,29 @@ const stackRefMembers: ReadonlyMap<string, keyof StackRef> = new Map([
 
 type Path = readonly (string | number)[];
 
-/** Maximum size of a string that is searched for a mention, in bytes. */
+/** Longer strings are not searched for a mention. */
 const maxMentionBytes = 1024 * 1024;
-/**
- * Maximum mentions of the stack in one state. Each takes 8 bytes of memory until the state is written. Real states of 1 GiB have fewer.
- */
+/** Each mention takes 8 bytes of memory until the state is written. Real states of 1 GiB have fewer. */
 const maxMentions = 8_000_000;
 
-/** An unfinished object inside a property. Only its end shows whether its strings are URNs. */
+/** Only the end of the object shows whether its strings are URNs. */
 interface OpenObject {
   signature: string;
-  /** Offset of the `urn` string, if the rename would change it. */
+  /** The offset of the `urn` string, if the rename would change it. */
   urn: number | null;
   dependencies: number[];
 }
 
-/** A member of the secrets provider's state. */
 interface NamedPart {
   readonly start: number;
   readonly value: string;
 }
 
 /**
- * Rewrites a deployment document `{version, features?, deployment}` for a renamed stack: URNs of the old stack and project wherever they
- * refer to resources, the name of the root stack resource, and the stack in the service secrets provider's state (which the CLI uses to
- * decrypt). Keeps all other bytes, including encrypted secrets. Streams the document once here and once for each read of the result.
- * Returns `document` itself if nothing changes. Throws JsonSyntaxError and InvalidRequestError.
+ * Rewrites URNs of the old stack and project wherever they refer to resources, the name of the root stack resource, and the stack in the
+ * service secrets provider's state (which the CLI uses to decrypt). Keeps all other bytes, including encrypted secrets. Streams the
+ * document once here and once for each read of the result. Returns `document` itself if nothing changes. Throws JsonSyntaxError and
+ * InvalidRequestError.
  */
 export async function renameDeployment(
   document: () => AsyncIterable<Buffer>,
@@ -58,7 +55,6 @@ export async function renameDeployment(
   return starts.length === 0 ? document : () => rewriteStrings(document(), starts, rule);
 }
 
-/** Finds the strings that mention a stack. */
 class Mentions {
   readonly #change: StackRename;
   readonly #scanner: JsonScanner;
@@ -90,7 +86,7 @@ class Mentions {
     this.#texts.endChunk();
   }
 
-  /** Returns the sorted offsets of the strings to change and the rule for their new values. Throws JsonSyntaxError. */
+  /** `starts`: sorted offsets of the strings to change. `rule`: their new values. Throws JsonSyntaxError. */
   end(): { starts: Float64Array; rule: (value: string, start: number) => string } {
     this.#scanner.end();
     const rule = (value: string, start: number): string => this.#names.get(start) ?? renameUrn(value, this.#change);
@@ -180,9 +176,7 @@ class Mentions {
     }
   }
 
-  /**
-   * Renames the stack in the provider's state, if the state names this stack. A provider of another stack keeps using that stack's key.
-   */
+  /** A provider of another stack keeps using that stack's key. */
   #renameSecretsStack(): void {
     const { from, to } = this.#change;
     for (const [member, part] of stackRefMembers) if (this.#secretsState.get(member)?.value !== from[part]) return;
@@ -199,7 +193,7 @@ class Mentions {
     return value !== null && renameUrn(value, this.#change) !== value;
   }
 
-  /** The string's value; null if it is too long to be a mention. */
+  /** Null if the string is too long to be a mention. */
   #valueOf(start: number, end: number): string | null {
     const text = this.#texts.textOf(start, end);
     return text === null ? null : decodeJsonString(text, 0, text.length);

@@ -2,18 +2,18 @@ import { createHash } from 'node:crypto';
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
 import { ScanWindow } from '../../platform/json/scan-window.ts';
 
-/** The position where the text of a resource begins, and a key that depends only on its URN. */
+/** The key depends only on the resource's URN. */
 export interface ResourceBoundary {
   readonly start: number;
-  /** Hex digits; null if the resource has no readable URN. */
+  /** Hex digits; null without a readable URN. */
   readonly key: string | null;
 }
 
-/** The raw text of a URN is usually shorter. A resource with a longer one has no key. */
+/** A resource with a longer URN has no key. */
 const maxUrnBytes = 4096;
 const keyBytes = 8;
 
-/** Finds the resources in the text of a deployment document that arrives in chunks. Memory does not grow with the document. */
+/** Finds the resources in a document that arrives in chunks. Memory does not grow with the document. */
 export class ResourceBoundaries {
   readonly #texts = new ScanWindow(maxUrnBytes);
   readonly #scanner: JsonScanner;
@@ -36,7 +36,7 @@ export class ResourceBoundaries {
     });
   }
 
-  /** Scans the next chunk and returns the resources that end in it. Throws JsonSyntaxError. */
+  /** Returns the resources that end in the chunk. Throws JsonSyntaxError. */
   write(chunk: Buffer): readonly ResourceBoundary[] {
     this.#found = [];
     this.#texts.beginChunk(chunk);

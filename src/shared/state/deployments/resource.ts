@@ -1,7 +1,7 @@
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
 import { editMembers, type MemberEdit } from '../../platform/json/member-edits.ts';
 
-/** Bits for the deployment features that a resource can require. */
+/** The deployment features that a resource can require. */
 export const ResourceFeature = {
   refreshBeforeUpdate: 1,
   views: 2,
@@ -22,22 +22,20 @@ const memberFeatures = new Map<string | number | undefined, number>([
   ['snippetID', ResourceFeature['snippets-prototype']],
 ]);
 
-/** One resource as raw JSON, with the properties that every replay needs. */
 export interface ResourceText {
   readonly text: Buffer;
   /** Bits of ResourceFeature. */
   readonly features: number;
   readonly hasAliases: boolean;
-  /** The resource's position in the base document if its bytes are unchanged, otherwise -1. */
+  /** The position in the base document if the bytes are unchanged, otherwise -1. */
   readonly basePosition: number;
 }
 
-/** Collects a resource's features from its scanned members. If a member is repeated, the last one wins. */
+/** If a member is repeated, the last one wins. */
 export class ResourceReader {
   #features: number;
   #hasAliases: boolean;
 
-  /** Starts with the features of `resource`, in order to edit its members. */
   constructor(resource?: ResourceText) {
     this.#features = resource?.features ?? 0;
     this.#hasAliases = resource?.hasAliases ?? false;
@@ -53,7 +51,7 @@ export class ResourceReader {
     this.#features = isFilled(source, start, end) ? this.#features | bit : this.#features & ~bit;
   }
 
-  /** Returns the resource whose members were added and resets the reader for the next one. */
+  /** Also resets the reader for the next resource. */
   finish(text: Buffer, basePosition = -1): ResourceText {
     const resource = { text, features: this.#features, hasAliases: this.#hasAliases, basePosition };
     this.#features = 0;
@@ -62,7 +60,6 @@ export class ResourceReader {
   }
 }
 
-/** Reads the resource in `text`. */
 export function readResource(text: Buffer): ResourceText {
   const reader = new ResourceReader();
   const scanner = new JsonScanner({
@@ -76,7 +73,7 @@ export function readResource(text: Buffer): ResourceText {
   return reader.finish(text);
 }
 
-/** Returns the resource with some members edited. All other members keep their bytes. */
+/** All other members keep their bytes. */
 export function editResource(resource: ResourceText, edits: ReadonlyMap<string, MemberEdit>): ResourceText {
   if (edits.size === 0) return resource;
   const reader = new ResourceReader(resource);
@@ -95,12 +92,11 @@ export function editResource(resource: ResourceText, edits: ReadonlyMap<string, 
 const nullText = Buffer.from('null');
 const trueText = Buffer.from('true');
 
-/** Returns the resource with these boolean members set to true. */
 export function flagResource(resource: ResourceText, names: readonly string[]): ResourceText {
   return editResource(resource, new Map(names.map((name) => [name, () => trueText])));
 }
 
-/** Whether Go's omitempty would keep the value, i.e. it is not `null`, `false`, `""`, `[]` or `{}`. */
+/** Whether Go's omitempty would keep the value. */
 export function isFilled(source: Buffer, start: number, end: number): boolean {
   switch (source[start]) {
     case 0x22:

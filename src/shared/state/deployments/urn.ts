@@ -5,7 +5,7 @@ export const rootStackType = 'pulumi:pulumi:Stack';
 
 const urnPrefix = 'urn:pulumi:';
 
-/** The parts of `urn:pulumi:<stack>::<project>::<type>::<name>`. */
+/** `urn:pulumi:<stack>::<project>::<type>::<name>`. */
 export interface Urn {
   readonly stack: string;
   readonly project: string;
@@ -14,7 +14,7 @@ export interface Urn {
   readonly name: string;
 }
 
-/** Returns null if `text` is not a URN. A name can contain `::`, as it does in a provider reference (`<urn>::<id>`). */
+/** A name can contain `::`, as it does in a provider reference (`<urn>::<id>`). */
 export function parseUrn(text: string): Urn | null {
   if (!text.startsWith(urnPrefix)) return null;
   const stackEnd = text.indexOf('::', urnPrefix.length);
@@ -33,20 +33,19 @@ export function formatUrn({ stack, project, type, name }: Urn): string {
   return `${urnPrefix}${stack}::${project}::${type}::${name}`;
 }
 
-/** The URN in a provider reference `<urn>::<id>`. */
+/** The form of a provider reference is `<urn>::<id>`. */
 export function providerUrn(reference: string): string {
   return reference.slice(0, Math.max(reference.lastIndexOf('::'), 0));
 }
 
-/** A stack's reference before and after a rename. */
 export interface StackRename {
   readonly from: StackRef;
   readonly to: StackRef;
 }
 
 /**
- * Returns the URN after the rename. A URN of another stack or project is unchanged. Also accepts provider references: the id counts as
- * part of the name, which changes only for the root stack. Same rules as RenameStack in Pulumi's pkg/resource/edit/operations.go.
+ * A URN of another stack or project is unchanged. Also accepts provider references: the id counts as part of the name, which changes only
+ * for the root stack. Same rules as RenameStack in Pulumi's pkg/resource/edit/operations.go.
  */
 export function renameUrn(text: string, { from, to }: StackRename): string {
   const urn = parseUrn(text);
@@ -58,8 +57,8 @@ export function renameUrn(text: string, { from, to }: StackRename): string {
 }
 
 /**
- * Normalizes a project name like the CLI in paths (pkg/backend/httpstate/backend.go, cleanProjectName). URNs keep the spelling of
- * Pulumi.yaml, which can contain a space in old projects, for example.
+ * As the CLI does in paths (pkg/backend/httpstate/backend.go, cleanProjectName). URNs keep the spelling of Pulumi.yaml, which can contain a
+ * space in old projects, for example.
  */
 export function toProjectPath(project: string): string {
   return project.replace(/[^a-zA-Z0-9\-_.]/gu, '-');

@@ -5,7 +5,7 @@ import type { DocumentParts } from './deployment-parts.ts';
 export interface ManifestSource {
   /** RFC 3339. */
   readonly time: string;
-  /** The CLI's version, or "" if unknown. */
+  /** "" if unknown. */
   readonly version: string;
 }
 
@@ -13,7 +13,7 @@ const firstMembers = ['secrets_providers', 'resources', 'pending_operations', 'm
 const bracket = Buffer.from('[');
 const comma = Buffer.from(',');
 
-/** Writes the untyped deployment document: known members in the CLI's order, then unknown ones. */
+/** Known members in the CLI's order, then unknown ones. */
 export function writeDocument({ deployment, features, members }: DocumentParts, manifest: ManifestSource): Buffer {
   const head = { version: features.length > 0 ? 4 : 3, ...(features.length > 0 && { features }) };
   const chunks: Buffer[] = [
@@ -46,7 +46,7 @@ export function writeDocument({ deployment, features, members }: DocumentParts, 
   return Buffer.concat(chunks);
 }
 
-/** Builds the manifest. The CLI rejects a state whose magic is not the digest of its version. */
+/** The CLI rejects a state whose magic is not the digest of its version. */
 function createManifest({ time, version }: ManifestSource): { time: string; magic: string; version: string } {
   const magic = version === '' ? '' : createHash('sha256').update(version).digest('hex');
   return { time, magic, version };

@@ -5,10 +5,9 @@ import { Timestamp } from '../../platform/schema/standard-schema.ts';
 const DeadlineRow = Type.Object({ deadline: Timestamp });
 const PastRow = Type.Object({ past: Type.Boolean() });
 
-/** Deadlines of edits, by the database's clock, since different processes set and check them. */
+/** Uses the database's clock, since different processes set and check the deadlines of edits. */
 export function createDeadlineRepository(db: Queryable) {
   return {
-    /** The deadline `seconds` from now. */
     after: async (seconds: number): Promise<Date> => {
       const row = await db.one(sql.rows(DeadlineRow)`
         /* deadlines.after */ select clock_timestamp() + make_interval(secs => ${seconds}) as deadline`);

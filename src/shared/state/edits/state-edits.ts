@@ -14,39 +14,38 @@ import { createUpdateRuleRepository, type StackWithRules } from '../../updates/r
 import { StackBusyError } from '../../updates/update-errors.ts';
 import { createDeadlineRepository } from './deadline-repository.ts';
 
-/** Maximum time for which a caller waits for Postgres to report the outcome of its change, in ms. */
+/** How long a caller waits for Postgres to report the outcome of its change. */
 const outcomeWaitMs = 5_000;
 const outcomeRetryMs = 250;
 const givenUpCode = 'given-up';
 
-/** The state of a stack that a change replaces. Two states of a stack always differ in one of the fields. */
+/** The state that a change replaces. Two states of a stack always differ in one of the fields. */
 const StackHead = Type.Object({
   stackVersion: Type.Integer(),
   checkpointId: Type.Union([Type.String(), Type.Null()]),
 });
 export type StackHead = Readonly<Static<typeof StackHead>>;
 
-/** The head, and the deadline for the commit of the change, as an ISO time by the database's clock. */
+/** `deadline` is that of the commit, an ISO time by the database's clock. */
 export const Admission = Type.Object({ ...StackHead.properties, deadline: Type.String() });
 export type Admission = Readonly<Static<typeof Admission>>;
 
 /** A change to a stack's state outside an update, without a sequence number: an import or a rename. */
 export interface StateEdit {
   readonly stackId: string;
-  /** Id of the update that records the change, chosen before the change is made. */
+  /** Records the change. Chosen before the change is made. */
   readonly updateId: string;
   readonly admission: Admission;
-  /** The token or session of the requesting user, who must have write permission at the commit. Null for an operator. */
+  /** The requester must have write permission at the commit. Null for an operator. */
   readonly tokenId: string | null;
 }
 
 /**
- * Throws ForbiddenError unless the stack may get these names and tags: without the permission to manage it, the user must not change
- * which rules and grants apply. `before` is the stack as it is, unless another stack is given whose place it takes.
+ * Throws ForbiddenError if the user must not change which rules and grants apply, for lack of the permission to manage the stack. `before`
+ * is another stack whose place it takes, if any.
  */
 export type AssertMayBecome = (next: RuledStack, before?: RuledStack) => Promise<void>;
 
-/** The stack has changed since the change was admitted. */
 export class StackChangedError extends ConflictError {
   override readonly name = 'StackChangedError';
   override readonly code = 'stack-changed';
@@ -73,8 +72,8 @@ const givenUp: Outcome = {
 };
 
 /**
- * Commits changes without a sequence number that would identify late ones: only on the head for which they were admitted, only before
- * their deadline, and never after their caller was told that they failed.
+ * No sequence number identifies late changes. They are committed only on the head for which they were admitted, only before their deadline,
+ * and never after their caller was told that they failed.
  */
 export class StateEdits {
   readonly #db: Database;
@@ -85,7 +84,7 @@ export class StateEdits {
     this.#waitSeconds = waitSeconds;
   }
 
-  /** Returns the head that a new change would replace. Throws NotFoundError, StackBusyError. */
+  /** Throws NotFoundError, StackBusyError. */
   async findHead(stackId: string): Promise<StackHead> {
     const stack = await createStackRepository(this.#db).findById(stackId);
     if (!stack) throw stackGone();
@@ -93,15 +92,14 @@ export class StateEdits {
     return { stackVersion: stack.stackVersion, checkpointId: stack.checkpointId };
   }
 
-  /** Admits a change of that head for as long as its caller waits. */
   async admit({ stackVersion, checkpointId }: StackHead): Promise<Admission> {
     const deadline = await createDeadlineRepository(this.#db).after(this.#waitSeconds);
     return { stackVersion, checkpointId, deadline: deadline.toISOString() };
   }
 
   /**
-   * Whether an earlier run has committed the change. Throws like `commit` if the change can no longer be committed. Call it before work
-   * that would be wasted in these cases.
+   * Whether an earlier run has committed the change. Throws like `commit` if it can no longer be committed. Call it before work that would
+   * then be wasted.
    */
   async isCommitted(change: StateEdit): Promise<boolean> {
     if (await wasCommitted(this.#db, change)) return true;
@@ -116,9 +114,9 @@ export class StateEdits {
   }
 
   /**
-   * Makes the change in one transaction, with the stack's row and the requester's rights locked. Does nothing if an earlier run has
-   * committed it. Throws StackChangedError, StackBusyError, FrozenError, EditTimedOutError, NotFoundError, ForbiddenError and the errors
-   * of `work`, without changing anything.
+   * Takes one transaction, with the stack's row and the requester's rights locked. Does nothing if an earlier run has committed it. Throws
+   * StackChangedError, StackBusyError, FrozenError, EditTimedOutError, NotFoundError, ForbiddenError and the errors of `work`, without a
+   * change.
    */
   async commit(
     change: StateEdit,
@@ -148,9 +146,9 @@ export class StateEdits {
   }
 
   /**
-   * Decides the outcome of a change that failed with `error`. Resolves if the change was committed nevertheless; otherwise throws the
-   * error for the caller and ensures that the change is never committed. If Postgres is unavailable, the thrown error says that the
-   * outcome is unknown, and the change can still be committed until its deadline.
+   * Resolves if the change was committed nevertheless; otherwise throws the error for the caller and ensures that the change is never
+   * committed. If Postgres is unavailable, the thrown error says that the outcome is unknown, and the change can still be committed until
+   * its deadline.
    */
   async resolveFailure(updateId: string, error: unknown): Promise<void> {
     const outcome = await this.#giveUp(updateId);
@@ -173,7 +171,6 @@ export class StateEdits {
     throw error;
   }
 
-  /** Prevents the commit of the change, unless it is already committed. */
   async #giveUp(updateId: string): Promise<'committed' | 'given up' | 'unknown'> {
     const outcomes = createOutcomeRepository(this.#db);
     const deadline = performance.now() + outcomeWaitMs;

@@ -3,10 +3,10 @@ import type { Logger } from '../../platform/logger/logger.ts';
 import type { ReadOnlyMode } from '../../platform/read-only/read-only-mode.ts';
 import type { ClaimedUpdate, CompactionRepository } from './compaction-repository.ts';
 
-/** How long a claim is valid unless renewed, and thus the longest time that a killed process blocks others. */
+/** The longest time that a killed process blocks others. */
 const claimSeconds = 15;
 
-/** Ensures that only one process at a time compacts a journal. */
+/** One process at a time compacts a journal. */
 export class CompactionClaims {
   readonly #compactions: CompactionRepository;
   readonly #readOnly: ReadOnlyMode;
@@ -23,10 +23,9 @@ export class CompactionClaims {
   }
 
   /**
-   * Runs `work` with the update while holding the exclusive claim on its journal. Returns false without running it if another process
-   * holds the claim, or if there is nothing to claim. `work` returns whether it committed something that ended the claim. `deletedToo`
-   * includes deleted stacks that can be restored. For `withPage`, see CompactionRepository. Throws ReadOnlyError once another site has
-   * taken over, because a read can ask for a compaction.
+   * Returns false without running `work` if another process holds the claim, or if there is nothing to claim. `work` returns whether it
+   * committed something that ended the claim. `deletedToo` includes deleted stacks that can be restored. For `withPage`, see
+   * CompactionRepository. Throws ReadOnlyError once another site has taken over, because a read can ask for a compaction.
    */
   async run(
     updateId: string,

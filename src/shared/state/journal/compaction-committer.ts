@@ -7,7 +7,7 @@ import { describeUnknownKinds } from './journal-fault.ts';
 import type { JournalReplayer, LongestPrefix, ReplayResult } from './replay/journal-replayer.ts';
 import type { ReplayProgress } from './replay/runner/replay-work.ts';
 
-/** Commits the result of replaying a journal. The caller must hold the claim on the journal. */
+/** The caller must hold the claim on the journal. */
 export class CompactionCommitter {
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
@@ -29,7 +29,7 @@ export class CompactionCommitter {
     this.#logger = parts.logger;
   }
 
-  /** Commits all entries of a running update. Returns whether the commit succeeded. Throws InvalidJournalError. */
+  /** Commits all entries of a running update. Throws InvalidJournalError. */
   async commitAll(update: ClaimedUpdate): Promise<boolean> {
     const manifest = { time: new Date().toISOString(), version: clientVersionOf(update.environment) };
     const commit = async ({ replay, progress, fault }: ReplayResult): Promise<string | null> => {
@@ -45,7 +45,7 @@ export class CompactionCommitter {
     return checkpointId !== null;
   }
 
-  /** Commits the longest valid prefix of an ended update's journal and records its fault. Returns whether the commit succeeded. */
+  /** Commits the longest valid prefix of an ended update's journal and records its fault. */
   async commitPrefix(update: UpdateRow, { progress, replayed, fault }: LongestPrefix): Promise<boolean> {
     const error = fault?.message ?? null;
     const warning = warningOf(progress);
@@ -85,7 +85,7 @@ export class CompactionCommitter {
   }
 }
 
-/** A sentence that describes what the replay skipped; null if nothing. */
+/** Describes what the replay skipped. */
 export function warningOf({ unknownKinds }: ReplayProgress): string | null {
   return unknownKinds && describeUnknownKinds(unknownKinds);
 }

@@ -14,13 +14,13 @@ const ClaimedRow = Type.Object({
   hasSnapshot: Type.Boolean(),
   index: Nullable(Type.String()),
   text: Nullable(Type.String()),
-  /** As in `CheckpointRow`, under prefixed names; null if there is no document. */
+  /** The fields of `CheckpointRow`; null if there is no document. */
   ...Object.fromEntries(
     Object.entries(CheckpointRow.properties).map(([name, type]) => [`document ${name}`, Nullable(type)]),
   ),
 });
 
-/** An update whose journal was just claimed, with the rows that its compaction reads first. */
+/** Includes the rows that the compaction reads first. */
 export interface ClaimedUpdate extends UpdateRow {
   readonly environment: string | null;
   readonly hasSnapshot: boolean;
@@ -51,7 +51,7 @@ function toClaimed({ index, text, ...row }: Row<typeof ClaimedRow>): ClaimedUpda
   return { ...row, document, page: isWhole ? { ...page, isLast: true } : null };
 }
 
-/** Occurs in the warning about skipped entries of an unknown kind. The warning about missing entries has another text. */
+/** Occurs in the warning about skipped entries of an unknown kind, not in the one about missing entries. */
 export const unknownKindText = 'this release does not know the kind of';
 
 const FaultCountRow = Type.Object({
@@ -59,7 +59,7 @@ const FaultCountRow = Type.Object({
   unknownKind: Type.Integer(),
   missingEntries: Type.Integer(),
 });
-/** A journal with a compaction error or warning that no operator has accepted. */
+/** No operator has accepted the compaction error or warning. */
 const JournalFaultRow = Type.Object({
   updateId: Type.String(),
   organization: Type.String(),
@@ -75,24 +75,23 @@ export type JournalFaultRow = Row<typeof JournalFaultRow>;
 
 export type CompactionRepository = ReturnType<typeof createCompactionRepository>;
 
-/** The compaction state of journals: claims, outcomes and retention. All times come from the database's clock. */
+/** All times come from the database's clock. */
 export function createCompactionRepository(db: Queryable) {
   const isFaulty = sql.fragment`j.accepted_at is null and (j.compaction_error is not null or j.compaction_warning is not null)`;
   // Must match the index journals_kept.
   const isDeletable = sql.fragment`
     j.compacted_at is not null and (j.accepted_at is not null or (j.compaction_error is null and j.compaction_warning is null))`;
-  // The database's time as a value that an index scan can use: evaluated once, not for each row.
+  // Evaluated once, not for each row, so that an index scan can use it.
   const once = sql.fragment`(select clock_timestamp())`;
 
   return {
     /**
-     * Claims the journal for compaction for `seconds`. Returns null if another process holds the claim, if there is no journal, or if the
-     * stack was deleted. For a deleted stack that can be restored, the claim succeeds with `deletedToo` or if the journal only has to be
-     * read back. A claim that expires later than `seconds` from now was made before the database's clock was set back, and is ignored. If
-     * this statement waited for another one, the row may have the update's earlier checkpoint; a commit based on that fails. `withPage`
-     * also reads the entries of a running update, unless it has a snapshot or many entries. The commit does not wait for the disk: a
-     * claim only saves work, and a claim lost in a crash of Postgres is made again. Call this outside a transaction, whose commit would
-     * not wait either.
+     * Returns null if another process holds the claim, if there is no journal, or if the stack was deleted. For a deleted stack that can be
+     * restored, the claim succeeds with `deletedToo` or if the journal only has to be read back. A claim that expires later than `seconds`
+     * from now was made before the database's clock was set back, and is ignored. After a wait, the row may have the update's earlier
+     * checkpoint; a commit based on that fails. `withPage` also reads the entries of a running update, unless it has a snapshot or many
+     * entries. The commit does not wait for the disk: a claim only saves work, and a claim lost in a crash of Postgres is made again. Call
+     * this outside a transaction: its commit would not wait either.
      */
     claim: async (
       updateId: string,
@@ -143,8 +142,8 @@ export function createCompactionRepository(db: Queryable) {
         where update_id = ${updateId} and compaction_claim = ${claim}`),
 
     /**
-     * Records that no entry of an ended update can be replayed, and resets its state to the base. Returns false and changes nothing if
-     * the update no longer has the checkpoint that the compaction found, or if the stack was deleted.
+     * No entry of an ended update can be replayed, so its state becomes the base. Returns false and changes nothing if the update no longer
+     * has `foundCheckpointId`, or if the stack was deleted.
      */
     revertToBase: async (compaction: {
       updateId: string;
@@ -189,7 +188,7 @@ export function createCompactionRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Records why entries of an ended update cannot be replayed. The update keeps its checkpoint. */
+    /** Records why entries of an ended update cannot be replayed. Its checkpoint stays. */
     recordFault: (updateId: string, error: string) =>
       db.query(sql.nothing`
         /* journals.recordFault */
@@ -198,8 +197,8 @@ export function createCompactionRepository(db: Queryable) {
           and j.entry_count > j.compacted_entries and j.compaction_error is null`),
 
     /**
-     * Records that the state of an ended update was read back intact as `checkpointId`, deletes the update's snapshots and releases the
-     * claim. Returns false if nothing was changed.
+     * The state of an ended update was read back intact as `checkpointId`. Also deletes the update's snapshots and releases the claim.
+     * Returns false if nothing was changed.
      */
     markCompacted: async (updateId: string, checkpointId: string | null): Promise<boolean> => {
       const row = await db.maybeOne(sql.prepared('journals_mark_compacted', IdRow)`
@@ -220,9 +219,9 @@ export function createCompactionRepository(db: Queryable) {
     },
 
     /**
-     * Claims ended updates whose journal has not been compacted or read back yet. Updates that were never tried come first. Others are
-     * retried after a pause that starts at 20 s and doubles up to one hour. The pause is stored before the attempt, so an attempt that
-     * crashes the process also counts. Journals of deleted stacks that can be restored are only read back.
+     * Claims ended updates whose journal has not been compacted or read back, untried ones first. The pause before a retry starts at 20 s
+     * and doubles up to one hour. It is stored before the attempt, so one that crashes the process also counts. Journals of deleted stacks
+     * that can be restored are only read back.
      */
     claimUncompacted: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
@@ -242,7 +241,6 @@ export function createCompactionRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Lists updates whose journal has been kept longer than the grace period, without the skipped ones. */
     listKeptLongerThan: async (
       graceSeconds: number,
       limit: number,
@@ -257,7 +255,7 @@ export function createCompactionRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Deletes a compacted journal. Does nothing if some of its entries are in no state, unless an operator has accepted this. */
+    /** Does nothing if some entries of the journal are in no state, unless an operator has accepted this. */
     delete: (updateId: string) =>
       db.query(sql.nothing`
         /* journals.delete */
@@ -265,7 +263,7 @@ export function createCompactionRepository(db: Queryable) {
         snapshots as (delete from journal_snapshots p using deleted d where p.update_id = d.update_id)
         delete from journal_entries e using deleted d where e.update_id = d.update_id`),
 
-    /** The stack's faulty journals, newest version first. */
+    /** Newest version first. */
     findFaults: (stackId: string) =>
       db.any(sql.prepared('journals_find_faults', JournalFaultRow)`
         /* journals.findFaults */
@@ -276,7 +274,7 @@ export function createCompactionRepository(db: Queryable) {
           join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where j.stack_id = ${stackId} and ${isFaulty} order by u.stack_version desc`),
 
-    /** Accepts a fault of an ended update. Returns false and changes nothing if the fault has changed or was already accepted. */
+    /** Returns false and changes nothing if the fault has changed or was already accepted. */
     acceptFault: async (
       fault: Pick<JournalFaultRow, 'updateId' | 'compactionError' | 'compactionWarning'>,
     ): Promise<boolean> => {
@@ -290,7 +288,6 @@ export function createCompactionRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** The number of stacks with faulty journals, by type of fault. */
     countFaultyStacks: () =>
       db.one(sql.rows(FaultCountRow)`
         /* journals.countFaultyStacks */
@@ -299,7 +296,7 @@ export function createCompactionRepository(db: Queryable) {
           count(distinct j.stack_id) filter (where u.missing_entries is not null)::integer as "missingEntries"
         from journals j join updates u on u.id = j.update_id where ${isFaulty}`),
 
-    /** Finds the newest update of the stack that still has its journal, or the update of `stackVersion` if its journal exists. */
+    /** `stackVersion` null finds the newest update that still has its journal. */
     findWithJournal: (stackId: string, stackVersion: number | null) =>
       db.maybeOne(sql.rows(IdRow)`
         /* journals.findWithJournal */

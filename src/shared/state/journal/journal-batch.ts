@@ -3,31 +3,29 @@ import { JsonScanner, JsonSyntaxError } from '../../platform/json/json-scanner.t
 import { denseSliceBytes, scanInSlices } from '../../platform/slices/slices.ts';
 
 /**
- * The newest version of journals that this release knows. An entry of a newer version is refused: leaving it out could change what later
- * entries refer to. Version 2 adds migrations of the state.
+ * An entry of a newer version is refused: leaving it out could change what later entries refer to. Version 2 adds migrations of the state.
  */
 export const newestJournalVersion = 2;
 
-/** One journal entry as the CLI sent it. */
 export interface JournalEntryText {
   readonly sequenceId: number;
-  /** The entry's JSON, byte for byte. */
+  /** Byte for byte as the CLI sent it. */
   readonly text: Buffer;
 }
 
 export interface BatchEntry extends JournalEntryText {
-  /** Whether it announces the beginning of a step. The engine waits for the response before it calls the provider. */
+  /** Announces the beginning of a step. The engine waits for the response before it calls the provider. */
   readonly isBegin: boolean;
-  /** Whether it migrates the state. Later steps may refer to resources that it names. */
+  /** Later steps may refer to resources that the migration names. */
   readonly isMigration: boolean;
 }
 
-/** Whether change limits depend on the entry. */
+/** Change limits depend on these entries. */
 export function isLimitable({ isBegin, isMigration }: BatchEntry): boolean {
   return isBegin || isMigration;
 }
 
-/** The body is not a journal batch. `index` is the index of the invalid entry, or null if the body as a whole is invalid. */
+/** `index` is that of the invalid entry; null if the body as a whole is invalid. */
 export class InvalidJournalBatchError extends InvalidRequestError {
   override readonly name = 'InvalidJournalBatchError';
   readonly index: number | null;
@@ -40,8 +38,8 @@ export class InvalidJournalBatchError extends InvalidRequestError {
 
 /**
  * The CLI sends batches of 100 entries by default and halves a batch that gets a 413 (httpstate/journal/snapshot.go). The first limit
- * exists because a small body can hold millions of entries, the second because entries can have any size. A single entry, which may
- * contain a whole snapshot, is exempt from the second limit.
+ * exists because a small body can hold millions of entries, the second because entries can have any size. A single entry, which may contain
+ * a whole snapshot, is exempt from the second limit.
  */
 const maxEntries = 10_000;
 const maxSharedBytes = 16 * 1024 * 1024;
@@ -50,9 +48,8 @@ const entryVersion = /^(?:null|[0-9]{1,9})$/;
 const entryKind = /^(?:0|[1-9][0-9]{0,8})$/;
 
 /**
- * Splits the body `{"entries": [...]}` into its entries, in order and including duplicates. Reads only `sequenceID`, `kind` and
- * `version`, so that kinds and fields of future CLIs pass through. The texts share memory with `body`. Throws InvalidJournalBatchError
- * and PayloadTooLargeError.
+ * The entries of `{"entries": [...]}`, in order and including duplicates. Reads only `sequenceID`, `kind` and `version`, so that kinds and
+ * fields of future CLIs pass through. The texts share memory with `body`. Throws InvalidJournalBatchError and PayloadTooLargeError.
  */
 export async function splitJournalBatch(body: Buffer): Promise<BatchEntry[]> {
   let entries: BatchEntry[] | null = null;

@@ -25,30 +25,25 @@ const maxPauseMs = 1_000;
 /** Longer than any compaction takes. */
 const waitLimitMs = 10 * 60_000;
 
-/** Another process is compacting the journal. */
 export class JournalClaimedError extends Error {
   override readonly name = 'JournalClaimedError';
 }
 
-/** A document built from the base and the entries, but not stored. */
+/** Built from the base and the entries, but not stored. */
 export interface ReplayedState extends ReplayedText {
-  /** A sentence that describes what the replay skipped; null if nothing. */
+  /** Describes what the replay skipped. */
   readonly warning: string | null;
 }
 
-/** The result of replaying a journal again: the number of applied entries, and why some could not be applied. */
+/** The number of applied entries, and why some could not be applied. */
 export interface Recompacted {
   readonly entries: number;
   readonly error: string | null;
   readonly warning: string | null;
-  /** Whether the result replaced the existing state. */
   readonly committed: boolean;
 }
 
-/**
- * Compacts an update's base and journal into a checkpoint, starting from the last journal snapshot if there is one. Only one
- * process at a time compacts a journal; the others wait for its result.
- */
+/** Starts from the last journal snapshot if there is one. Only one process at a time compacts a journal; the others wait for its result. */
 export class JournalCompactor {
   readonly #updates: UpdateRepository;
   readonly #snapshots: JournalSnapshots;
@@ -69,9 +64,8 @@ export class JournalCompactor {
     compactions: CompactionRepository;
     /** For replays that would block this thread for too long. */
     largeReplays: ReplayRunner;
-    /** Replays that `advance` keeps open. */
     openReplays: OpenReplays;
-    /** How long compacted journals are kept; 0 deletes them at once. */
+    /** 0 deletes compacted journals at once. */
     graceSeconds: number;
     readOnly: ReadOnlyMode;
     logger: Logger;
@@ -87,10 +81,10 @@ export class JournalCompactor {
   }
 
   /**
-   * Compacts until the update's checkpoint contains all entries that existed at the time of the call. The checkpoint of an ended update
-   * is then read back, and its journal is kept only for the grace period. If an entry is invalid, throws InvalidJournalError while the
-   * update is running; for an ended update, the longest valid prefix becomes its state and the fault is recorded. Throws UnavailableError
-   * if the update keeps changing. Unless `waits` is set, throws JournalClaimedError if another process holds the claim.
+   * Compacts until the update's checkpoint contains all entries that existed at the time of the call. The checkpoint of an ended update is
+   * then read back, and its journal is kept only for the grace period. If an entry is invalid, throws InvalidJournalError while the update
+   * is running; for an ended update, the longest valid prefix becomes its state and the fault is recorded. Throws UnavailableError if the
+   * update keeps changing. Unless `waits` is set, throws JournalClaimedError if another process holds the claim.
    */
   async compact(updateId: string, waits = true): Promise<void> {
     const deadline = performance.now() + waitLimitMs;
@@ -126,8 +120,8 @@ export class JournalCompactor {
   }
 
   /**
-   * Handles a failed compaction, here or on a worker. If the base of an ended update is damaged beyond repair, records that its journal
-   * cannot be replayed, so that an operator can decide; nothing is deleted. Otherwise rethrows the error, also while the update is
+   * Call this for a compaction that failed here or on a worker. If the base of an ended update is damaged beyond repair, records that its
+   * journal cannot be replayed, so that an operator can decide; nothing is deleted. Otherwise rethrows the error, also while the update is
    * running.
    */
   async setAside(updateId: string, error: unknown): Promise<void> {
@@ -137,8 +131,8 @@ export class JournalCompactor {
   }
 
   /**
-   * Stores a snapshot of a running update's journal, unless there are gaps (missing entries could not be applied later), entries of
-   * unknown kinds were skipped (a newer release may know them), or an entry is invalid.
+   * Does nothing if there are gaps (missing entries could not be applied later), if entries of unknown kinds were skipped (a newer release
+   * may know them), or if an entry is invalid.
    */
   async takeSnapshot(updateId: string): Promise<void> {
     const update = await this.#updates.find(updateId);
@@ -158,10 +152,7 @@ export class JournalCompactor {
     return this.#replayer.advance(updateId);
   }
 
-  /**
-   * Replays the base and the entries into a document without storing it. Returns null if the entries have been compacted and deleted in
-   * the meantime. Throws InvalidJournalError.
-   */
+  /** Stores nothing. Returns null if the entries have been compacted and deleted in the meantime. Throws InvalidJournalError. */
   replay(update: UpdateRow): Promise<ReplayedState | null> {
     return this.#replayer.catchUp(update, async ({ replay, progress, fault }) => {
       if (fault) throw fault;
@@ -171,8 +162,8 @@ export class JournalCompactor {
   }
 
   /**
-   * Replays the whole journal of an ended update again, e.g. after an upgrade. Commits the result if no update is running and the result
-   * is complete or contains more entries than the current state. Returns null if there is no journal or another process is compacting it.
+   * Replays the whole journal of an ended update again, e.g. after an upgrade. Commits the result if no update is running and the result is
+   * complete or contains more entries than the current state. Returns null if there is no journal or another process is compacting it.
    */
   async recompact(updateId: string): Promise<Recompacted | null> {
     let recompacted: Recompacted | null = null;
@@ -191,9 +182,9 @@ export class JournalCompactor {
   }
 
   /**
-   * Rebuilds an update's state from its base and its journal, and replaces the damaged checkpoint everywhere the stack refers to it.
-   * Includes deleted stacks that can be restored. Returns false if the journal is gone or contributed nothing to the state, if the
-   * update's checkpoint is no longer `damagedId`, or if another process is compacting the journal.
+   * Replaces the damaged checkpoint everywhere the stack refers to it. Includes deleted stacks that can be restored. Returns false if the
+   * journal is gone or contributed nothing to the state, if the update's checkpoint is no longer `damagedId`, or if another process is
+   * compacting the journal.
    */
   async rebuild(updateId: string, damagedId: string | null): Promise<boolean> {
     let rebuilt = false;
@@ -205,7 +196,7 @@ export class JournalCompactor {
     return rebuilt;
   }
 
-  /** `done`: committed, and nothing else is left to do for now. `needless`: there was nothing to do. */
+  /** `done`: nothing else is left to do for now. `needless`: there was nothing to do. */
   async #compactClaimed(
     update: ClaimedUpdate,
     goal: number,
@@ -221,13 +212,13 @@ export class JournalCompactor {
   }
 }
 
-/** Whether the update's checkpoint lacks some of the first `goal` entries or, if the update has ended, has not been read back. */
+/** The checkpoint lacks some of the first `goal` entries or, if the update has ended, has not been read back. */
 function needsCompaction(update: UpdateRow, goal: number): boolean {
   if (isActive(update.status)) return update.hasPendingEntries && update.compactedEntries < goal;
   return update.hasJournal && update.compactedAt === null;
 }
 
-/** Checks the code, because an error from a worker has lost its class. */
+/** An error from a worker has lost its class. */
 function isDamagedDocument(error: unknown): boolean {
   return error instanceof AppError && error.code === 'document-damaged';
 }

@@ -3,13 +3,13 @@ import { ConflictError } from '../../platform/errors/errors.ts';
 import { createCompactionRepository, type JournalFaultRow, unknownKindText } from './compaction-repository.ts';
 import type { UnknownKinds } from './replay/rules/apply-entries.ts';
 
-/** Some journal entries could not be replayed into the stack's state. Blocks changes until an operator has decided what to do. */
+/** Blocks changes until an operator has decided what to do. */
 export class JournalFaultError extends ConflictError {
   override readonly name = 'JournalFaultError';
   override readonly code = 'journal-fault';
 }
 
-/** The journal lacks entries that may still arrive, so the update cannot end as succeeded yet. */
+/** The missing entries may still arrive, so the update cannot end as succeeded yet. */
 export class JournalGapError extends ConflictError {
   override readonly name = 'JournalGapError';
   override readonly code = 'journal-gap';
@@ -28,7 +28,6 @@ export type JournalFault = Pick<
   'updateId' | 'stackVersion' | 'entryCount' | 'compactedEntries' | 'compactionError' | 'compactionWarning'
 >;
 
-/** Describes the fault in one or two sentences. */
 export function describeFault(fault: JournalFault): string {
   const version = `The state of version ${fault.stackVersion} (update ${fault.updateId})`;
   if (fault.compactionError === null) return `${version} may be incomplete: ${fault.compactionWarning}`;
@@ -40,13 +39,12 @@ export function describeFault(fault: JournalFault): string {
   );
 }
 
-/** Describes the entries that a compaction skipped because of their kind. */
 export function describeUnknownKinds({ count, kind, sequenceId }: UnknownKinds): string {
   const subject = count === 1 ? 'a journal entry' : `${count} journal entries`;
   return `${unknownKindText} ${subject} and left it out (first: entry ${sequenceId}, kind ${kind})`;
 }
 
-/** Throws JournalFaultError if a journal of the stack could not be replayed and no operator has accepted the fault. */
+/** Throws JournalFaultError for a compaction error that no operator has accepted. */
 export async function assertNoFault(db: Queryable, stackId: string): Promise<void> {
   const faults = await createCompactionRepository(db).findFaults(stackId);
   const fault = faults.find(({ compactionError }) => compactionError !== null);
@@ -58,10 +56,10 @@ export async function assertNoFault(db: Queryable, stackId: string): Promise<voi
   );
 }
 
-/** Response header whose value the CLI prints. */
+/** The CLI prints this response header. */
 export const warningHeader = 'x-pulumi-warning';
 
-/** Converts the sentence to an HTTP header value of printable ASCII, at most 1,000 characters. */
+/** Printable ASCII, at most 1,000 characters. */
 export function asHeader(sentence: string): string {
   return sentence.replace(/[^\x20-\x7e]/g, '?').slice(0, 1_000);
 }

@@ -14,10 +14,7 @@ const PageRow = Type.Object({ index: Nullable(Type.String()), text: Nullable(Typ
 
 export type ReadPage = JournalPage & { readonly isLast: boolean };
 
-/**
- * Selects the first of these entries, in order, as one row: decoding a thousand rows takes several times as long. `where` refers to
- * `journal_entries`.
- */
+/** One row, because decoding a thousand rows takes several times as long. `where` refers to `journal_entries`. */
 export const pageOf = (where: SqlFragment): SqlFragment => sql.fragment`
   with next as (
     select sequence_id, entry from journal_entries where ${where} order by sequence_id limit ${pageEntries}
@@ -29,7 +26,6 @@ export const pageOf = (where: SqlFragment): SqlFragment => sql.fragment`
     string_agg(entry, '' order by sequence_id) as text
   from measured where bytes_before < ${pageBytes}`;
 
-/** Returns the page in a row of `pageOf`. */
 export function toPage(row: Row<typeof PageRow>): ReadPage {
   const index = row.index?.split(' ').map(Number) ?? [];
   // Not from Buffer's pool, so that the memory can be transferred to another thread.
@@ -50,7 +46,7 @@ export type Appended = Row<typeof AppendedRow>;
 
 export type JournalRepository = ReturnType<typeof createJournalRepository>;
 
-/** Stores journal entries as raw text, keyed by (update, sequenceID). */
+/** Raw text, keyed by (update, sequenceID). */
 export function createJournalRepository(db: Queryable) {
   const insert = (
     tx: Queryable,
@@ -84,12 +80,11 @@ export function createJournalRepository(db: Queryable) {
 
   const repository = {
     /**
-     * Adds the entries that do not exist yet, if the lease is still valid and the update has a journal. Uses one statement, or a
-     * transaction of several above 1 MiB; the cost does not depend on the size of the state. Takes only a shared lock on the update's
-     * row, so that batches of entries and events can run concurrently; the end of the update waits for them. Increments the entry count
-     * in the journal's own row, so that a concurrent commit of a compaction cannot miss entries. Returns the counts after the append.
-     * Returns null if the lease is invalid, if the update has no journal, or if these entries must first be checked against its change
-     * limits. `isChecked` means that this transaction has checked them.
+     * Adds the entries that do not exist yet. Uses one statement, or a transaction of several above 1 MiB; the cost does not depend on the
+     * size of the state. Takes only a shared lock on the update's row, so that batches of entries and events can run concurrently; the end
+     * of the update waits for them. Increments the entry count in the journal's own row, so that a concurrent commit of a compaction cannot
+     * miss entries. Returns null if the lease is invalid, if the update has no journal, or if these entries must first be checked against
+     * its change limits. `isChecked` means that this transaction has checked them.
      */
     append: async (fence: LeaseFence, entries: readonly BatchEntry[], isChecked = false): Promise<Appended | null> => {
       const batches = inBatches(entries, ({ text }) => text.length);
@@ -107,14 +102,14 @@ export function createJournalRepository(db: Queryable) {
       });
     },
 
-    /** Reads the next entries with a sequenceID above `after`, in order. Returns none at the end. */
+    /** In order, with a sequenceID above `after`. */
     readPage: async (updateId: string, after: number): Promise<ReadPage> =>
       toPage(
         await db.one(sql.prepared('journal_read_page', PageRow)`
           /* journalEntries.readPage */ ${pageOf(sql.fragment`update_id = ${updateId} and sequence_id > ${after}`)}`),
       ),
 
-    /** Yields the texts of the entries in order. Holds one page in memory at a time. */
+    /** In order. Holds one page in memory at a time. */
     async *readTexts(updateId: string): AsyncGenerator<string> {
       let after = 0;
       for (;;) {

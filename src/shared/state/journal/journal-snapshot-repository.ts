@@ -16,7 +16,7 @@ const ClaimedRow = Type.Object({ updateId: Type.String(), sizeBytes: Type.Intege
 
 export type JournalSnapshotRepository = ReturnType<typeof createJournalSnapshotRepository>;
 
-/** Stores snapshots from which a replay of an update's journal can resume. They are a cache: losing one costs time, but no state. */
+/** A cache: losing a snapshot costs time, but no state. */
 export function createJournalSnapshotRepository(db: Queryable) {
   return {
     find: (updateId: string) =>
@@ -26,9 +26,8 @@ export function createJournalSnapshotRepository(db: Queryable) {
         from journal_snapshots where update_id = ${updateId}`),
 
     /**
-     * Stores the snapshot in place of an earlier one. Does nothing if a later one exists, if the new snapshot's blob is pending deletion,
-     * or if the journal is already compacted, because nothing would delete the snapshot. Waits for a transaction that is marking the
-     * journal as compacted.
+     * Does nothing if a later snapshot exists, if the new snapshot's blob is pending deletion, or if the journal is already compacted,
+     * because nothing would delete the snapshot. Waits for a transaction that is marking the journal as compacted.
      */
     upsert: (updateId: string, entries: number, document: StoredDocument) =>
       db.query(sql.nothing`
@@ -46,7 +45,7 @@ export function createJournalSnapshotRepository(db: Queryable) {
           codec = excluded.codec, inline_bytes = excluded.inline_bytes, blob_key = excluded.blob_key, checked_at = now()
         where journal_snapshots.entries < excluded.entries`),
 
-    /** Claims snapshots that were not read back within `periodSeconds`. They are due again after `claimSeconds`. */
+    /** Claims snapshots not read back within `periodSeconds`. They are due again after `claimSeconds`. */
     claimChecks: async (periodSeconds: number, claimSeconds: number, limit: number) =>
       db.any(sql.rows(ClaimedRow)`
         /* journalSnapshotRows.claimChecks */
@@ -56,7 +55,6 @@ export function createJournalSnapshotRepository(db: Queryable) {
           order by checked_at limit ${limit} for no key update skip locked)
         returning update_id as "updateId", size_bytes as "sizeBytes"`),
 
-    /** Lists updates that have a snapshot, ordered by id and starting after `after`. */
     listAfter: async (after: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(ClaimedRow)`
         /* journalSnapshotRows.listAfter */
@@ -65,7 +63,6 @@ export function createJournalSnapshotRepository(db: Queryable) {
       return rows.map((row) => row.updateId);
     },
 
-    /** Returns the given updates that have a snapshot. */
     listOfUpdates: async (updateIds: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(ClaimedRow)`
         /* journalSnapshotRows.listOfUpdates */
@@ -74,13 +71,12 @@ export function createJournalSnapshotRepository(db: Queryable) {
       return rows.map((row) => row.updateId);
     },
 
-    /** Records that the snapshot was read back intact. */
     markIntact: (updateId: string, sha256: Buffer) =>
       db.query(sql.nothing`
         /* journalSnapshotRows.markIntact */
         update journal_snapshots set checked_at = now() where update_id = ${updateId} and sha256 = ${sql.binary(sha256)}`),
 
-    /** Deletes the snapshot if it still has this hash. */
+    /** Does nothing if the snapshot has another hash. */
     delete: (updateId: string, sha256: Buffer) =>
       db.query(sql.nothing`
         /* journalSnapshotRows.delete */

@@ -6,10 +6,7 @@ import { findDamage } from '../checkpoints/document-damage.ts';
 import type { DocumentStore } from '../checkpoints/document-store.ts';
 import type { JournalSnapshotRepository, JournalSnapshotRow } from './journal-snapshot-repository.ts';
 
-/**
- * Snapshots of journals, from which a later replay can resume. They are a cache: the journal has all the data, so a damaged snapshot is
- * dropped.
- */
+/** A replay can resume from a snapshot. The journal has all the data, so a damaged snapshot is dropped. */
 export class JournalSnapshots {
   readonly #rows: JournalSnapshotRepository;
   readonly #documents: DocumentStore;
@@ -35,17 +32,17 @@ export class JournalSnapshots {
     return this.#rows.find(updateId);
   }
 
-  /** Reads the snapshot as stored, without verifying it; decoding verifies it. */
+  /** Decoding verifies the snapshot. */
   readEncoded(snapshot: JournalSnapshotRow): Promise<EncodedDocument> {
     return this.#documents.readEncoded(snapshot);
   }
 
-  /** Stores a snapshot of the first `entries` entries, replacing an earlier one. */
+  /** The snapshot covers the first `entries` entries. */
   async save(updateId: string, entries: number, document: EncodedDocument): Promise<void> {
     await this.#rows.upsert(updateId, entries, await this.#documents.saveEncoded(document));
   }
 
-  /** Reads a snapshot back without changing anything. Throws the blob store's errors. */
+  /** Changes nothing. Throws the blob store's errors. */
   async inspect(updateId: string): Promise<'intact' | 'damaged' | 'gone'> {
     for (let attempt = 1; ; attempt++) {
       const snapshot = await this.#rows.find(updateId);
@@ -56,7 +53,7 @@ export class JournalSnapshots {
     }
   }
 
-  /** Reads a snapshot back and drops it if it is damaged. Throws the blob store's errors and the abort reason of `signal`. */
+  /** Drops a damaged snapshot. Throws the blob store's errors and the abort reason of `signal`. */
   async check(updateId: string, signal?: AbortSignal): Promise<'intact' | 'repaired' | 'gone'> {
     const snapshot = await this.#rows.find(updateId);
     if (!snapshot) return 'gone';
@@ -67,8 +64,8 @@ export class JournalSnapshots {
   }
 
   /**
-   * Drops a snapshot that was read as damaged. Does not drop it if it has been replaced, if a store has the right bytes, or if another
-   * site has replaced this one. Returns whether the snapshot is damaged. Throws the blob store's errors.
+   * The snapshot was read as damaged. Keeps it if it has been replaced, if a store has the right bytes, or if another site has replaced
+   * this one. Returns whether the snapshot is damaged. Throws the blob store's errors.
    */
   async drop(updateId: string, snapshot: JournalSnapshotRow, cause: unknown): Promise<boolean> {
     const { seen } = this.#copies;

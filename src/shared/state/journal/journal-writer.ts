@@ -10,11 +10,11 @@ import type { Appended, JournalRepository } from './journal-repository.ts';
 
 const snapshotGrowth = 1.25;
 
-/** The work that has become due with a batch. */
+/** The work that is due after a batch. */
 export interface DueWork {
-  /** A snapshot of the journal; see `isSnapshotDue`. */
+  /** See `isSnapshotDue`. */
   readonly snapshotDue: boolean;
-  /** Incremental compaction; see JournalBacklog. */
+  /** See JournalBacklog. */
   readonly incrementalDue: boolean;
 }
 
@@ -24,7 +24,6 @@ interface Services {
   readonly requestIncremental: (updateId: string) => Promise<void>;
 }
 
-/** Adds a batch of entries to the journal of a running update. */
 export const appendJournal = {
   name: 'append-journal',
   schemas: [1],
@@ -40,7 +39,7 @@ export const appendJournal = {
   },
 } as const;
 
-/** Stores batches of journal entries. Splits them without parsing the entries. */
+/** Splits batches without parsing the entries. */
 export class JournalWriter {
   readonly #changeLimits: LimitParts;
   readonly #rollbackState: Pick<RollbackState, 'beginWrite'>;
@@ -66,9 +65,9 @@ export class JournalWriter {
   }
 
   /**
-   * Resolves once all entries of the batch (an inflated PATCH body) are committed. Entries that already exist are kept. Throws
-   * InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError without a change. Throws BeginRefusedError if the update may begin
-   * none of the batch's operations; everything else in the batch is then committed.
+   * `body` is an inflated PATCH body. Entries that already exist are kept. Throws InvalidJournalBatchError, PayloadTooLargeError and
+   * LeaseLostError without a change. Throws BeginRefusedError if the update may begin none of the batch's operations; everything else in
+   * the batch is then committed.
    */
   async append(fence: LeaseFence, body: Buffer): Promise<DueWork> {
     const entries = await splitJournalBatch(body);
@@ -100,15 +99,13 @@ export class JournalWriter {
 }
 
 /**
- * Whether the journal's count, with the last `added` entries, reached or passed a number at which a snapshot is due. Snapshots are due
- * every `step` entries and, in a long journal, whenever it has grown by a quarter. This limits both the replay at the end and the cost of
- * the snapshots, each of which contains all changes since the update began.
+ * Snapshots are due every `step` entries and, in a long journal, whenever it has grown by a quarter. This limits both the replay at the end
+ * and the cost of the snapshots, each of which contains all changes since the update began.
  */
 export function isSnapshotDue(step: number, entryCount: number, added: number): boolean {
   return snapshotsWithin(step, entryCount) > snapshotsWithin(step, entryCount - added);
 }
 
-/** The number of snapshots due within the first `entryCount` entries. */
 function snapshotsWithin(step: number, entryCount: number): number {
   // Above this count, a quarter of the journal is more than the fixed step.
   const linearLimit = step / (snapshotGrowth - 1);

@@ -7,10 +7,7 @@ import type { DocumentStore } from '../checkpoints/document-store.ts';
 import type { ClaimedUpdate, CompactionRepository } from './compaction-repository.ts';
 import type { JournalReplayer } from './replay/journal-replayer.ts';
 
-/**
- * Reads back the checkpoints of compacted journals and rebuilds damaged ones from the journal. The caller must hold the claim on the
- * journal.
- */
+/** The caller must hold the claim on the journal. */
 export class StateRebuilder {
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
@@ -39,9 +36,9 @@ export class StateRebuilder {
   }
 
   /**
-   * Reads back the checkpoint of an ended update. If it is intact, marks the journal as compacted, which starts the grace period. If not,
-   * rebuilds the checkpoint; the next attempt reads the new one back. Returns whether the checkpoint was intact and is still the state.
-   * Throws an Error if the checkpoint is still damaged on the third attempt.
+   * If the checkpoint of the ended update is intact, marks the journal as compacted, which starts the grace period. If not, rebuilds it;
+   * the next attempt reads the new one back. Returns whether it was intact and is still the state. Throws an Error if the checkpoint is
+   * still damaged on the third attempt.
    */
   async readBack(update: ClaimedUpdate, attempt: number): Promise<boolean> {
     const hasOwnCheckpoint = update.compactedEntries > 0;
@@ -63,7 +60,7 @@ export class StateRebuilder {
     return isMarked;
   }
 
-  /** Replaces the update's checkpoint by one rebuilt from its base and its journal. Returns false if that is impossible. */
+  /** Returns false if a rebuild is impossible. */
   async rebuild(update: UpdateRow): Promise<boolean> {
     if (update.checkpointId === null || update.compactedEntries === 0) return false;
     const { id: updateId } = update;

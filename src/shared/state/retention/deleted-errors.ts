@@ -1,6 +1,6 @@
 import { NotFoundError } from '../../platform/errors/errors.ts';
 
-/** A retention rule has deleted the state of this version. Its update is still in the history. */
+/** The update of the version is still in the history. */
 export class StateDeletedError extends NotFoundError {
   override readonly name = 'StateDeletedError';
   override readonly code = 'state-deleted';
@@ -11,7 +11,6 @@ export class StateDeletedError extends NotFoundError {
   }
 }
 
-/** A retention rule has deleted the events of this update. */
 export class EventsDeletedError extends NotFoundError {
   override readonly name = 'EventsDeletedError';
   override readonly code = 'events-deleted';

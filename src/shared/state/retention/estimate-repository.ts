@@ -11,17 +11,17 @@ const StackRow = Type.Object({
 });
 export type MatchedStack = Row<typeof StackRow>;
 
-/** The scope of a rule, as in `RuleScope`. */
+/** As in `RuleScope`. */
 interface Scope {
   readonly project: string | null;
   readonly stack: string | null;
   readonly tag: { readonly name: string; readonly value: string } | null;
 }
 
-/** Sizes of the data that retention rules would delete. Changes nothing. */
+/** Changes nothing. */
 export function createEstimateRepository(db: Queryable) {
   return {
-    /** Lists a page of the stacks in a scope, ordered by name. `facts` limit it to stacks that the caller may read; null for all. */
+    /** Ordered by name. `facts` select the stacks that the caller may read; null for all. */
     listStacks: (
       organizationId: string,
       { project, stack, tag }: Scope,
@@ -41,7 +41,7 @@ export function createEstimateRepository(db: Queryable) {
           and ${after === null ? sql.fragment`true` : sql.fragment`(l.project_name, l.stack_name) > (${after.project}, ${after.stack})`}
         order by l.project_name, l.stack_name limit ${limit}`),
 
-    /** Bytes that these checkpoints alone need: whole states, and chunks that no other version needs. */
+    /** The bytes that these checkpoints alone need: whole states, and chunks that no other version needs. */
     measureStates: async (stackId: string, checkpointIds: readonly string[]): Promise<number> => {
       const ids = sql.array([...checkpointIds], 'uuid');
       const row = await db.one(sql.rows(BytesRow)`
@@ -62,7 +62,6 @@ export function createEstimateRepository(db: Queryable) {
       return row.bytes;
     },
 
-    /** Bytes of the archived events of these updates. */
     measureEvents: async (updateIds: readonly string[]): Promise<number> => {
       const row = await db.one(sql.rows(BytesRow)`
         /* retentionEstimate.measureEvents */

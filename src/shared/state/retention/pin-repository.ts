@@ -3,10 +3,10 @@ import { type Queryable, sql } from '../../platform/db/sql.ts';
 
 const PinRow = Type.Object({ isChanged: Type.Boolean(), isDeleted: Type.Boolean() });
 
-/** Pinned versions, whose states retention keeps. */
+/** Retention keeps the states of pinned versions. */
 export function createPinRepository(db: Queryable) {
   return {
-    /** Pins a version that has ended, or unpins it (`by` is null). Returns null if the version does not exist. */
+    /** The version has ended. `by` null unpins it. Returns null if it does not exist. */
     set: (stackId: string, stackVersion: number, by: string | null) =>
       db.maybeOne(sql.rows(PinRow)`
         /* pins.set */

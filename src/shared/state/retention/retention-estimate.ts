@@ -11,28 +11,23 @@ const stacksAtOnce = 100;
 const idsAtOnce = 1_000;
 const maxShown = 20;
 
-/** The part of a stack that a rule would delete. */
 interface StackEstimate {
   readonly project: string;
   readonly stack: string;
-  /** Number of versions, updates whose events would be deleted, or previews. */
+  /** Versions, updates whose events would be deleted, or previews. */
   readonly count: number;
   readonly bytes: number;
 }
 
-/** The data that a retention rule would delete now. */
 export interface RetentionEstimate {
   readonly kind: RetentionKind;
   readonly count: number;
   readonly bytes: number;
-  /**
-   * The number of stacks that the rule would decide about; among them, stacks under a legal hold; stacks for which a more specific rule
-   * decides.
-   */
+  /** Stacks that the rule would decide about; among them, stacks under a legal hold; stacks for which a more specific rule decides. */
   readonly stackCount: number;
   readonly heldCount: number;
   readonly otherCount: number;
-  /** The stacks in which the rule would free the most, at most 20. Contains only stacks that the caller may read. */
+  /** At most 20, in which the rule would free the most. Only stacks that the caller may read. */
   readonly stacks: readonly StackEstimate[];
   /** False if time ran out: the numbers cover only the first stacks. */
   readonly isComplete: boolean;
@@ -42,7 +37,7 @@ export function isRetentionRule(rule: NewRule): rule is NewRule & { readonly kin
   return (retentionKinds as readonly string[]).includes(rule.kind);
 }
 
-/** Whether `other` decides about the stack instead of the rule. Rules with the same scope are the same rule. */
+/** Whether `other` decides instead of the rule. Rules with the same scope are the same rule. */
 function isMoreSpecific(
   other: Pick<NewRule, 'project' | 'stack' | 'tag'>,
   rule: Pick<NewRule, 'project' | 'stack' | 'tag'>,
@@ -64,7 +59,7 @@ interface EstimateOptions {
   readonly isOver?: () => boolean;
 }
 
-/** Counts the data that the rule would delete if it were set now, and its bytes. Changes nothing. */
+/** Changes nothing. */
 export async function estimateRetention(
   db: Queryable,
   organizationId: string,

@@ -7,7 +7,6 @@ const pageRows = 200;
 const previewRows = 200;
 const dayMs = 86_400_000;
 
-/** A state that a rule does not keep, and the updates of its versions. */
 export interface DoomedState {
   readonly checkpointId: string;
   readonly updateIds: readonly string[];
@@ -16,8 +15,8 @@ export interface DoomedState {
 type Rows = Pick<RetentionRepository, 'listPreviews' | 'listUpdates' | 'listVersions'>;
 
 /**
- * Yields the states of a stack that a rule does not keep, newest first. Consecutive versions that change nothing share a state, which is
- * kept if the rule keeps one of the versions. Never yields the newest state, a pinned one, or one of a running update.
+ * Newest first. Consecutive versions that change nothing share a state, which is kept if the rule keeps one of the versions. Never yields
+ * the newest state, a pinned one, or one of a running update.
  */
 export async function* listDoomedStates(
   rows: Rows,
@@ -50,19 +49,19 @@ async function* versions(rows: Rows, stackId: string): AsyncGenerator<KeptVersio
   }
 }
 
-/** A page of updates, or previews, that ended before a certain time and whose events are archived. */
+/** The updates ended before a certain time, and their events are archived. */
 export interface OldPage {
   readonly due: readonly OldUpdate[];
   /** Every update up to this number is due, or was due earlier. */
   readonly until: number;
 }
 
-/** Lists updates whose events are older than `days`, oldest first. */
+/** Oldest first. */
 export function listOldUpdates(rows: Rows, stackId: string, after: number, days: number, now: Date) {
   return pages((number) => rows.listUpdates(stackId, number, pageRows), pageRows, { after, days, now });
 }
 
-/** Lists previews older than `days`, oldest first. */
+/** Oldest first. */
 export function listOldPreviews(rows: Rows, stackId: string, days: number, now: Date) {
   return pages((number) => rows.listPreviews(stackId, number, previewRows), previewRows, { after: 0, days, now });
 }

@@ -18,7 +18,7 @@ const ProgressRow = Type.Object({ now: Timestamp, eventsUntil: Type.Integer() })
 const VersionRow = Type.Object({
   updateId: Type.String(),
   version: Type.Integer(),
-  /** Null if the state is deleted, or if there is none. */
+  /** Null if there is no state, or no longer. */
   checkpointId: Nullable(Type.String()),
   endedAt: Nullable(Timestamp),
   isPinned: Type.Boolean(),
@@ -30,7 +30,7 @@ const UpdateRow = Type.Object({
   id: Type.String(),
   number: Type.Integer(),
   endedAt: Nullable(Timestamp),
-  /** Whether all events are in segments. */
+  /** All events are in segments. */
   isArchived: Type.Boolean(),
   hasEvents: Type.Boolean(),
 });
@@ -39,20 +39,20 @@ export type OldUpdate = Row<typeof UpdateRow>;
 const RowsRow = Type.Object({ id: Type.String(), rows: Type.Integer() });
 const DeletedRow = Type.Object({ checkpointId: Type.String() });
 
-/** Stacks are examined again after this time, and when a rule is set. */
+/** Stacks are also examined when a rule is set. */
 const everyHours = 6;
-/** The minimum age of a state before its deletion, after the end of its update: until then, its journal may be replayed again. */
+/** Counted from the end of the update: until then, its journal may be replayed again. */
 const minAgeSeconds = 3600;
 
 export type RetentionRepository = ReturnType<typeof createRetentionRepository>;
 
-/** Finds and deletes what retention may delete. Every statement is bounded by its limit, or by the ids that it gets. */
+/** Every statement is bounded by its limit, or by the ids that it gets. */
 export function createRetentionRepository(db: Queryable) {
   const kinds = sql.array([...retentionKinds], 'text');
   const hasEnded = sql.fragment`u.status not in ('not started', 'running')`;
   /**
-   * States that are read to run an update or to rebuild a state: the newest one, and the states of running updates and previews and of
-   * updates with a journal. They are few, however many versions and previews the stack has.
+   * The newest state, and those of running updates and previews and of updates with a journal. They are few, however many versions and
+   * previews the stack has.
    */
   const inUse = (stackId: string) => sql.fragment`
     in_use as materialized (
@@ -67,14 +67,13 @@ export function createRetentionRepository(db: Queryable) {
     )`;
 
   return {
-    /** Organizations with rules about retention. */
     listRuled: () =>
       db.any(sql.rows(RuledRow)`
         /* retention.listRuled */
         select o.id as "organizationId", o.name as organization from organizations o
         where exists (select 1 from update_rules r where r.organization_id = o.id and r.kind = any (${kinds})) order by o.id`),
 
-    /** Lists a page of an organization's stacks, ordered by name. */
+    /** Ordered by name. */
     listStacks: (organizationId: string, after: { project: string; stack: string } | null, limit: number) =>
       db.any(sql.rows(ListedRow)`
         /* retention.listStacks */
@@ -87,7 +86,7 @@ export function createRetentionRepository(db: Queryable) {
           and (${after === null} or (l.project_name, l.stack_name) > (${after?.project ?? ''}, ${after?.stack ?? ''}))
         order by l.project_name, l.stack_name limit ${limit}`),
 
-    /** Returns how far the stack was swept, and when. Null if the stack is under a legal hold, or deleted. */
+    /** Null if the stack is under a legal hold, or deleted. */
     findProgress: (stackId: string) =>
       db.maybeOne(sql.prepared('retention_find_progress', ProgressRow)`
         /* retention.findProgress */
@@ -102,7 +101,7 @@ export function createRetentionRepository(db: Queryable) {
         select s.id, ${sweptAt.toISOString()}::timestamptz, ${eventsUntil}::bigint from stacks s where s.id = ${stackId} for key share
         on conflict (stack_id) do update set swept_at = excluded.swept_at, events_until = greatest(r.events_until, excluded.events_until)`),
 
-    /** Lists versions below `before`, newest first, including versions without a state. */
+    /** Newest first, including versions without a state. */
     listVersions: (stackId: string, before: number, limit: number) =>
       db.any(sql.prepared('retention_list_versions', VersionRow)`
         /* retention.listVersions */
@@ -113,7 +112,7 @@ export function createRetentionRepository(db: Queryable) {
         where u.stack_id = ${stackId} and u.stack_version is not null and u.stack_version < ${before}::integer
         order by u.stack_version desc limit ${limit}`),
 
-    /** Lists updates and previews above `after`, oldest first. */
+    /** Oldest first, including previews. */
     listUpdates: (stackId: string, after: number, limit: number) =>
       db.any(sql.prepared('retention_list_updates', UpdateRow)`
         /* retention.listUpdates */
@@ -121,7 +120,7 @@ export function createRetentionRepository(db: Queryable) {
           u.events_deleted_at is null as "hasEvents"
         from updates u where u.stack_id = ${stackId} and u.number > ${after}::bigint order by u.number limit ${limit}`),
 
-    /** Like `listUpdates`, but only previews. Excludes the preview with the newest known difference between state and reality. */
+    /** Excludes the preview with the newest known difference between state and reality. */
     listPreviews: (stackId: string, after: number, limit: number) =>
       db.any(sql.prepared('retention_list_previews', UpdateRow)`
         /* retention.listPreviews */
@@ -133,7 +132,7 @@ export function createRetentionRepository(db: Queryable) {
         from updates u where u.stack_id = ${stackId} and ${isPreview} and u.number > ${after}::bigint
         order by u.number limit ${limit}`),
 
-    /** Returns the given checkpoints that are needed only to read old versions. */
+    /** Checkpoints that are needed only to read old versions. */
     listUnneeded: async (stackId: string, checkpointIds: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.prepared('retention_list_unneeded', IdRow)`
         /* retention.listUnneeded */
@@ -143,7 +142,7 @@ export function createRetentionRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Counts the chunks of these checkpoints. Omits checkpoints without chunks. */
+    /** Omits checkpoints without chunks. */
     countChunks: async (checkpointIds: readonly string[]): Promise<ReadonlyMap<string, number>> => {
       const counts = await db.any(sql.prepared('retention_count_chunks', RowsRow)`
         /* retention.countChunks */
@@ -152,7 +151,7 @@ export function createRetentionRepository(db: Queryable) {
       return new Map(counts.map(({ id, rows }) => [id, rows]));
     },
 
-    /** Counts the segments of the archived events of these updates. Omits updates without segments. */
+    /** Omits updates without segments. */
     countSegments: async (updateIds: readonly string[]): Promise<ReadonlyMap<string, number>> => {
       const counts = await db.any(sql.prepared('retention_count_segments', RowsRow)`
         /* retention.countSegments */
@@ -161,7 +160,7 @@ export function createRetentionRepository(db: Queryable) {
       return new Map(counts.map(({ id, rows }) => [id, rows]));
     },
 
-    /** Detaches up to `limit` previews (at least one if any is left) from these states. Returns the number of previews. */
+    /** Detaches up to `limit` previews, but at least one if any is left. */
     detachPreviews: async (checkpointIds: readonly string[], limit: number): Promise<number> => {
       const ids = sql.array([...checkpointIds], 'uuid');
       const { rowCount } = await db.query(sql.command('retention_detach_previews')`
@@ -176,10 +175,7 @@ export function createRetentionRepository(db: Queryable) {
       return rowCount;
     },
 
-    /**
-     * Marks the states of these versions as deleted, except states that are needed again. Returns the number of versions and the
-     * checkpoints that they had.
-     */
+    /** Skips states that are needed again. Returns the number of versions and the checkpoints that they had. */
     markStates: async (stackId: string, updateIds: readonly string[]) => {
       const rows = await db.any(sql.prepared('retention_mark_states', DeletedRow)`
         /* retention.markStates */
@@ -197,7 +193,7 @@ export function createRetentionRepository(db: Queryable) {
       return { count: rows.length, checkpointIds: [...new Set(rows.map(({ checkpointId }) => checkpointId))] };
     },
 
-    /** Returns the given checkpoints, and checkpoints written by these updates, to which no version refers. */
+    /** The given checkpoints, and those written by these updates, to which no version refers. */
     listUnused: async (stackId: string, checkpointIds: readonly string[], updateIds: readonly string[]) => {
       const rows = await db.any(sql.prepared('retention_list_unused', IdRow)`
         /* retention.listUnused */
@@ -209,7 +205,7 @@ export function createRetentionRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Detaches chunks from checkpoints that are deleted in this transaction. Returns the number of chunks. */
+    /** The checkpoints are deleted in this transaction. */
     releaseChunks: async (checkpointIds: readonly string[], limit: number): Promise<number> => {
       const { rowCount } = await db.query(sql.command('retention_release_chunks')`
         /* retention.releaseChunks */
@@ -224,7 +220,7 @@ export function createRetentionRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Whether the active update of the stack must not exceed one of these previews, whose events are then still needed. */
+    /** The active update must not exceed one of these previews, whose events are then still needed. */
     areCompared: (stackId: string, previewIds: readonly string[]): Promise<boolean> =>
       db.exists(sql.prepared('retention_are_compared', IdRow)`
         /* retention.areCompared */
@@ -232,14 +228,13 @@ export function createRetentionRepository(db: Queryable) {
         where u.stack_id = ${stackId} and u.exclusive and u.status in ('not started', 'running')
           and l.limits::json -> 'preview' ->> 'updateId' = any (${sql.array([...previewIds], 'text')})`),
 
-    /** Marks the events of these updates as deleted; from then on, readers are told so. */
+    /** From then on, readers are told so. */
     markEvents: (updateIds: readonly string[]) =>
       db.query(sql.command('retention_mark_events')`
         /* retention.markEvents */
         update updates set events_deleted_at = clock_timestamp()
         where id = any (${sql.array([...updateIds], 'uuid')}) and events_deleted_at is null`),
 
-    /** Deletes archived events. Returns the number of deleted segments. */
     deleteSegments: async (updateIds: readonly string[], limit: number): Promise<number> => {
       const { rowCount } = await db.query(sql.command('retention_delete_segments')`
         /* retention.deleteSegments */
@@ -248,7 +243,7 @@ export function createRetentionRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Deletes previews whose events are deleted, with all their dependent rows. Returns the number of previews. */
+    /** Their events are deleted already. Also deletes all dependent rows. */
     deletePreviews: async (stackId: string, ids: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.command('retention_delete_previews')`
         /* retention.deletePreviews */

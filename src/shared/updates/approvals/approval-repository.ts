@@ -18,21 +18,17 @@ export const ApprovalRow = Type.Object({
   approvedBy: Text,
   reason: Text,
   expiresAt: Nullable(Timestamp),
-  /** Whether the approval is in force for runs of the commit. */
   isValid: Type.Boolean(),
   /** Whether the viewer controls the token that requested the approval. */
   isOwn: Type.Boolean(),
 });
 export type ApprovalRow = Row<typeof ApprovalRow>;
 
-/** The viewer of approvals. An operator has neither token nor user. */
+/** An operator has neither token nor user. */
 export type ApprovalViewer = Omit<ApprovalActor, 'login'>;
 const operator: ApprovalViewer = { tokenId: null, userId: null };
 
-/**
- * Whether the approval `a` is in force. It ends with the membership and the account of its giver, and with the revocation of the giver's
- * token.
- */
+/** An approval ends with the membership and the account of its giver, and with the revocation of the giver's token. */
 const isInForce = sql.fragment`(
   coalesce(a.expires_at > clock_timestamp(), false)
   and (a.approved_user_id is null or exists (
@@ -41,7 +37,6 @@ const isInForce = sql.fragment`(
   and (a.approved_token_id is null or not exists (
     select 1 from api_tokens t where t.id = a.approved_token_id and t.revoked_at is not null and not t.is_session)))`;
 
-/** The columns of the approval `a`. */
 export const approvalColumns = ({ tokenId, userId }: ApprovalViewer) => sql.fragment`
   a.id, a.kind, a.commit_id as commit, a.asked_at as "askedAt", a.asked_by as "askedBy", a.asked_user_id as "askedUserId",
   a.asked_token_id as "askedTokenId", a.update_id as "updateId", a.request, a.approved_at as "approvedAt",
@@ -50,12 +45,11 @@ export const approvalColumns = ({ tokenId, userId }: ApprovalViewer) => sql.frag
   coalesce(a.asked_token_id = ${tokenId}::uuid, false)
     or people_behind(a.asked_token_id, a.asked_user_id) && (select people_behind(${tokenId}::uuid, ${userId}::uuid)) as "isOwn"`;
 
-/** Maximum number of open requests of a stack. Further requests replace the oldest ones; requests of stopped runs are replaced last. */
+/** Maximum open requests of a stack. Further requests replace the oldest; requests of stopped runs are replaced last. */
 const maxRequests = 1_000;
-/** Maximum number of these requests that one user, or one token without a user, makes ahead of runs. */
+/** Maximum requests that one user, or one token without a user, makes ahead of runs. */
 const maxOwnAhead = 100;
 const droppedAtOnce = 10;
-/** Maximum characters of a request to which texts are added. */
 const maxRequestChars = 1_000;
 
 const IdRow = Type.Object({ id: Type.String() });
@@ -66,7 +60,6 @@ export interface ApprovalSubject {
   readonly commit: string;
 }
 
-/** The actor who requests, gives or uses an approval. */
 export interface ApprovalActor {
   readonly login: string;
   readonly userId: string | null;
@@ -77,7 +70,6 @@ export interface ApprovalActor {
 export function createApprovalRepository(db: Queryable) {
   // The open request of a stopped run stays as the server has recorded it. A request ahead of runs only adds its text and its author.
   const staysOfRun = sql.fragment`excluded.update_id is null and a.update_id is not null and a.approved_at is null`;
-  // An approval that has ended is requested anew; an approval in force stays.
   const asked = sql.fragment`
     on conflict (stack_id, kind, commit_id) where superseded_at is null do update set asked_at = clock_timestamp(),
       (asked_by, asked_user_id, asked_token_id, update_id, request) = (
@@ -90,8 +82,8 @@ export function createApprovalRepository(db: Queryable) {
       (approved_at, approved_by, approved_user_id, approved_token_id, approved_people, reason, expires_at) = (
         select a.approved_at, a.approved_by, a.approved_user_id, a.approved_token_id, a.approved_people, a.reason, a.expires_at where ${isInForce})`;
   /**
-   * If there are too many, drops the oldest requests of the stack, and of the requester of the approval `id`. Keeps `id`, which was just
-   * requested. Skips locked requests until the next call.
+   * Drops the oldest surplus requests of the stack, and of the requester of `id`, but never `id`. Skips locked requests until the next
+   * call.
    */
   const dropOldest = (stackId: string, id: string) => {
     const open = sql.fragment`update_approvals o where o.stack_id = ${stackId} and o.approved_at is null`;
@@ -125,7 +117,7 @@ export function createApprovalRepository(db: Queryable) {
       await dropOldest(stackId, row.id);
     },
 
-    /** Requests an approval ahead of a run. Returns the id of the approval. */
+    /** Requests an approval ahead of a run. Returns its id. */
     ask: async (
       { stackId, kind, commit }: ApprovalSubject,
       { login, tokenId, userId }: ApprovalActor,
@@ -141,7 +133,6 @@ export function createApprovalRepository(db: Queryable) {
       return row.id;
     },
 
-    /** Admits runs of the commit for `seconds` from now. */
     approve: (id: string, by: ApprovalActor, given: { readonly reason: string; readonly seconds: number }) =>
       db.query(sql.nothing`
         /* approvals.approve */
@@ -150,9 +141,7 @@ export function createApprovalRepository(db: Queryable) {
           reason = ${given.reason}, expires_at = clock_timestamp() + make_interval(secs => ${given.seconds})
         where id = ${id}`),
 
-    /**
-     * Deletes up to `limit` approvals that expired or were requested over `days` ago. Skips stacks under a legal hold. Returns the number.
-     */
+    /** Deletes up to `limit` approvals that expired or were requested over `days` ago. Skips stacks under a legal hold. */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* approvals.deleteOld */
@@ -173,8 +162,8 @@ export function createApprovalRepository(db: Queryable) {
         delete from update_approvals where id = ${id} and not exists (select 1 from ended)`),
 
     /**
-     * Finds the approval that covers this run. Excludes approvals by a user who controls the run's token, including approvals by a token
-     * that this user controlled at the time. `byPeople` also excludes approvals by tokens without a user.
+     * Excludes approvals by a user who controls the run's token, including approvals by a token that this user controlled at the time.
+     * `byPeople` also excludes approvals by tokens without a user.
      */
     findValid: (
       { stackId, kind, commit }: ApprovalSubject,
@@ -189,7 +178,6 @@ export function createApprovalRepository(db: Queryable) {
           and not (a.approved_people || people_behind(a.approved_token_id, a.approved_user_id)) && people_behind(${tokenId}::uuid, ${userId}::uuid)
           and not (${byPeople} and a.approved_user_id is null and a.approved_token_id is not null)`),
 
-    /** Returns the id of the request; null if there is none. */
     findId: async ({ stackId, kind, commit }: ApprovalSubject): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* approvals.findId */
@@ -197,16 +185,15 @@ export function createApprovalRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Finds the approval if it belongs to this stack and was not superseded. Locks it until the end of the transaction. */
+    /** Locks the approval until the end of the transaction. Superseded approvals are not found. */
     lock: (stackId: string, id: string, viewer: ApprovalViewer) =>
       db.maybeOne(sql.rows(ApprovalRow)`
         /* approvals.lock */
         select ${approvalColumns(viewer)} from update_approvals a
         where a.id = ${id} and a.stack_id = ${stackId} and a.superseded_at is null for update`),
 
-    /** Lists approvals, the newest requests first. */
     list: (stackId: string, limit: number, commit: string | null = null) => {
-      // Selects given and open approvals separately, because the indexes do.
+      // The indexes separate given and open approvals.
       const page = (given: boolean) => sql.fragment`(
         select * from update_approvals a where a.stack_id = ${stackId} and a.approved_at ${given ? sql.fragment`is not null` : sql.fragment`is null`}
           ${commit === null ? sql.fragment`` : sql.fragment`and a.commit_id = ${commit}`}

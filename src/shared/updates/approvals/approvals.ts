@@ -2,7 +2,6 @@ import { InvalidRequestError } from '../../platform/errors/errors.ts';
 import { parseReason } from '../reason.ts';
 import type { UpdateRules } from '../rules/update-rules.ts';
 
-/** Kinds of updates whose runs can be approved. */
 export const approvableKinds = ['update', 'refresh', 'destroy'] as const;
 export type ApprovableKind = (typeof approvableKinds)[number];
 
@@ -16,13 +15,13 @@ export function parseKind(text: string): ApprovableKind {
   return kind;
 }
 
-/** Whether tokens without a user may approve runs that these rules stop. All rules that limit an update must allow it. */
+/** All rules that limit an update must allow tokens. */
 export function mayTokensApprove(rules: UpdateRules): boolean {
   const limiting = [rules.first('change-limit'), ...rules.all('protected-types')].filter((rule) => rule !== null);
   return limiting.length > 0 && limiting.every(({ settings }) => settings.approvers === 'tokens');
 }
 
-/** Validates the terms of an approval. Throws InvalidRequestError. */
+/** Throws InvalidRequestError. */
 export function parseApproval({ minutes = defaultMinutes, reason }: { minutes?: number | undefined; reason: string }) {
   const parsed = parseReason(reason);
   if (parsed === '') throw new InvalidRequestError('An approval needs a reason');

@@ -20,7 +20,7 @@ const PresentRow = Type.Object({
 
 const EndedRow = Type.Object({ ended: Nullable(Type.Integer()) });
 
-/** The identity of the database; see the functions of the same names in the schema. */
+/** See the functions of the same names in the schema. */
 export function createDatabaseIdentityRepository(db: Queryable) {
   return {
     /** `lostAt` covers only the last day. */
@@ -35,8 +35,8 @@ export function createDatabaseIdentityRepository(db: Queryable) {
         from installation i, read_database_identity() n`),
 
     /**
-     * Records the identity of the database. All active updates lose their leases if it is another database than before, if it is at an
-     * earlier point than `seen`, or if `isOrdered` is set. Returns the number of updates; null if there was no reason.
+     * All active updates lose their leases if the database is another one, if it is at an earlier point than `seen`, or if `isOrdered` is
+     * set. Returns their number; null if there was no reason.
      */
     note: async (isOrdered: boolean, seen: SeenDatabase | null): Promise<number | null> => {
       const row = await db.one(sql.rows(EndedRow)`

@@ -25,8 +25,8 @@ interface Parts {
 }
 
 /**
- * Checks the database now, then every second, and on each new connection before its first use. After a restore or a failover,
- * acknowledged writes may be missing, so all active updates are ended.
+ * Checks the database now, then every second, and on each new connection before its first use. After a restore or a failover, acknowledged
+ * writes may be missing, so all active updates are ended.
  */
 export async function startRollbackMonitor(parts: Parts): Promise<void> {
   const { db, lifecycle, logger } = parts;
@@ -45,15 +45,12 @@ export async function startRollbackMonitor(parts: Parts): Promise<void> {
   lifecycle.onClose('work', 'database watch', checks.stop);
 }
 
-/**
- * Checks the database on each new connection before its first use. Otherwise, new writes to a restored database could move it past the
- * position at which the loss is detected.
- */
+/** Otherwise, new writes to a restored database could move it past the position at which the loss is detected. */
 export function watchConnections(parts: Omit<Parts, 'lifecycle'>): void {
   parts.db.checkConnections((connection) => compare(parts, connection));
 }
 
-/** Ends all active updates if the database is another one than before, or at an earlier point than this process has seen. */
+/** Ends all active updates if the database is another one, or at an earlier point than this process has seen. */
 export async function checkForRollback(parts: Omit<Parts, 'lifecycle'>): Promise<void> {
   const { rollbackState, db, logger, metrics } = parts;
   await db.onConnection((connection) => compare(parts, connection));
@@ -94,7 +91,7 @@ async function compare(
   );
 }
 
-/** For frequent calls: one check serves all concurrent callers. */
+/** One check serves all concurrent callers. */
 export function checkTogether(parts: Omit<Parts, 'lifecycle'>): Promise<void> {
   return parts.rollbackState.checkTogether(() => checkForRollback(parts));
 }
@@ -106,10 +103,7 @@ interface LossOrder {
   readonly source: AuditSource;
 }
 
-/**
- * Ends the leases of all active updates if the database is another one than before, if it is at an earlier point than `seen`, or if
- * `isOrdered` is set. Runs in a transaction. Returns the number of updates; null if there was no reason. `endRevokedLeases` cancels them.
- */
+/** See `note` of the identity repository. Runs in a transaction. `endRevokedLeases` then cancels the updates. */
 export async function endLeasesAfterLoss(tx: Queryable, order: LossOrder): Promise<number | null> {
   const { isOrdered, seen = null, source, why } = order;
   // Another attempt would take all locks again, and fail again if one of many updates is busy each time.

@@ -1,4 +1,3 @@
-/** The latest position of the database that a process has seen. */
 export interface SeenDatabase {
   /** The number of times that acknowledged writes may have been lost. */
   readonly losses: number;
@@ -6,7 +5,7 @@ export interface SeenDatabase {
   readonly position: number | null;
 }
 
-/** The knowledge of this process about the database from its last checks. Shows whether the database was restored to an earlier point. */
+/** What this process knows about the database from its last checks. */
 export class RollbackState {
   #seen: SeenDatabase | null = null;
   #lostAt: Date | null = null;
@@ -18,7 +17,7 @@ export class RollbackState {
     return this.#seen;
   }
 
-  /** The time when acknowledged writes may have been lost; null if not within the last day. */
+  /** When acknowledged writes may have been lost, within the last day. */
   get lostAt(): Date | null {
     return this.#lostAt;
   }
@@ -32,7 +31,7 @@ export class RollbackState {
     this.#isOutgoingHeld = isHeld;
   }
 
-  /** Remembers the result of a check. Results may arrive out of order. */
+  /** Results may arrive out of order. */
   remember({ losses, lostAt, position }: SeenDatabase & { readonly lostAt: Date | null }): void {
     const seen = this.#seen;
     if (seen && losses < seen.losses) return;
@@ -45,8 +44,8 @@ export class RollbackState {
   }
 
   /**
-   * Call this before a write. Call the returned function with the write's position once the write is committed. The write was made in the
-   * database that this process knew before; a database without the write is at an earlier point.
+   * Call this before a write, and the returned function with the write's position after the commit. The write was made in the database that
+   * this process knew before; a database without it is at an earlier point.
    */
   beginWrite(): (position: number | null) => void {
     const losses = this.#seen?.losses;
@@ -57,19 +56,17 @@ export class RollbackState {
     };
   }
 
-  /** Notes that leases were ended after a loss. Their updates are not cancelled yet. */
+  /** Leases were ended after a loss, but their updates are not cancelled yet. */
   noteLoss(): void {
     this.#hasLoss = true;
   }
 
-  /** Whether a loss was noted since the last call. */
   takeLoss(): boolean {
     const hasLoss = this.#hasLoss;
     this.#hasLoss = false;
     return hasLoss;
   }
 
-  /** Runs `look`, or waits for the check that is already running. */
   checkTogether(look: () => Promise<void>): Promise<void> {
     this.#looking ??= look().finally(() => {
       this.#looking = null;

@@ -13,7 +13,7 @@ export type Consumer = Row<typeof ConsumerRow>;
 
 const CountRow = Type.Object({ count: Type.Integer() });
 
-/** If a name has more consumers than this in all organizations, the stacks of the organization in question are searched instead. */
+/** Above this many consumers in all organizations, the stacks of the organization in question are searched instead. */
 const maxConsumers = 1_000;
 
 /**
@@ -22,7 +22,7 @@ const maxConsumers = 1_000;
  */
 export function createConsumerRepository(db: Queryable) {
   return {
-    /** Lists consumers in the stack's own organization, sorted by name. */
+    /** Sorted by name. */
     listOwn: (ref: StackRef, limit: number) =>
       db.any(sql.rows(ConsumerRow)`
         /* consumers.listOwn */
@@ -34,7 +34,6 @@ export function createConsumerRepository(db: Queryable) {
         where (s.project, s.name) <> (${ref.project}, ${ref.stack})
         order by 2, 3 limit ${limit}`),
 
-    /** Counts consumers in other organizations, up to `limit`. */
     countOthers: async (ref: StackRef, limit: number): Promise<number> =>
       (
         await db.one(sql.rows(CountRow)`
@@ -50,7 +49,7 @@ export function createConsumerRepository(db: Queryable) {
   };
 }
 
-/** A subquery with the column stack_id: the stacks of an organization with a reference to this name, including deleted stacks. */
+/** A subquery with the column stack_id. Includes deleted stacks. */
 export function consumersIn(organizationId: SqlFragment, name: string): SqlFragment {
   return sql.fragment`(
     with first as materialized (select stack_id from ${consumersOf(name)} r limit ${maxConsumers + 1})

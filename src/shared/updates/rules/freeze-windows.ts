@@ -4,7 +4,7 @@ import { type Static, Type } from 'typebox';
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
 
 const minuteMs = 60_000;
-/** Windows that follow each other without a gap are joined. At most this many are, so that finding the end takes a few ms. */
+/** Maximum adjacent windows that are joined, so that finding the end takes a few ms. */
 const maxJoined = 32;
 
 /** A window begins at each time of the cron expression. */
@@ -14,7 +14,6 @@ export const FreezeWindow = Type.Object(
     cron: Type.String({ maxLength: 200 }),
     /** For example Europe/Berlin. */
     timeZone: Type.String({ minLength: 1, maxLength: 60 }),
-    /** The duration of the window. */
     minutes: Type.Integer({ minimum: 1, maximum: 31 * 24 * 60 }),
   },
   { additionalProperties: false },
@@ -48,18 +47,16 @@ export function checkFreeze({ until, windows = [] }: { until?: string; windows?:
   }
 }
 
-/** Returns the end of the open window; null if none is open. */
 export function endOfWindow(window: FreezeWindow, now: Date): Date | null {
   return scheduleOf(window).endAt(now);
 }
 
-/** The times between which a window is open. */
 export interface WindowTimes {
   readonly from: Date;
   readonly until: Date;
 }
 
-/** Returns the next windows of all schedules that begin after `now`, earliest first. Adjacent windows are not joined. */
+/** Earliest first. Adjacent windows are not joined. */
 export function nextWindows(windows: readonly FreezeWindow[], now: Date, most: number): WindowTimes[] {
   return windows
     .flatMap((window) => scheduleOf(window).next(now, most))
@@ -67,10 +64,9 @@ export function nextWindows(windows: readonly FreezeWindow[], now: Date, most: n
     .slice(0, most);
 }
 
-/** The most recently used windows. All stacks of an organization use the same ones. */
+/** All stacks of an organization use the same windows. */
 const schedules = new LRUCache<string, Schedule>({ max: 5_000 });
 
-/** Throws if the window is not valid. */
 function scheduleOf(window: FreezeWindow): Schedule {
   const key = `${window.minutes} ${window.timeZone} ${window.cron}`;
   let schedule = schedules.get(key);
@@ -81,7 +77,7 @@ function scheduleOf(window: FreezeWindow): Schedule {
   return schedule;
 }
 
-/** Determines when a window is open. A result is valid until the window next begins or ends, and is not computed again before. */
+/** A result is valid, and kept, until the window next begins or ends. */
 class Schedule {
   readonly cron: Cron;
   readonly #durationMs: number;
@@ -106,7 +102,7 @@ class Schedule {
     return this.#open.end;
   }
 
-  /** Returns the end of the windows that follow each other without a gap from `begin` on, and whether the search stopped early. */
+  /** Joins windows without a gap from `begin` on. `isCut`: the search stopped early. */
   endOfRow(begin: Date): { readonly end: Date; readonly isCut: boolean } {
     let end = new Date(begin.getTime() + this.#durationMs);
     let last = begin;
@@ -119,7 +115,6 @@ class Schedule {
     return { end, isCut: true };
   }
 
-  /** Returns the next windows that begin after `now`, at most `most`. */
   next(now: Date, most: number): readonly WindowTimes[] {
     const time = now.getTime();
     if (!this.#next || this.#next.most < most || time < this.#next.from || time >= this.#next.until) {

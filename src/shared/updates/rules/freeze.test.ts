@@ -20,7 +20,6 @@ const endAt = (time: string, ...settings: RuleSettings<'freeze'>[]): string | nu
   const freeze = findFreeze(at(time, ...settings));
   return freeze && (freeze.until?.toISOString() ?? 'thawed');
 };
-/** From Friday at five in the afternoon until Monday at six. */
 const weekend = { cron: '0 17 * * 5', timeZone: 'Europe/Berlin', minutes: 61 * 60 };
 
 test.each([

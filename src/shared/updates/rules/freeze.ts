@@ -4,14 +4,12 @@ import type { RuleSettings } from './rule-kinds.ts';
 import type { StackWithRules } from './update-rule-repository.ts';
 import { type ApplicableRule, describeScope, type UpdateRules } from './update-rules.ts';
 
-/** A freeze that is in force. */
 export interface Freeze {
   readonly rule: ApplicableRule<'freeze'>;
-  /** The end of the freeze; null if it lasts until thawed. */
+  /** Null if the freeze lasts until thawed. */
   readonly until: Date | null;
 }
 
-/** The stack is frozen. */
 export class FrozenError extends DeferredError {
   override readonly name = 'FrozenError';
   override readonly code = 'frozen';
@@ -29,17 +27,14 @@ export class FrozenError extends DeferredError {
   }
 }
 
-/** Asserts that a locked stack may be changed without an update. Throws FrozenError. */
+/** Call this with the stack locked. Throws FrozenError. */
 export function assertThawed({ organization, updateRules }: StackWithRules): void {
   const freeze = findFreeze(updateRules);
   if (freeze !== null)
     throw new FrozenError(freeze, organization, 'Nothing else changes the stack either, until it is thawed');
 }
 
-/**
- * Returns the freeze that currently applies to the stack; null if none does. A freeze that refuses updates precedes one that lets them
- * wait.
- */
+/** A freeze that refuses updates precedes one that lets them wait. */
 export function findFreeze(rules: UpdateRules): Freeze | null {
   const inForce = rules.all('freeze').flatMap((rule) => {
     const end = endOf(rule.settings, rules.now);
@@ -48,15 +43,13 @@ export function findFreeze(rules: UpdateRules): Freeze | null {
   return inForce.find(({ rule }) => rule.settings.mode !== 'wait') ?? inForce[0] ?? null;
 }
 
-/** The times at which a freeze is in force. */
 export interface FreezeTimes {
   /** Null if the freeze is not in force; `until` is null if it lasts until thawed. */
   readonly inForce: { readonly until: Date | null } | null;
-  /** The next windows. Empty if the freeze ends before them, or has no windows. */
+  /** Empty if the freeze ends before its next window, or has none. */
   readonly next: readonly WindowTimes[];
 }
 
-/** Returns when the freeze is in force, with at most `most` future windows. */
 export function freezeTimes(settings: RuleSettings<'freeze'>, now: Date, most: number): FreezeTimes {
   const { until, windows = [] } = settings;
   const end = until === undefined ? null : new Date(until);
@@ -67,12 +60,12 @@ export function freezeTimes(settings: RuleSettings<'freeze'>, now: Date, most: n
   };
 }
 
-/** Whether a freeze with these settings is in force. `settings` is JSON text, as stored. */
+/** `settings` is JSON text. */
 export function isInForce(settings: string, now: Date): boolean {
   return endOf(JSON.parse(settings) as RuleSettings<'freeze'>, now) !== null;
 }
 
-/** Returns the end of the freeze if it is in force, otherwise null. */
+/** Null if the freeze is not in force. */
 function endOf({ until, windows }: RuleSettings<'freeze'>, now: Date): { readonly until: Date | null } | null {
   const end = until === undefined ? null : new Date(until);
   if (end !== null && end <= now) return null;

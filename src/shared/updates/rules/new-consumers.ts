@@ -4,15 +4,15 @@ import { formatStackRef } from '../../stacks/names.ts';
 import { createConsumerRepository } from './consumer-repository.ts';
 import type { StackWithRules } from './update-rule-repository.ts';
 
-/** Another stack has begun to read the outputs of a stack after the removal of these outputs was admitted. */
+/** Another stack has begun to read outputs after their removal was admitted. */
 export class NewConsumerError extends ConflictError {
   override readonly name = 'NewConsumerError';
   override readonly code = 'has-consumers';
 }
 
 /**
- * Asserts again, for a locked stack, that no stack of the organization reads its outputs, if a rule of kind `consumers` forbids their
- * removal. Throws NewConsumerError; the next call names the consumer to users who may read it.
+ * Repeats the check of the rule `consumers` for a locked stack. Throws NewConsumerError; the next call names the consumer to users who may
+ * read it.
  */
 export async function assertNotConsumedSince(tx: Queryable, stack: StackWithRules): Promise<void> {
   if (stack.updateRules.first('consumers')?.settings.mode !== 'refuse') return;

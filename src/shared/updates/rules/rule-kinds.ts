@@ -1,48 +1,47 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { checkFreeze, FreezeWindow } from './freeze-windows.ts';
 
-/** The definition of a kind of rule. To add a kind, add its entry to `ruleKinds` and enforce the rule where it applies. */
+/** To add a kind, add its entry to `ruleKinds` and enforce the rule where it applies. */
 interface RuleKind {
-  /** The settings of the rule, as written in requests and commands, and as stored. */
+  /** The settings as written in requests and commands, and as stored. */
   readonly settings: TSchema;
   /**
-   * Distinguishes rules that may coexist for the same stacks. Without it, there is only one rule, and the next one replaces it. Return
-   * null to add each rule to the existing ones.
+   * Distinguishes rules that may coexist for the same stacks. Without it, the next rule replaces the only one. Return null to add each rule
+   * to the others.
    */
   readonly slot?: (settings: never) => string | null;
-  /** Throws InvalidRequestError for violations that the schema cannot express. */
+  /** Throws InvalidRequestError for what the schema cannot express. */
   readonly check?: (settings: never) => void;
 }
 
 const closed = { additionalProperties: false } as const;
 
-/** Whether updates without a journal, to which the rule cannot be applied, are allowed (the default) or refused. */
+/** Whether updates without a journal, to which the rule cannot be applied, are allowed (the default). */
 const withoutJournal = Type.Optional(Type.Union([Type.Literal('allow'), Type.Literal('refuse')]));
 
-/** Who may approve runs that the rule stops: only users (the default), or also tokens of teams, organizations and services. */
+/** Only users (the default), or also tokens of teams, organizations and services. */
 const approvers = Type.Optional(Type.Union([Type.Literal('people'), Type.Literal('tokens')]));
 
 const Days = Type.Integer({ minimum: 1, maximum: 36_500 });
 
-/** All kinds of rules, with their settings. Names are stable, because they are stored. */
+/** Names are stable, because they are stored. */
 export const ruleKinds = {
   /** The time for which an update waits for its stack. */
   'lock-wait': {
     settings: Type.Object({ seconds: Type.Integer({ minimum: 0, maximum: 86_400 }) }, closed),
   },
-  /** The waiting time in a stack's queue after which webhooks are notified. */
+  /** The wait in a stack's queue after which webhooks are notified. */
   'wait-alert': {
     settings: Type.Object({ seconds: Type.Integer({ minimum: 1, maximum: 86_400 }) }, closed),
   },
-  /** No updates. */
   freeze: {
     settings: Type.Object(
       {
-        /** Whether an update is refused (the default) or waits in the queue. */
+        /** The default is `refuse`. */
         mode: Type.Optional(Type.Union([Type.Literal('refuse'), Type.Literal('wait')])),
-        /** The end of the freeze. Without it, the freeze ends when the rule is deleted. */
+        /** Without it, the freeze ends when the rule is deleted. */
         until: Type.Optional(Type.String({ format: 'date-time' })),
-        /** The windows in which the freeze is in force. Without them, it is always in force. */
+        /** Without them, the freeze is always in force. */
         windows: Type.Optional(Type.Array(FreezeWindow, { minItems: 1, maxItems: 20 })),
       },
       closed,
@@ -55,7 +54,7 @@ export const ruleKinds = {
     settings: Type.Object(
       {
         most: Type.Integer({ minimum: 1, maximum: 100_000 }),
-        /** Whether updates are counted together (the default), or per user or project. */
+        /** `all` (the default) counts updates together. */
         per: Type.Optional(Type.Union([Type.Literal('all'), Type.Literal('user'), Type.Literal('project')])),
       },
       closed,
@@ -73,7 +72,7 @@ export const ruleKinds = {
   consumers: {
     settings: Type.Object({ mode: Type.Union([Type.Literal('warn'), Type.Literal('refuse')]) }, closed),
   },
-  /** Maximum deletes and replacements in one update. More of them need an approval. */
+  /** More deletes and replacements in one update need an approval. */
   'change-limit': {
     settings: Type.Object(
       {
@@ -86,7 +85,7 @@ export const ruleKinds = {
       { ...closed, minProperties: 1 },
     ),
   },
-  /** Types of resources that no update deletes or replaces without an approval. `*` matches any characters. */
+  /** Resources of these types are not deleted or replaced without an approval. `*` matches any characters. */
   'protected-types': {
     settings: Type.Object(
       {
@@ -101,22 +100,19 @@ export const ruleKinds = {
   'require-preview': {
     settings: Type.Object(
       {
-        /** Whether the user of an update without a preview is warned, or the update is refused. */
         mode: Type.Union([Type.Literal('warn'), Type.Literal('refuse'), Type.Literal('off')]),
-        /** Whether the preview at the beginning of `up` and `destroy` counts (the default), or only a separate one. */
+        /** Whether the preview at the beginning of `up` and `destroy` counts (the default). */
         ownPreview: Type.Optional(Type.Union([Type.Literal('counts'), Type.Literal('ignored')])),
         withoutJournal,
       },
       closed,
     ),
   },
-  /** The versions whose states are kept, i.e. that at least one of the settings keeps. */
+  /** A version keeps its state if at least one of the settings keeps it. */
   'keep-versions': {
     settings: Type.Object(
       {
-        /** The newest versions. */
         newest: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
-        /** All versions of the last days. */
         days: Type.Optional(Days),
         /** The last version of each day, for this many days. */
         daily: Type.Optional(Days),
@@ -126,17 +122,14 @@ export const ruleKinds = {
       { ...closed, minProperties: 1 },
     ),
   },
-  /** The time for which the events of updates and previews are kept. */
   'keep-events': { settings: Type.Object({ days: Days }, closed) },
-  /** The time for which previews are kept. */
   'keep-previews': { settings: Type.Object({ days: Days }, closed) },
 } as const satisfies Record<string, RuleKind>;
 
-/** The kinds of rules by which a worker deletes data. */
+/** A worker deletes data by these rules. */
 export const retentionKinds = ['keep-versions', 'keep-events', 'keep-previews'] as const;
 export type RetentionKind = (typeof retentionKinds)[number];
 
-/** The kinds of rules that stop a running update. */
 export const stoppingKinds = ['change-limit', 'protected-types', 'require-preview'] as const;
 
 export type RuleKindName = keyof typeof ruleKinds;
@@ -148,13 +141,11 @@ export function isRuleKind(name: string): name is RuleKindName {
   return Object.hasOwn(ruleKinds, name);
 }
 
-/** Returns the slot of a rule; null if each rule is added to the others. */
 export function slotOf(kind: RuleKindName, settings: object): string | null {
   const { slot }: RuleKind = ruleKinds[kind];
   return slot ? slot(settings as never) : '';
 }
 
-/** Throws InvalidRequestError for violations that the schema of the settings cannot express. */
 export function checkSettings(kind: RuleKindName, settings: object): void {
   const { check }: RuleKind = ruleKinds[kind];
   check?.(settings as never);

@@ -7,7 +7,7 @@ import { describeScope } from './update-rules.ts';
 
 const maxNamed = 3;
 
-/** The properties of a stack by which rules and grants select it. */
+/** Rules and grants select a stack by these properties. */
 export interface RuledStack {
   readonly project: string;
   readonly stack: string;
@@ -15,8 +15,8 @@ export interface RuledStack {
 }
 
 /**
- * Throws ForbiddenError, which names the rules, if a rule would begin or cease to apply to the stack under the next names and tags. In a
- * transaction that began with `lockAccess`, the rules do not change until its end.
+ * Throws ForbiddenError if a rule would begin or cease to apply. In a transaction that began with `lockAccess`, the rules do not change
+ * until its end.
  */
 export async function assertSameRules(
   tx: Queryable,
@@ -38,9 +38,7 @@ export async function assertSameRules(
   );
 }
 
-/**
- * The refusal of a change after which other grants would apply to the stack. It does not name them, because only admins may read grants.
- */
+/** Other grants would apply to the stack. The refusal does not name them, because only admins may read grants. */
 export function otherGrants(stack: StackRef): ForbiddenError {
   return new ForbiddenError(
     `This would change which grants apply to stack ${formatStackRef(stack)}, or which scopes of tokens, and thus who may do what with it. ${needsManage}`,

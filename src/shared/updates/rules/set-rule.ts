@@ -13,9 +13,8 @@ const maxBytes = 256 * 1024;
 const repetitionSeconds = 60;
 
 /**
- * Sets a rule and returns its id. For kinds whose rules are added to each other, returns an equal rule that the same user has just set,
- * because a call may be repeated. The caller has taken `lockForChange`. `setBy` is the user, or null for an operator. Throws
- * InvalidRequestError.
+ * For kinds whose rules are added to each other, returns an equal rule that the same user has just set, because a call may be repeated. The
+ * caller has taken `lockForChange`. `setBy` is null for an operator. Throws InvalidRequestError.
  */
 export async function setRule(
   tx: Queryable,
@@ -34,7 +33,7 @@ export async function setRule(
   return { id, isRepeated: false };
 }
 
-/** Throws InvalidRequestError if the organization has more rules than can be read quickly. */
+/** Throws InvalidRequestError. */
 export async function assertRuleCount(tx: Queryable, organizationId: string): Promise<void> {
   const { bytes, count, windows } = await createUpdateRuleRepository(tx).measure(organizationId);
   if (count > maxRules)

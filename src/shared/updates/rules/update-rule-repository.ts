@@ -18,7 +18,7 @@ const RuleRow = Type.Object({
   settings: Type.String(),
   note: Type.String(),
   setAt: Timestamp,
-  /** The login of the user; null for an operator, or a deleted user. */
+  /** Null for an operator, or a deleted user. */
   setBy: Text,
 });
 export type RuleRow = Row<typeof RuleRow>;
@@ -33,7 +33,7 @@ const PagedRow = Type.Object({
 });
 export type PagedRuleRow = Row<typeof PagedRow>;
 
-/** A position in the list of rules: kind, project, stack, name and value of the tag, microseconds since the epoch, id. */
+/** Kind, project, stack, name and value of the tag, microseconds since the epoch, id. */
 export type RulePosition = readonly [string, string, string, string, string, string, string];
 
 const MatchedRow = Type.Object({ project: Type.String(), stack: Type.String() });
@@ -45,12 +45,10 @@ const IdRow = Type.Object({ id: Type.String() });
 const NameRow = Type.Object({ name: Type.String() });
 const SizeRow = Type.Object({ count: Type.Integer(), windows: Type.Integer(), bytes: Type.Integer() });
 
-/** A stack and the rules that apply to it. */
 export type StackWithRules = StackRow & { readonly updateRules: UpdateRules };
 
 /**
- * Selects the rules that apply to the stack `s` of project `p` and organization `o`, for UpdateRules.read. Null if there are none, which
- * takes one index search.
+ * For the stack `s` of project `p` and organization `o`; UpdateRules.read parses it. Null if there are none, which takes one index search.
  */
 const applicableRules = rulesFor({
   organizationId: sql.fragment`o.id`,
@@ -79,14 +77,12 @@ function toStack({ rules, ...stack }: Row<typeof StackWithRulesRow>): StackWithR
   return { ...stack, updateRules: UpdateRules.read(rules) };
 }
 
-/** Rules for the updates of an organization's stacks. */
 export function createUpdateRuleRepository(db: Queryable) {
   const columns = sql.fragment`
     r.id, r.kind, r.project, r.stack, r.tag_name as "tagName", r.tag_value as "tagValue", r.settings::text as settings, r.note,
     r.set_at as "setAt", u.login as "setBy"`;
   const joins = sql.fragment`update_rules r left join users u on u.id = r.set_by`;
   return {
-    /** Finds the stack and its rules in one statement. */
     findStack: async (ref: StackRef): Promise<StackWithRules | null> => {
       const row = await db.maybeOne(sql.prepared('update_rules_find_stack', StackWithRulesRow)`
         /* updateRules.findStack */ select ${stackColumns}, ${applicableRules} from ${stackJoins} where ${stackNamed(ref)}`);
@@ -105,7 +101,7 @@ export function createUpdateRuleRepository(db: Queryable) {
       return row && toStack(row);
     },
 
-    /** Like `lockStack`, but returns null if another transaction has locked the stack's row, or if the stack is under a legal hold. */
+    /** Returns null if another transaction has locked the stack's row, or if the stack is under a legal hold. */
     lockIdleStack: async (stackId: string): Promise<StackWithRules | null> => {
       const row = await db.maybeOne(sql.prepared('update_rules_lock_idle_stack', StackWithRulesRow)`
         /* updateRules.lockIdleStack */
@@ -118,7 +114,6 @@ export function createUpdateRuleRepository(db: Queryable) {
     hold: (organizationId: string) =>
       db.query(sql.nothing`/* updateRules.hold */ select lock_shared(${organizationId})`),
 
-    /** Lists the rules that apply to the stack; none if it does not exist. */
     listOfStack: async (stackId: string): Promise<UpdateRules> => {
       const row = await db.maybeOne(sql.prepared('update_rules_of_stack', RulesRow)`
         /* updateRules.listOfStack */
@@ -126,7 +121,7 @@ export function createUpdateRuleRepository(db: Queryable) {
       return UpdateRules.read(row?.rules ?? null);
     },
 
-    /** Lists the rules that apply, or would apply, to a stack of the organization with these names and tags. */
+    /** The stack need not exist. */
     listForNames: async (
       organizationId: string,
       { project, stack, tags }: { readonly project: string; readonly stack: string; readonly tags: object },
@@ -157,7 +152,7 @@ export function createUpdateRuleRepository(db: Queryable) {
         select ${columns} from ${joins} where r.organization_id = ${organizationId}
         order by r.kind, r.project nulls first, r.stack nulls first, r.tag_name nulls first, r.tag_value, r.set_at, r.id`),
 
-    /** Lists a page of rules of some kinds, or of all, by kind and scope. */
+    /** Ordered by kind and scope. */
     listPage: (
       organizationId: string,
       {
@@ -186,7 +181,7 @@ export function createUpdateRuleRepository(db: Queryable) {
         order by ${order} limit ${limit}`);
     },
 
-    /** Lists the stacks to which a rule with this scope applies, ordered by name. `facts` limit them to readable stacks; null for all. */
+    /** Ordered by name. `facts` limit the list to readable stacks; null for all. */
     listMatched: (organizationId: string, { project, stack, tag }: RuleScope, facts: object | null, limit: number) =>
       db.any(sql.rows(MatchedRow)`
         /* updateRules.listMatched */
@@ -197,7 +192,6 @@ export function createUpdateRuleRepository(db: Queryable) {
           and (${facts === null} or effective_permissions(${JSON.stringify(facts)}::jsonb, l.organization_id, l.project_name, l.stack_name) & 1 = 1)
         order by l.project_name, l.stack_name limit ${limit}`),
 
-    /** Lists the freezes of these organizations, and returns the time. */
     listFreezes: (organizationIds: readonly string[]) =>
       db.any(sql.rows(FreezeRow)`
         /* updateRules.listFreezes */
@@ -208,7 +202,7 @@ export function createUpdateRuleRepository(db: Queryable) {
       db.maybeOne(sql.rows(RuleRow)`
         /* updateRules.find */ select ${columns} from ${joins} where r.organization_id = ${organizationId} and r.id = ${id}`),
 
-    /** The number of rules and windows of the organization, and their total length. */
+    /** `bytes` counts settings and notes. */
     measure: (organizationId: string) =>
       db.one(sql.rows(SizeRow)`
         /* updateRules.measure */
@@ -217,7 +211,6 @@ export function createUpdateRuleRepository(db: Queryable) {
           coalesce(sum(octet_length(settings::text) + octet_length(note)), 0)::int as bytes
         from update_rules where organization_id = ${organizationId}`),
 
-    /** Finds the id of the rule that `set` would replace; null if it would add one. */
     findReplaced: async (organizationId: string, rule: NewRule): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* updateRules.findReplaced */
@@ -228,10 +221,7 @@ export function createUpdateRuleRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /**
-     * Finds the rule with the same kind, scope, settings and note, in any slot, that the same user set in the last seconds. If there are
-     * several, returns the oldest.
-     */
+    /** Finds a rule in any slot; of several, the oldest. */
     findSame: async (
       organizationId: string,
       rule: NewRule,
@@ -248,7 +238,7 @@ export function createUpdateRuleRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Adds the rule, or replaces the rule with the same scope and slot. Returns its id. */
+    /** Returns the id of the rule. */
     set: async (organizationId: string, rule: NewRule, setBy: string | null): Promise<string> => {
       const row = await db.one(sql.rows(IdRow)`
         /* updateRules.set */
@@ -263,8 +253,8 @@ export function createUpdateRuleRepository(db: Queryable) {
     },
 
     /**
-     * Gives a rule another scope, settings and note. Its slot stays if each rule of its kind is added to the others. Violates
-     * `update_rules_key` if another rule has its new scope and slot.
+     * The slot stays if each rule of the kind is added to the others. Violates `update_rules_key` if another rule has the new scope and
+     * slot.
      */
     change: (id: string, rule: Omit<NewRule, 'slot'> & { readonly slot: string | null }, setBy: string | null) =>
       db.query(sql.nothing`
@@ -274,14 +264,12 @@ export function createUpdateRuleRepository(db: Queryable) {
           settings = ${JSON.stringify(rule.settings)}::jsonb, note = ${rule.note}, set_at = clock_timestamp(), set_by = ${setBy}
         where id = ${id}`),
 
-    /** Removes the rule. Returns whether it existed. */
     remove: async (organizationId: string, id: string): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* updateRules.remove */ delete from update_rules where organization_id = ${organizationId} and id = ${id}`);
       return result.rowCount > 0;
     },
 
-    /** Lists the tags by which rules of the organization select stacks. */
     listTagNames: async (organizationId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* updateRules.listTagNames */

@@ -16,7 +16,7 @@ import {
 
 const maxNoteChars = 500;
 
-/** The scope of a rule within an organization: stacks that match all given fields. */
+/** Stacks that match all given fields. */
 export interface RuleScope {
   readonly project: string | null;
   /** Set only together with `project`, and without a tag. */
@@ -24,7 +24,6 @@ export interface RuleScope {
   readonly tag: { readonly name: string; readonly value: string } | null;
 }
 
-/** A rule to set. */
 export interface NewRule extends RuleScope {
   readonly kind: RuleKindName;
   readonly slot: string;
@@ -32,7 +31,6 @@ export interface NewRule extends RuleScope {
   readonly note: string;
 }
 
-/** A rule that applies to a stack. */
 export interface ApplicableRule<Kind extends RuleKindName = RuleKindName> extends RuleScope {
   readonly id: string;
   readonly kind: Kind;
@@ -40,7 +38,7 @@ export interface ApplicableRule<Kind extends RuleKindName = RuleKindName> extend
   readonly note: string;
 }
 
-/** Reads a rule in the form used by requests and commands. Throws InvalidRequestError. */
+/** Throws InvalidRequestError. */
 export function parseRule(written: {
   readonly kind: string;
   readonly project?: string | null | undefined;
@@ -66,7 +64,6 @@ export function parseRule(written: {
   return { kind, slot, project, stack, tag, settings, note: parseNote(note ?? '') };
 }
 
-/** Reads the settings of a rule. Throws InvalidRequestError. */
 function parseSettings(kind: RuleKindName, value: unknown): object {
   const problem = problemOf(kind, value);
   if (problem !== null) throw new InvalidRequestError(`The settings of a rule ${kind} are not valid: ${problem}`);
@@ -75,14 +72,12 @@ function parseSettings(kind: RuleKindName, value: unknown): object {
   return value as object;
 }
 
-/** Throws InvalidRequestError. */
 function parseNote(note: string): string {
   if (note.length > maxNoteChars || !note.isWellFormed() || /\p{Cc}/u.test(note))
     throw new InvalidRequestError(`The note of a rule is one line of at most ${maxNoteChars} characters`);
   return note;
 }
 
-/** The scope of a stored rule. */
 export function scopeOf(row: {
   readonly project: string | null;
   readonly stack: string | null;
@@ -93,7 +88,7 @@ export function scopeOf(row: {
   return { project, stack, tag: tagName === null ? null : { name: tagName, value: tagValue ?? '' } };
 }
 
-/** Returns for example `organization acme` or `stack web/prod`. */
+/** For example `organization acme` or `stack web/prod`. */
 export function describeScope({ project, stack, tag }: RuleScope, organization: string): string {
   if (stack !== null) return `stack ${project}/${stack}`;
   const suffix = project === null ? '' : ` of project ${project}`;
@@ -101,10 +96,10 @@ export function describeScope({ project, stack, tag }: RuleScope, organization: 
   return project === null ? `organization ${organization}` : `project ${project}`;
 }
 
-/** The rules that apply to a stack, the most specific first: stack, tag, project, organization. */
+/** The most specific rules come first: stack, tag, project, organization. */
 export class UpdateRules {
   static readonly none = new UpdateRules([], new Date(0));
-  /** When the rules were read, by the database's clock. */
+  /** By the database's clock. */
   readonly now: Date;
   readonly #rules: readonly ApplicableRule[];
 
@@ -131,7 +126,7 @@ export class UpdateRules {
     return this.#rules.length === 0;
   }
 
-  /** All rules of the kind, for kinds in which each rule counts. */
+  /** For kinds in which each rule counts. */
   all<Kind extends RuleKindName>(kind: Kind): readonly ApplicableRule<Kind>[] {
     return this.#rules.filter((rule): rule is ApplicableRule<Kind> => rule.kind === kind);
   }
@@ -142,13 +137,12 @@ export class UpdateRules {
     return [...this.#rules.filter(missingIn(others)), ...others.#rules.filter(missingIn(this))];
   }
 
-  /** Returns the most specific rule of the kind, for kinds of which only this rule counts. */
+  /** For kinds of which only the most specific rule counts. */
   first<Kind extends RuleKindName>(kind: Kind): ApplicableRule<Kind> | null {
     return this.all(kind)[0] ?? null;
   }
 }
 
-/** Describes what is wrong with the settings; null if they are valid. */
 function problemOf(kind: RuleKindName, settings: unknown): string | null {
   const result = standard(ruleKinds[kind].settings)['~standard'].validate(settings);
   if (!('issues' in result)) return null;

@@ -7,7 +7,6 @@ type Settings = RuleSettings<'keep-versions'>;
 const now = new Date('2026-11-30T12:00:00Z');
 const hourMs = 3_600_000;
 
-/** Of these times, newest first, the ones that are kept. */
 function kept(settings: Settings, times: readonly Date[], at = now): Date[] {
   const sieve = new VersionRetention(settings, at);
   return times.filter((time) => sieve.keeps(time));

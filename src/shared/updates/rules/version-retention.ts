@@ -3,8 +3,8 @@ import type { RuleSettings } from './rule-kinds.ts';
 const dayMs = 86_400_000;
 
 /**
- * Decides which versions of a stack a rule `keep-versions` keeps. Days and months are in UTC. The last version of a day or month keeps this
- * rank until the rule's period ends, so the result does not depend on when the rule is applied.
+ * Applies the rule `keep-versions`. Days and months are in UTC. The last version of a day or month keeps this rank until the rule's period
+ * ends, so the result does not depend on when the rule is applied.
  */
 export class VersionRetention {
   readonly #newest: number;
@@ -22,7 +22,7 @@ export class VersionRetention {
     this.#monthlyFrom = monthsBefore(now, monthly);
   }
 
-  /** Call this for each version that has its state, newest first. `endedAt` is the end of its update. */
+  /** Call this for each version that has its state, newest first. */
   keeps(endedAt: Date): boolean {
     const time = endedAt.getTime();
     const day = endedAt.toISOString().slice(0, 10);

@@ -15,7 +15,7 @@ const LocationsRow = Type.Object({
 /** `copying`: writes go to both locations, reads to `main` first. `switched`: `other` was left. `settled`: `other` does not exist. */
 export type BlobLocations = Row<typeof LocationsRow>;
 
-/** A location: its id, which is also in the store, and its URL. */
+/** The id is also in the store. */
 export interface BlobLocation {
   readonly id: string;
   readonly url: string;
@@ -23,7 +23,7 @@ export interface BlobLocation {
 
 export type BlobLocationRepository = ReturnType<typeof createBlobLocationRepository>;
 
-/** The locations of the blobs, if `holdfast blobs` moves or has moved them. */
+/** There is a row only if `holdfast blobs` moves or has moved the blobs. */
 export function createBlobLocationRepository(db: Queryable) {
   const change = async (statement: ReturnType<typeof sql.nothing>): Promise<boolean> =>
     (await db.query(statement)).rowCount > 0;
@@ -35,10 +35,10 @@ export function createBlobLocationRepository(db: Queryable) {
         select generation, phase, main_id as "mainId", main_url as "mainUrl", other_id as "otherId", other_url as "otherUrl",
           faults, verified_at as "verifiedAt" from blob_places`),
 
-    /** Makes the settings name the location from now on. */
+    /** The settings name the location from now on. */
     forget: () => db.query(sql.nothing`/* blobLocations.forget */ delete from blob_places`),
 
-    /** From now on, each blob is also written to `other`. Returns false if a move already exists. */
+    /** Each blob is then also written to `other`. Returns false if a move already exists. */
     begin: (main: BlobLocation, other: BlobLocation) =>
       change(sql.nothing`
         /* blobLocations.begin */
@@ -62,13 +62,13 @@ export function createBlobLocationRepository(db: Queryable) {
         update blob_places set verified_at = now()
         where generation = ${generation} and phase = 'copying' and faults = ${faults}`),
 
-    /** Discards the result of an earlier verification, because a new one has begun or found a fault. */
+    /** Called when a new verification begins or finds a fault. */
     clearVerified: () =>
       change(
         sql.nothing`/* blobLocations.clearVerified */ update blob_places set verified_at = null where phase = 'copying'`,
       ),
 
-    /** Makes the other location the main one if it is verified. The caller locks out backups with `lockBackups`. */
+    /** Switches only to a verified location. Call `lockBackups` first. */
     switch: () =>
       change(sql.nothing`
         /* blobLocations.switch */
@@ -76,14 +76,14 @@ export function createBlobLocationRepository(db: Queryable) {
           other_id = main_id, other_url = main_url
         where phase = 'copying' and verified_at is not null`),
 
-    /** Prevents backups from beginning until the transaction ends. Returns whether one is running: it lists the blobs of one location. */
+    /** Prevents backups until the transaction ends. Returns whether one is running: it lists the blobs of one location. */
     lockBackups: async (): Promise<boolean> => {
       await db.query(sql.nothing`/* blobLocations.lockBackups */ lock table blob_holds in share mode`);
       return db.exists(sql.rows(Type.Object({}))`
         /* blobLocations.findBackup */ select 1 from blob_holds where held_until > now()`);
     },
 
-    /** Removes the other location, which was left or is given up. Returns false if the phase is another one. */
+    /** The other location was left or is given up. Returns false if the phase is another one. */
     settle: (phase: 'copying' | 'switched') =>
       change(sql.nothing`
         /* blobLocations.settle */

@@ -13,22 +13,21 @@ import { ListingEndedError, markCursor, readCursor } from '../listing-cursor.ts'
 import type { BlobLocation, BlobLocationRepository, BlobLocations } from './blob-location-repository.ts';
 import { formatLocation, parseLocation } from './location-url.ts';
 
-/** The key of the object that identifies the location of a store. */
+/** Identifies the location of a store. */
 export const locationKey = (id: string): string => `places/${id}`;
 
-/** Maximum age of the known locations for a read, in ms. A read that finds nothing asks the database again. */
+/** A read that finds nothing asks the database again. */
 const maxAgeMs = 1_000;
 
 interface Known {
   readonly row: BlobLocations | null;
-  /** Null stands for the store of the settings. */
+  /** Null is the store of the settings. */
   readonly main: BlobLocation | null;
   readonly other: BlobLocation | null;
 }
 
 interface LocatedStoreParts {
   readonly locations: Pick<BlobLocationRepository, 'find' | 'noteFault'>;
-  /** The store of the settings. */
   readonly own: BlobStore;
   readonly config: Config['blobs'];
   /** Opens the other locations without preparing them. */
@@ -36,9 +35,9 @@ interface LocatedStoreParts {
 }
 
 /**
- * The blobs at the location that the database names: in the store of the settings, or where `holdfast blobs` moves or has moved them.
- * During a move, a blob is written to both locations and read from the one that has it. Processes learn of a move at different times.
- * Therefore, a write asks the database after the upload, and ensures that every required location has the blob before the call returns.
+ * The database names the location. During a move, a blob is written to both locations and read from the one that has it. Processes learn of
+ * a move at different times. Therefore, a write asks the database after the upload, and ensures that every required location has the blob
+ * before the call returns.
  */
 export class LocatedBlobStore implements BlobStore {
   readonly #locations: LocatedStoreParts['locations'];
@@ -155,21 +154,19 @@ export class LocatedBlobStore implements BlobStore {
     await Promise.all([...new Set([this.#own, ...stores])].map((store) => store.close()));
   }
 
-  /** Reads the locations from the database now; null if the settings name the location. */
+  /** Asks the database now. Null if the settings name the location. */
   async read(): Promise<BlobLocations | null> {
     return (await this.#ask()).row;
   }
 
-  /** Returns all stores that may have a blob. The first one has all blobs. `isWritten` is false for a store that was left. */
+  /** Returns the stores that may have a blob; the first has all. `isWritten` is false for a store that was left. */
   async stores(): Promise<readonly { readonly store: BlobStore; readonly isWritten: boolean }[]> {
     const { main, other, row } = await this.#ask();
     const first = { store: await this.storeOf(main), isWritten: true };
     return other ? [first, { store: await this.storeOf(other), isWritten: row?.phase === 'copying' }] : [first];
   }
 
-  /**
-   * Opens a location; null is the store of the settings. Throws BlobStoreUnavailableError, also if the location contains another store.
-   */
+  /** Null is the store of the settings. Throws BlobStoreUnavailableError, also if the location contains another store. */
   async storeOf(location: BlobLocation | null): Promise<BlobStore> {
     if (location === null) return this.#own;
     let opening = this.#opened.get(location.id);
@@ -212,7 +209,7 @@ export class LocatedBlobStore implements BlobStore {
     return !rival || !(await has(rival.id));
   }
 
-  /** The stores from which blobs are deleted. */
+  /** Blobs are also deleted from these stores. */
   async #written(): Promise<BlobStore[]> {
     const { main, other, row } = await this.#recent();
     const stores = [await this.storeOf(main)];
@@ -221,9 +218,8 @@ export class LocatedBlobStore implements BlobStore {
   }
 
   /**
-   * Returns the first result of `run` that is not null, from the known main location, then from the locations that the database names.
-   * The main location has all blobs, so only it can decide that a blob does not exist. The other location serves reads while the main one
-   * fails.
+   * Tries the known main location, then those that the database names. The main location has all blobs, so only it can decide that a blob
+   * does not exist. The other location serves reads while the main one fails.
    */
   async #find<T>(run: (store: BlobStore) => Promise<T | null>): Promise<T | null> {
     const tried = new Set<BlobStore>();
@@ -285,7 +281,7 @@ export class LocatedBlobStore implements BlobStore {
   }
 }
 
-/** Copies a blob that was just written to `from`. If it is gone there, a move has copied it to `to` before it deleted it. */
+/** If the blob is gone from `from`, a move has copied it to `to` before it deleted it. */
 async function copyAgain(from: BlobStore, to: BlobStore, key: string): Promise<void> {
   try {
     await to.put(key, readBlob(from, key));
@@ -298,7 +294,7 @@ async function copyAgain(from: BlobStore, to: BlobStore, key: string): Promise<v
   }
 }
 
-/** Opens the blob at the first read. If it were opened before, a put that fails early would leave it open. */
+/** If the blob were opened before the first read, it would stay open after a put that fails early. */
 export async function* readBlob(store: BlobStore, key: string): AsyncGenerator<Buffer> {
   yield* await store.open(key);
 }

@@ -4,18 +4,17 @@ import { addressingOf } from '../../config/s3-addressing.ts';
 import { OperatorError } from '../../errors/errors.ts';
 import type { BlobStoreConfig } from '../blob-stores.ts';
 
-/** The text names no folder or bucket that can be opened. */
 export class LocationError extends OperatorError {
   override readonly name = 'LocationError';
 }
 
 const timeoutMs = 30_000;
 
-/** The text of the error, which does not repeat the credentials. */
+/** Does not repeat the credentials. */
 const credentialsRefused =
   'The URL of the bucket has credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead';
 
-/** Whether the URL of a bucket contains credentials. They would appear in logs, the audit log and plans. */
+/** Credentials in a URL would appear in logs, the audit log and plans. */
 function hasCredentials(location: string): boolean {
   const url = URL.parse(location);
   // A secret key may contain a slash. The text before it is then no valid port, or it is one, or it is empty.
@@ -25,7 +24,6 @@ function hasCredentials(location: string): boolean {
   return username !== '' || password !== '' || searchParams.get('endpoint')?.includes('@') === true;
 }
 
-/** Throws LocationError. */
 export function parseBucketUrl(location: string): URL {
   if (hasCredentials(location)) throw new LocationError(credentialsRefused);
   const url = URL.parse(location);
@@ -34,9 +32,8 @@ export function parseBucketUrl(location: string): URL {
 }
 
 /**
- * Parses a location: a folder, or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings.
- * `?endpoint=`, `?region=` and `?path-style=` replace them; `?profile=` takes the credentials from this profile of the AWS files. Throws
- * LocationError.
+ * Takes a folder, or `s3://bucket/prefix`, by default with the endpoint and region of the blob store in the settings. `?endpoint=`,
+ * `?region=` and `?path-style=` replace them; `?profile=` takes the credentials from this profile of the AWS files.
  */
 export function parseLocation(location: string, own: Config['blobs']): BlobStoreConfig {
   if (!location.startsWith('s3://')) {
@@ -61,7 +58,7 @@ export function parseLocation(location: string, own: Config['blobs']): BlobStore
   };
 }
 
-/** Returns a text from which `parseLocation` reads the same location, whatever the settings are. */
+/** `parseLocation` reads the same location, whatever the settings are. */
 export function formatLocation(config: BlobStoreConfig): string {
   if (config.kind === 'files') return path.resolve(config.directory);
   const url = new URL(`s3://${config.bucket}/${config.prefix ?? ''}`);

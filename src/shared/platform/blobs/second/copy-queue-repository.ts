@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../db/sql.ts';
 
-/** `note` distinguishes the entry from a later one for the same blob. */
+/** `note` tells the entry from a later one for the same blob. */
 const DueRow = Type.Object({ key: Type.String(), isDeletion: Type.Boolean(), note: Type.String() });
 type DueBlob = Row<typeof DueRow>;
 
@@ -21,21 +21,19 @@ export function createCopyQueueRepository(db: Queryable) {
         insert into blob_copies_due (key, is_deletion, bytes) values (${key}, ${isDeletion}, ${bytes})
         on conflict (key) do update set is_deletion = excluded.is_deletion`),
 
-    /** Adds blobs of unknown size. */
     addAll: (keys: readonly string[]) =>
       db.query(sql.nothing`
         /* copyQueue.addAll */
         insert into blob_copies_due (key, is_deletion, bytes)
         select key, false, 0 from unnest(${sql.array(keys, 'text')}) key on conflict (key) do nothing`),
 
-    /** Adds a blob that could not be copied just now. */
+    /** The blob could not be copied just now. */
     addPostponed: (key: string) =>
       db.query(sql.nothing`
         /* copyQueue.addPostponed */
         insert into blob_copies_due (key, is_deletion, bytes, try_at)
         values (${key}, false, 0, clock_timestamp() + make_interval(secs => ${retrySeconds})) on conflict (key) do nothing`),
 
-    /** Returns the given blobs that wait to be copied. */
     filterCopies: async (keys: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
         /* copyQueue.filterCopies */
@@ -43,7 +41,6 @@ export function createCopyQueueRepository(db: Queryable) {
       return rows.map(({ key }) => key);
     },
 
-    /** Lists blobs below the prefix that wait to be copied. */
     listCopies: async (prefix: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
         /* copyQueue.listCopies */
@@ -51,7 +48,7 @@ export function createCopyQueueRepository(db: Queryable) {
       return rows.map(({ key }) => key);
     },
 
-    /** Lists entries, the longest waiting first, without the postponed ones. */
+    /** Lists entries that are not postponed, the longest waiting first. */
     listDue: (limit: number) =>
       db.any(sql.rows(DueRow)`
         /* copyQueue.listDue */
@@ -71,12 +68,12 @@ export function createCopyQueueRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** Removes an entry, unless a write or deletion has queued the blob again: the work for this entry may have come too soon. */
+    /** Keeps an entry whose blob was queued again: the work for it may have come too soon. */
     remove: ({ key, note }: DueBlob) =>
       db.query(sql.nothing`
         /* copyQueue.remove */ delete from blob_copies_due where key = ${key} and xmin = ${note}::xid`),
 
-    /** Returns the number of entries, their known bytes, and the age of the oldest. */
+    /** `bytes` are the known ones; `seconds` is the age of the oldest entry. */
     readLag: () =>
       db.one(sql.rows(LagRow)`
         /* copyQueue.readLag */

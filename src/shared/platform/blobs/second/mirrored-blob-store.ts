@@ -10,7 +10,6 @@ import { markCursor, readCursor } from '../listing-cursor.ts';
 import { readBlob } from '../locations/located-blob-store.ts';
 import type { CopyQueueRepository } from './copy-queue-repository.ts';
 
-/** Records blobs to be copied or deleted later. */
 interface CopyQueue {
   add(...args: Parameters<CopyQueueRepository['add']>): Promise<unknown>;
   addAll(keys: readonly string[]): Promise<unknown>;
@@ -32,11 +31,11 @@ const maxWaiting = 1_000;
 /** A write waits for the second store this long, plus one second per 4 MiB. */
 const patienceMs = 10_000;
 const bytesPerMs = 4096;
-/** After a failure of a store, for this time, writes do not try the second store, and reads begin in the store that did not fail. */
+/** After a failure, writes do not try the second store for this time, and reads begin in the store that did not fail. */
 const pauseMs = 10_000;
 const retryAfterSeconds = 10;
 
-/** The second store is down, and the settings refuse writes without it. The main store's copy is swept. */
+/** The settings refuse writes without the second store. The main store's copy is swept. */
 class SecondStoreAwayError extends BlobStoreUnavailableError {
   constructor(options: ErrorOptions = {}) {
     super('unreachable', 'The blob store of the second site is down; please retry', { retryAfterSeconds, ...options });
@@ -44,9 +43,9 @@ class SecondStoreAwayError extends BlobStoreUnavailableError {
 }
 
 /**
- * Writes each blob to both stores before the call returns. If the second store fails, the call records the blob in the database instead,
- * and a task copies it later: the installation keeps working while the other site is down. The second store serves reads while the main
- * one is down or lacks the blob, which the task then copies back.
+ * A call returns when the blob is in both stores. If the second one fails, the call records the blob in the database instead, and a task
+ * copies it later: the installation keeps working while the other site is down. The second store serves reads while the main one is down or
+ * lacks the blob, which the task then copies back.
  */
 export class MirroredBlobStore implements BlobStore {
   readonly #main: BlobStore;

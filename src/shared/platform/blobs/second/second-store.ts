@@ -6,7 +6,7 @@ import { parseLocation } from '../locations/location-url.ts';
 /** The blob store of another site. */
 export interface SecondStore {
   readonly store: BlobStore;
-  /** Whether the bucket replicates itself, so that servers write only the mark of the site there. */
+  /** The bucket replicates itself: servers write only the mark of the site there. */
   readonly isReplicated: boolean;
   /** Whether a write fails unless its blob is in both stores. */
   readonly isStrict: boolean;
@@ -14,7 +14,6 @@ export interface SecondStore {
 
 const options = /\?((?:replicated|strict)=true(?:&(?:replicated|strict)=true)*)$/;
 
-/** Parses the location of the second store and its use from the settings. Throws LocationError. */
 export function parseSecondStore(
   text: string,
   blobs: Config['blobs'],
@@ -24,10 +23,7 @@ export function parseSecondStore(
   return { location, isReplicated: has('replicated'), isStrict: has('strict') };
 }
 
-/**
- * Opens the second store of the settings, like openBlobStore; null if there is none. Throws LocationError, and BlobStoreUnavailableError
- * for a folder.
- */
+/** Null if the settings have none. Throws BlobStoreUnavailableError for a folder. */
 export async function openSecondStore(
   { blobs, secondStore }: Config,
   options: { readonly isPrepared?: boolean } = {},

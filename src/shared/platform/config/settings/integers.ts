@@ -1,5 +1,4 @@
 import { Type } from 'typebox';
 
-/** A whole number from 1 to `maximum`. */
 export const positive = (description: string, defaultValue: number, maximum = 2 ** 40) =>
   Type.Integer({ description, default: defaultValue, minimum: 1, maximum });

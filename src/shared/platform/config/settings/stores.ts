@@ -4,7 +4,6 @@ import { positive } from './integers.ts';
 /** A key itself, or the URL of a key in a KMS. */
 const masterKey = '[A-Za-z0-9_.-]{1,64}:([A-Za-z0-9+/]{43}=|(awskms|gcpkms|vault)://[^,\\s]+)';
 
-/** Settings of the stores and of the keys that protect their data. */
 export const storesSettings = {
   HOLDFAST_DATA_DIR: Type.String({
     description: 'Directory of the embedded database, of the file blob store and of the generated master key.',

@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import { positive } from './integers.ts';
 
-/** Settings of updates and of background work. */
 export const updatesSettings = {
   HOLDFAST_CHECKPOINT_MODE: Type.Union(
     [Type.Literal('auto'), Type.Literal('journal'), Type.Literal('delta'), Type.Literal('full')],

@@ -21,12 +21,12 @@ const ReplicaPosition = Type.Object({
 });
 export type ReplicaPosition = Row<typeof ReplicaPosition>;
 
-/** The reason why a server's data cannot be compared with the primary's. */
+/** Why a server's data cannot be compared with the primary's. */
 export type Unfit = 'not a standby' | 'another cluster' | 'another timeline';
 
 /**
- * Reads the flushed position of the primary's log. A commit is flushed before it is visible or acknowledged. The name of the current log
- * file contains the current timeline; the control file gets it only at the next checkpoint.
+ * A commit is flushed before it is visible or acknowledged. The name of the current log file contains the current timeline; the control
+ * file gets it only at the next checkpoint.
  */
 export function readPrimaryPosition(primary: Queryable): Promise<PrimaryPosition> {
   return primary.one(sql.prepared('replica_primary_position', PrimaryPosition)`
@@ -36,7 +36,7 @@ export function readPrimaryPosition(primary: Queryable): Promise<PrimaryPosition
       pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint as flushed`);
 }
 
-/** Reads the position up to which a standby has replayed the log. The timeline is that of its last restart point, and may be older. */
+/** The timeline is that of the standby's last restart point, and may be older. */
 export function readReplicaPosition(replica: Queryable): Promise<ReplicaPosition> {
   return replica.one(sql.prepared('replica_position', ReplicaPosition)`
     /* replica.position */
@@ -48,8 +48,8 @@ export function readReplicaPosition(replica: Queryable): Promise<ReplicaPosition
 }
 
 /**
- * Returns null if the replica's position may be compared with the primary's. A replica on another timeline may be ahead and still lack
- * data of the primary, e.g. a standby that had received more than the promoted one.
+ * Returns null if the positions may be compared. A replica on another timeline may be ahead and still lack data of the primary, e.g. a
+ * standby that had received more than the promoted one.
  */
 export function unfitness(replica: ReplicaPosition, primary: PrimaryPosition): Unfit | null {
   if (replica.systemId !== primary.systemId) return 'another cluster';

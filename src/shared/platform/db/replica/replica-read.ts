@@ -6,7 +6,7 @@ import type { Queryable } from '../sql.ts';
 import { isRecoveryConflict } from '../sqlstate.ts';
 import { type PrimaryPosition, type ReplicaPosition, readReplicaPosition, unfitness } from './replica-position.ts';
 
-/** The reason why a read continues on the primary. */
+/** Why a read continues on the primary. */
 export interface Lost {
   readonly reason: 'behind' | 'busy' | 'conflict' | 'failed' | 'moved';
   readonly error?: unknown;
@@ -14,10 +14,10 @@ export interface Lost {
 
 type Server = 'primary' | 'replica';
 
-/** Pauses, in ms, between polls of a replica that is behind, usually by a few ms. A read waits no longer than their sum. */
+/** A replica that is behind is usually behind by a few ms. A read waits no longer than the sum. */
 const waitsMs = [1, 2, 4, 8, 15, 20] as const;
 const positionLimitMs = 1_000;
-/** A statement without a response within this time is repeated on the primary. Statements that read in chunks are far shorter. */
+/** An overdue statement is repeated on the primary. Statements that read in chunks are far shorter. */
 const statementLimitMs = 5_000;
 
 const readMethods = [
@@ -25,14 +25,14 @@ const readMethods = [
   ...['one', 'oneFirst', 'query', 'record'],
 ] as readonly Exclude<keyof Queryable, 'transaction'>[];
 
-/** The statements of one read. Each sees data at least as new as the one before. */
+/** Each statement of a read sees data at least as new as the one before. */
 export class ReplicaRead {
   readonly #primary: Database;
   readonly #replica: Database;
   readonly #least: PrimaryPosition;
   readonly #onServed: (server: Server) => void;
   readonly #onLost: (lost: Lost) => void;
-  /** The server that responded. Another server may be further behind. */
+  /** The server that responded. Another one may be further behind. */
   #server: string | null = null;
   #isLost = false;
   #isCounted = false;
@@ -51,7 +51,7 @@ export class ReplicaRead {
     this.#onLost = parts.onLost;
   }
 
-  /** For repositories. Transactions run on the primary. */
+  /** Transactions run on the primary. */
   get queryable(): Queryable {
     const methods: Record<string, unknown> = {
       transaction: this.#primary.transaction,
@@ -92,7 +92,7 @@ export class ReplicaRead {
     return { value: await queryLimit.run(statementLimitMs, () => query(connection)) };
   }
 
-  /** Returns the position of the connection's server, once it is far enough or the read has waited long enough. */
+  /** Waits until the server has reached the position or the time is over. */
   async #reached(connection: Queryable): Promise<ReplicaPosition> {
     const ask = () => queryLimit.run(positionLimitMs, () => readReplicaPosition(connection));
     let position = await ask();

@@ -13,7 +13,7 @@ import {
 } from './replica-position.ts';
 import { type Lost, ReplicaRead } from './replica-read.ts';
 
-/** The state of the replica: `serving`, or the reason why the primary serves all reads. */
+/** Unless `serving`, the primary serves all reads. */
 export type ReplicaState = 'starting' | 'serving' | 'away' | 'behind' | Unfit;
 
 const states: readonly ReplicaState[] = [
@@ -21,16 +21,15 @@ const states: readonly ReplicaState[] = [
   ...(['not a standby', 'another cluster', 'another timeline'] as const),
 ];
 
-/** Interval between checks of the replica, in ms. */
 const checkEveryMs = 1_000;
-/** Limits for a hanging server, in ms. A read that reaches one continues on the primary. */
+/** A read that reaches a limit continues on the primary. */
 const limits = {
   connectTimeoutMs: 2_000,
   statementTimeoutMs: 10_000,
   acquireTimeoutMs: 1_000,
   checkMs: 2_000,
 } as const;
-/** Maximum number of the primary's positions that the replica has not reached yet; enough for an hour. */
+/** Enough for an hour. */
 const maxUnreached = 3_600;
 
 interface ReplicaOptions {
@@ -42,8 +41,8 @@ interface ReplicaOptions {
 }
 
 /**
- * A streaming replica that serves reads. Each read is at least as new as the primary was at its beginning, so it is never older than the
- * data that a client has seen through any process. The primary serves reads that the replica cannot.
+ * Each read is at least as new as the primary was at its beginning, so it is never older than the data that a client has seen through any
+ * process. The primary serves reads that the replica cannot.
  */
 export class Replica {
   readonly #primary: Database;
@@ -71,7 +70,7 @@ export class Replica {
     this.#check();
   }
 
-  /** Opens the pool and starts to check the replica, without waiting for it. Throws ConfigError if the URL is invalid. */
+  /** Does not wait for the replica. */
   static async open(
     options: ReplicaOptions,
     parts: { primary: Database; logger: Logger; metrics: Metrics },
@@ -91,14 +90,13 @@ export class Replica {
     return this.#state;
   }
 
-  /** Pool connections in use. */
   get acquired(): number {
     return this.#replica.poolState().acquired;
   }
 
   /**
-   * Begins a read that is at least as new as everything committed before this call. Returns null if the primary must serve the read. The
-   * returned object falls back to the primary, statement by statement, and then stays there: a read never goes back in time.
+   * The read is at least as new as everything committed before this call. Returns null if the primary must serve it. The result falls back
+   * to the primary, statement by statement, and then stays there: a read never goes back in time.
    */
   async begin(): Promise<Queryable | null> {
     if (!this.#isUsable) {
@@ -122,7 +120,7 @@ export class Replica {
     await this.#replica.close();
   }
 
-  /** Returns the position from a statement that begins after this call. All callers that wait for this statement share it. */
+  /** Uses a statement that begins after this call. All callers that wait for it share it. */
   #position(): Promise<PrimaryPosition> {
     this.#nextAsked ??= this.#asking.then(() => {
       this.#nextAsked = null;

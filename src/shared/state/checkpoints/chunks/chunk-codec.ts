@@ -9,7 +9,7 @@ const decompress = promisify(zstdDecompress);
 
 /**
  * The window covers a chunk and its dictionary, up to 2 MiB each. With the default tables of this level, most of the dictionary would not
- * be found. Compared with the tables below, higher levels and larger tables take two to four times the CPU for the same bytes.
+ * be found. Higher levels and larger tables take two to four times the CPU for the same bytes.
  */
 const params = {
   [constants.ZSTD_c_compressionLevel]: 3,
@@ -18,17 +18,16 @@ const params = {
   [constants.ZSTD_c_checksumFlag]: 1,
 };
 
-/** Chunk size of the encoder's output, in bytes. */
 const encodedChunkBytes = 256 * 1024;
 
-/** Compresses a chunk outside the event loop, with the text of its base as the dictionary (null for none). */
+/** Compresses outside the event loop, with the text of the base as the dictionary. */
 export function encodeChunk(text: Buffer, dictionary: Buffer | null): Promise<Buffer> {
   return compress(text, { params, chunkSize: encodedChunkBytes, ...(dictionary && { dictionary }) });
 }
 
-/** Reverses `encodeChunk`. Throws DamagedBytesError. */
+/** Throws DamagedBytesError. */
 export async function decodeChunk(bytes: Buffer, dictionary: Buffer | null, sizeBytes: number): Promise<Buffer> {
-  // One output chunk with spare space: each further chunk, even after one that is exactly full, takes another round trip to a thread.
+  // One output chunk with spare space: each further chunk, even after an exactly full one, takes another round trip to a thread.
   const options = { maxOutputLength: Math.max(1, sizeBytes), chunkSize: sizeBytes + 64 };
   try {
     return await decompress(bytes, { ...options, ...(dictionary && { dictionary }) });
@@ -37,7 +36,6 @@ export async function decodeChunk(bytes: Buffer, dictionary: Buffer | null, size
   }
 }
 
-/** SHA-256 of a text in memory, in several event loop ticks if it is long. */
 export async function hashInSlices(text: Buffer): Promise<Buffer> {
   const hash = createHash('sha256');
   for (const slice of slicesOf(text)) {
@@ -47,7 +45,7 @@ export async function hashInSlices(text: Buffer): Promise<Buffer> {
   return hash.digest();
 }
 
-/** Throws DamagedBytesError unless `text` is the original text of the chunk. */
+/** Throws DamagedBytesError. */
 export async function checkChunk(text: Buffer, { sha256, sizeBytes }: DocumentDigest): Promise<void> {
   if (text.length === sizeBytes && (await hashInSlices(text)).equals(sha256)) return;
   throw new DamagedBytesError('A chunk of the document is not the one that was written');

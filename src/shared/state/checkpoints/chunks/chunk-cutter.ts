@@ -3,20 +3,19 @@ import { JsonSyntaxError } from '../../../platform/json/json-scanner.ts';
 import { inSlices } from '../../../platform/slices/slices.ts';
 import { ResourceBoundaries, type ResourceBoundary } from '../../deployments/resource-boundaries.ts';
 
-/** A part of a document's text. */
 export interface TextChunk {
   readonly text: Buffer;
-  /** Identifies the resource at the start of the text; null if the text does not start with one. */
+  /** The resource at the start of the text, if any. */
   readonly cutKey: string | null;
 }
 
-/** Sizes of chunks, in bytes. */
+/** In bytes. */
 export interface ChunkSizes {
-  /** A cut at a resource never makes a chunk smaller than this. */
+  /** The minimum for a cut at a resource. */
   readonly min: number;
-  /** Chunk size where no chunk of the base determines the cut. */
+  /** Applies where no chunk of the base determines the cut. */
   readonly target: number;
-  /** A document up to this size is one chunk, and no chunk is larger. */
+  /** Also the maximum of a document that is one chunk. */
   readonly max: number;
 }
 
@@ -24,8 +23,8 @@ const MiB = 1024 * 1024;
 export const chunkSizes: ChunkSizes = { min: MiB / 2, target: MiB, max: 2 * MiB };
 
 /**
- * Cuts a document into chunks at the beginnings of resources. Given the keys of a base, it cuts at the same resources, so that a chunk
- * and its counterpart share most of their text even if many resources were added before them. Memory is bounded by the largest chunk.
+ * Cuts at the beginnings of resources, at those of `baseKeys` where possible, so that a chunk and its counterpart share most of their text
+ * even if many resources were added before them. Memory is bounded by the largest chunk.
  */
 export async function* cutAtResources(
   document: AsyncIterable<Buffer>,
@@ -89,7 +88,6 @@ class ChunkCutter {
     return start - this.#start >= this.#sizes.target;
   }
 
-  /** Cuts until the text before `end` is no longer than the maximum chunk. */
   *#shorten(end: number): Generator<TextChunk> {
     while (end - this.#start > this.#sizes.max) {
       const fallback = { start: this.#start + this.#sizes.max, key: null };

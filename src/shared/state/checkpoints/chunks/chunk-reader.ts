@@ -5,14 +5,14 @@ import { checkChunk, decodeChunk } from './chunk-codec.ts';
 import { chunkSizes } from './chunk-cutter.ts';
 import type { ChunkRepository, ChunkRow, StoredChunkRow } from './chunk-repository.ts';
 
-/** Number of objects of a chain that are read ahead while one is decoded. */
+/** Objects of a chain that are read while one is decoded. */
 const objectsAhead = 4;
-/** Number of chunks that are decoded ahead while a reader takes one. */
+/** Chunks that are decoded while a reader takes one. */
 const chunksAhead = 2;
-/** Memory for decoding, shared by all readers of a process. A chunk takes its text, the text of its base, and a copy. */
+/** Shared by all readers of a process. A chunk takes its text, the text of its base, and a copy. */
 const decodingBytes = 4 * 3 * chunkSizes.max;
 
-/** Repairs a chunk that could not be read. Returns whether it can be read now. */
+/** Returns whether the chunk can be read now. */
 export type RepairChunk = (chunk: ChunkRow, error: unknown) => Promise<boolean>;
 
 /** Reads chunks through their chains of bases. Holds two texts and a few compressed chunks at a time, however long the chain is. */
@@ -22,7 +22,7 @@ export class ChunkReader {
   readonly #onMissing: () => Error;
   readonly #decoding = new ByteBudget(decodingBytes);
 
-  /** `readStored` returns the stored bytes of a chunk, unencrypted. `onMissing` returns the error for chunks that are gone. */
+  /** `readStored` returns unencrypted bytes. `onMissing` returns the error for chunks that are gone. */
   constructor(rows: ChunkRepository, readStored: (chunk: StoredChunkRow) => Promise<Buffer>, onMissing: () => Error) {
     this.#rows = rows;
     this.#readStored = readStored;
@@ -30,8 +30,8 @@ export class ChunkReader {
   }
 
   /**
-   * Yields the text of an encoded checkpoint, unchecked except for the checksums of its frames. `rows` may use another connection.
-   * `repair` may repair the stored bytes, so that a reader that already has part of the text gets the rest. Throws DamagedBytesError.
+   * The text is unchecked except for the checksums of its frames. `rows` may use another connection. `repair` lets a reader that already
+   * has part of the text get the rest. Throws DamagedBytesError.
    */
   async *open(checkpointId: string, rows = this.#rows, repair?: RepairChunk): AsyncGenerator<Buffer> {
     const chunks = await rows.list(checkpointId);
@@ -49,7 +49,7 @@ export class ChunkReader {
     }
   }
 
-  /** The text of one chunk, checked against its hash. Throws DamagedBytesError. */
+  /** Checks the hash. Throws DamagedBytesError. */
   async read(chunk: ChunkRow): Promise<Buffer> {
     const text = await this.#decode(chunk);
     await checkChunk(text, chunk);

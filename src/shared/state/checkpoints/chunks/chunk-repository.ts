@@ -10,7 +10,6 @@ const ChunkRow = Type.Object({
   sha256: Bytes,
   sizeBytes: Type.Integer(),
 });
-/** A chunk as seen by the versions that contain it. */
 export type ChunkRow = Row<typeof ChunkRow>;
 
 const StoredChunkRow = Type.Object({
@@ -21,14 +20,12 @@ const StoredChunkRow = Type.Object({
   inlineBytes: Nullable(Bytes),
   blobKey: Nullable(Type.String()),
 });
-/** A chunk with its stored bytes. */
 export type StoredChunkRow = Row<typeof StoredChunkRow>;
 
 const IdRow = Type.Object({ id: Type.Integer() });
 const MarkedRow = Type.Object({ id: Type.Integer(), baseId: Nullable(Type.Integer()) });
 const CountRow = Type.Object({ count: Type.Integer() });
 
-/** The location of a chunk's bytes. */
 export interface ChunkLocation {
   readonly storedBytes: number;
   readonly codec: string;
@@ -38,19 +35,19 @@ export interface ChunkLocation {
 
 export type ChunkRepository = ReturnType<typeof createChunkRepository>;
 
-/** Chunks of older versions: parts of their texts. Most are compressed against a chunk of an earlier version. */
+/** Chunks are parts of the texts of older versions. Most are compressed against a chunk of an earlier version. */
 export function createChunkRepository(db: Queryable) {
   const columns = sql.fragment`
     p.id, p.depth, encode(p.cut_key, 'hex') as "cutKey", p.sha256, p.size_bytes as "sizeBytes"`;
   return {
-    /** Lists the chunks of a checkpoint in order; none if it is not encoded, or gone. */
+    /** In order; none if the checkpoint is not encoded, or gone. */
     list: (checkpointId: string): Promise<readonly ChunkRow[]> =>
       db.any(sql.prepared('chunks_list', ChunkRow)`
         /* chunks.list */
         select ${columns} from checkpoint_chunks c join version_chunks p on p.id = c.chunk_id
         where c.checkpoint_id = ${checkpointId} order by c.place`),
 
-    /** Finds the first chunk of the encoded versions from this number on. */
+    /** The first chunk of the encoded versions from this number on. */
     findFirst: async (stackId: string, fromNumber: number): Promise<number | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* chunks.findFirst */
@@ -62,7 +59,7 @@ export function createChunkRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Returns the chunks to decode in order to open a chunk, which comes last. Empty if it is gone. Runs for each chunk of an export. */
+    /** The chunks to decode in order; the requested one comes last. Empty if it is gone. Runs for each chunk of an export. */
     readChain: (id: number): Promise<readonly StoredChunkRow[]> =>
       db.any(sql.prepared('chunks_read_chain', StoredChunkRow)`
         /* chunks.readChain */
@@ -74,12 +71,11 @@ export function createChunkRepository(db: Queryable) {
         select p.id, p.sha256, p.size_bytes as "sizeBytes", p.codec, p.inline_bytes as "inlineBytes", p.blob_key as "blobKey"
         from chain c join version_chunks p on p.id = c.id order by c.step desc`),
 
-    /** Finds the chunk whose bytes are this blob. */
     findStored: (blobKey: string): Promise<ChunkRow | null> =>
       db.maybeOne(sql.rows(ChunkRow)`
         /* chunks.findStored */ select ${columns} from version_chunks p where p.blob_key = ${blobKey} limit 1`),
 
-    /** Finds a chunk of the stack with this text and at least this id. */
+    /** A chunk of the stack with at least this id. */
     findText: (
       stackId: string,
       firstId: number,
@@ -92,7 +88,7 @@ export function createChunkRepository(db: Queryable) {
           and p.id >= ${firstId}::bigint
         order by p.depth, p.id limit 1`),
 
-    /** Reserves ids, in ascending order, for chunks that will be inserted later. */
+    /** In ascending order. */
     reserveIds: async (count: number): Promise<number[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* chunks.reserveIds */
@@ -100,10 +96,7 @@ export function createChunkRepository(db: Queryable) {
       return rows.map(({ id }) => id).sort((a, b) => a - b);
     },
 
-    /**
-     * Replaces the bytes of a damaged chunk by bytes that need no base. Requires that the row still has the damaged bytes and that the
-     * new blob is not pending deletion. Returns whether the bytes were replaced.
-     */
+    /** The new bytes need no base. Returns false if the row no longer has the damaged bytes, or if the new blob is pending deletion. */
     replace: async (damaged: StoredChunkRow, { storedBytes, codec, inlineBytes, blobKey }: ChunkLocation) => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* chunks.replace */
@@ -118,8 +111,8 @@ export function createChunkRepository(db: Queryable) {
     },
 
     /**
-     * Deletes marked chunks that no version and no other chunk needs, and clears the mark of the others. Does not wait for transactions
-     * that release chunks. Returns the number of deleted and cleared chunks.
+     * Deletes marked chunks that nothing needs; clears the mark of the others. Does not wait for transactions that release chunks. Returns
+     * the number of deleted and cleared chunks.
      */
     sweep: (limit: number): Promise<number> =>
       db.transaction(async (tx) => {

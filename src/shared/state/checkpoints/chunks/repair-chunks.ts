@@ -4,9 +4,8 @@ import { encodeChunk, hashInSlices } from './chunk-codec.ts';
 import type { ChunkRepository, ChunkRow } from './chunk-repository.ts';
 
 /**
- * Replaces chunks of a version that cannot be decoded, so that other versions that refer to them can be read again. `text` is the
- * version's text from another source. A state rebuilt from its journal has another time in its manifest, so its chunk with the manifest
- * differs. Returns the number of replaced chunks.
+ * Makes other versions that refer to the chunks readable again. `text` is the version's text from another source. A state rebuilt from its
+ * journal has another time in its manifest, so its chunk with the manifest differs. Returns the number of replaced chunks.
  */
 export async function repairChunks(
   parts: { documents: DocumentStore; chunks: ChunkRepository },
@@ -40,7 +39,6 @@ async function isReadable(documents: DocumentStore, chunk: ChunkRow): Promise<bo
   }
 }
 
-/** Cuts a text into parts of the sizes of these chunks. */
 async function* inSizes(
   text: AsyncIterable<Buffer>,
   sizes: readonly { readonly sizeBytes: number }[],

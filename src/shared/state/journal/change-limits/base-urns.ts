@@ -5,7 +5,7 @@ import { DocumentMissingError } from '../../checkpoints/document-store.ts';
 import { KeptUrns } from '../../deployments/kept-urns.ts';
 import { LiveUrns } from '../../deployments/live-urns.ts';
 
-/** The resources that existed before an update, by their keys. Caches the most recently requested states. */
+/** The resources that existed before an update. */
 export class BaseUrns {
   readonly #checkpoints: CheckpointRepository;
   readonly #documentReader: DocumentReader;
@@ -16,7 +16,7 @@ export class BaseUrns {
     this.#documentReader = parts.documentReader;
   }
 
-  /** Returns the resources of the state in this checkpoint; none for null (no state). Throws the errors of DocumentReader.open. */
+  /** Throws the errors of DocumentReader.open. */
   async of(checkpointId: string | null): Promise<ReadonlySet<string>> {
     return checkpointId === null ? new Set() : this.#kept.of(checkpointId, () => this.#read(checkpointId));
   }

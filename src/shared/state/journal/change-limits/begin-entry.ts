@@ -3,23 +3,21 @@ import { Slices, scanInSlices } from '../../../platform/slices/slices.ts';
 import { urnKey } from '../../deployments/live-urns.ts';
 import type { BatchEntry } from '../journal-batch.ts';
 
-/** The operation that a begin entry announces. */
 export interface BegunOperation {
   readonly sequenceId: number;
   /** Null if it is missing or not a positive integer. */
   readonly operationId: number | null;
-  /** For example `creating` or `deleting`; null for steps that change nothing, e.g. of a refresh. */
+  /** For example `creating`; null for steps that change nothing, e.g. of a refresh. */
   readonly type: string | null;
   readonly urn: string;
   readonly resourceType: string;
-  /** Whether the provider manages the resource, i.e. it is neither a component nor a provider, and is not only read. */
+  /** The resource is neither a component nor a provider, and is not only read. */
   readonly isManaged: boolean;
 }
 
-/** The beginning of the text of a refused entry. Clients never write this member. */
+/** Begins the text of a refused entry. Clients never write this member. */
 export const refusedPrefix = '{"refused":true,';
 
-/** Reads the begin entries of a batch. */
 export async function readBegins(entries: readonly BatchEntry[]): Promise<BegunOperation[]> {
   const slices = new Slices();
   const begins: BegunOperation[] = [];
@@ -31,7 +29,7 @@ export async function readBegins(entries: readonly BatchEntry[]): Promise<BegunO
   return begins;
 }
 
-/** Reads a begin entry whose text is valid JSON. Fields of a wrong type count as missing; a replay rejects them later. */
+/** The text is valid JSON. Fields of a wrong type count as missing; a replay rejects them later. */
 export async function readBegin({ sequenceId, text }: BatchEntry): Promise<BegunOperation> {
   const values = new Map<string, unknown>();
   const scanner = new JsonScanner({
@@ -77,7 +75,7 @@ const names = new Set([
   ...['urn', 'type', 'custom', 'external'].map((member) => `operation.resource.${member}`),
 ]);
 
-/** Returns the keys of the resources that the migrations of a batch insert into the state. */
+/** The keys of resources that migrations insert into the state. */
 export async function readMigrated(entries: readonly BatchEntry[]): Promise<ReadonlySet<string>> {
   const keys = new Set<string>();
   for (const { isMigration, text } of entries) {
@@ -96,8 +94,8 @@ export async function readMigrated(entries: readonly BatchEntry[]): Promise<Read
 }
 
 /**
- * Replaces a refused begin entry in the journal. It takes the entry's number, so that the journal has no gap. It adds no pending
- * operation, because the engine never calls the provider.
+ * The replacement takes the entry's number, so that the journal has no gap. It adds no pending operation, because the engine never calls
+ * the provider.
  */
 export function refusedEntry({ operationId, sequenceId }: BegunOperation): BatchEntry {
   const fields = { version: 1, kind: 0, sequenceID: sequenceId, ...(operationId && { operationID: operationId }) };

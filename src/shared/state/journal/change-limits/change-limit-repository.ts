@@ -16,21 +16,20 @@ const UpdateLimitRow = Type.Object({
   stopMessage: Nullable(Type.String()),
   stackId: Type.String(),
   baseCheckpointId: Nullable(Type.String()),
-  /** Number of resources in the state before the update. */
+  /** The resources in the state before the update. */
   resources: Type.Integer(),
 });
 
-/** The change limits of an update. */
 export interface ChangeLimit
   extends Pick<Row<typeof UpdateLimitRow>, 'changes' | 'stackId' | 'baseCheckpointId' | 'resources'> {
   readonly limits: ChangeLimits | null;
   readonly stop: Stop | null;
 }
 
-/** The change limits of updates: tables `update_limits` and `update_limit_changes`. */
+/** Tables `update_limits` and `update_limit_changes`. */
 export function createChangeLimitRepository(db: Queryable) {
   return {
-    /** Adds the change limits of an update that was just created. */
+    /** For an update that was just created. */
     insert: (updateId: string, limits: ChangeLimits) =>
       db.query(sql.nothing`
         /* changeLimits.insert */
@@ -39,8 +38,7 @@ export function createChangeLimitRepository(db: Queryable) {
 
     /**
      * Takes the locks of a batch of a limited update in the usual order: the update (shared), the update's row, the journal. Read the
-     * limits and counts only in later statements: this statement returns data from before its wait. Returns false if the lease is
-     * invalid.
+     * limits and counts only in later statements: this statement returns data from before its wait. Returns false if the lease is invalid.
      */
     lockJournal: async (fence: LeaseFence): Promise<boolean> => {
       const row = await db.maybeOne(sql.prepared('change_limits_lock_journal', IdRow)`
@@ -53,7 +51,6 @@ export function createChangeLimitRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Returns null if the update has no change limits. */
     find: async (updateId: string): Promise<ChangeLimit | null> => {
       const row = await db.maybeOne(sql.prepared('change_limits_find', UpdateLimitRow)`
         /* changeLimits.find */
@@ -70,14 +67,13 @@ export function createChangeLimitRepository(db: Queryable) {
       };
     },
 
-    /** Returns the given entries that are already stored. */
     findStored: (updateId: string, sequenceIds: readonly number[]) =>
       db.any(sql.prepared('change_limits_find_stored', EntryRow)`
         /* changeLimits.findStored */
         select sequence_id as "sequenceId", starts_with(entry, ${refusedPrefix}) as "isRefused" from journal_entries
         where update_id = ${updateId} and sequence_id = any (${sql.array([...sequenceIds], 'int8')})`),
 
-    /** Records resources that migrations have inserted into the state. Creating one of them again replaces it. */
+    /** Creating a resource again replaces it if a migration has inserted it. */
     addMigrated: (updateId: string, urnKeys: readonly string[]) =>
       db.query(sql.nothing`
         /* changeLimits.addMigrated */
@@ -85,7 +81,6 @@ export function createChangeLimitRepository(db: Queryable) {
           select unnest(migrated_keys) union select unnest(${sql.array([...urnKeys], 'text')}))
         where update_id = ${updateId}`),
 
-    /** Returns the given resources that migrations have inserted. */
     findMigrated: async (updateId: string, urnKeys: readonly string[]): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.prepared('change_limits_find_migrated', KeyRow)`
         /* changeLimits.findMigrated */
@@ -94,7 +89,7 @@ export function createChangeLimitRepository(db: Queryable) {
       return new Set(rows.map(({ key }) => key));
     },
 
-    /** Returns the given resources whose change the update has already begun. */
+    /** The update has already begun to change these resources. */
     findChanged: async (updateId: string, urnKeys: readonly string[]): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.prepared('change_limits_find_changed', KeyRow)`
         /* changeLimits.findChanged */
@@ -103,7 +98,6 @@ export function createChangeLimitRepository(db: Queryable) {
       return new Set(rows.map(({ key }) => key));
     },
 
-    /** Counts changes that are not counted yet. */
     addChanged: (updateId: string, urnKeys: readonly string[]) =>
       db.query(sql.nothing`
         /* changeLimits.addChanged */
@@ -112,10 +106,7 @@ export function createChangeLimitRepository(db: Queryable) {
         )
         update update_limits set changes = changes + (select count(*)::integer from added) where update_id = ${updateId}`),
 
-    /**
-     * Stops the update from beginning more operations. Keeps an earlier reason. The caller has locked the update's row or, for a limited
-     * update, its journal.
-     */
+    /** Keeps an earlier reason. The caller has locked the update's row or, for a limited update, its journal. */
     stop: (updateId: string, { reason, message }: Stop) =>
       db.query(sql.nothing`
         /* changeLimits.stop */

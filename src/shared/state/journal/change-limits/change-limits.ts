@@ -6,40 +6,35 @@ import { type ApplicableRule, describeScope, type UpdateRules } from '../../../u
 import { urnKey } from '../../deployments/live-urns.ts';
 import type { BegunOperation } from './begin-entry.ts';
 
-/** A rule as quoted to the users whose updates it stops. */
+/** Quoted to the users whose updates the rule stops. */
 interface QuotedRule {
   /** For example `project web`. */
   readonly scope: string;
   readonly note: string;
 }
 
-/** The rules for deletes and replacements of one update, as they were at its creation. */
+/** The rules as they were at the creation of the update. */
 export interface ChangeLimits {
   /** For example `acme/web/prod`. */
   readonly stack: string;
   readonly kind: string;
-  /** The commit that the update runs; null if unknown, or if there are uncommitted changes. */
+  /** Null if unknown, or if there are uncommitted changes. */
   readonly commit: string | null;
   readonly changeLimit: (QuotedRule & { readonly changes: number | null; readonly percent: number | null }) | null;
-  /** Whether an update without a journal is refused. */
   readonly needsJournal: boolean;
   readonly protectedTypes: readonly (QuotedRule & { readonly types: readonly string[] })[];
-  /** The preview whose changes the update must not exceed. Missing or null if no rule requires one. */
+  /** The update must not exceed these changes. Missing or null if no rule requires a preview. */
   readonly preview?: (QuotedRule & { readonly updateId: string }) | null;
 }
 
-/** The reason why an update may begin no more operations. */
 export interface Stop {
-  /** `drain`, or the kind of the rule that stopped the update. For metrics, statistics and the audit log. */
+  /** For metrics, statistics and the audit log. */
   readonly reason: 'drain' | (typeof stoppingKinds)[number];
-  /** The message for the user who runs the update. */
+  /** For the user who runs the update. */
   readonly message: string;
 }
 
-/**
- * Returns null if no rule limits the deletes and replacements of an update. An approval of its commit lifts every limit except the
- * preview's.
- */
+/** Null if no rule limits the update. An approval of its commit lifts every limit except the preview's. */
 export function changeLimitsOf(
   rules: UpdateRules,
   update: {
@@ -48,7 +43,6 @@ export function changeLimitsOf(
     readonly kind: string;
     readonly commit: string | null;
     readonly isApproved: boolean;
-    /** The preview that applies to the update, with its rule; null if there is none. */
     readonly preview: { readonly rule: ApplicableRule<'require-preview'>; readonly updateId: string } | null;
   },
 ): ChangeLimits | null {
@@ -75,10 +69,7 @@ export function changeLimitsOf(
   };
 }
 
-/**
- * A rule may refuse updates without a journal, because change limits need one. The status is 403, because the CLI reads 409 as another
- * update that holds the stack.
- */
+/** The status is 403, because the CLI reads 409 as another update that holds the stack. */
 export class JournalNeededError extends ForbiddenError {
   override readonly name = 'JournalNeededError';
   override readonly code = 'journal-needed';
@@ -90,10 +81,10 @@ export class JournalNeededError extends ForbiddenError {
   }
 }
 
-/** For each protected type of resource, the first rule that protects it. */
+/** For each type of resource, the first rule that protects it. */
 export type Protection = ReadonlyMap<string, ChangeLimits['protectedTypes'][number]>;
 
-/** Maximum number of types in a batch that are compared with patterns, far more than the CLI sends. */
+/** More types of a batch are not compared with patterns. The CLI sends far fewer. */
 const maxComparedTypes = 500;
 
 /** For the types of operations that may delete or replace a resource. Types beyond the maximum count as protected. */
@@ -117,15 +108,13 @@ export async function protectionOf(limits: ChangeLimits, begins: readonly BegunO
   return protection;
 }
 
-/** Whether the resources from before the update are needed, to distinguish a new resource from a replacement. */
+/** The resources from before the update distinguish a new resource from a replacement. */
 export function needsBase(limits: ChangeLimits, begins: readonly BegunOperation[], protection: Protection): boolean {
   const isForAll = limits.changeLimit !== null || Boolean(limits.preview);
   return begins.some((begin) => mayReplace(begin) && (isForAll || protection.has(begin.resourceType)));
 }
 
-/**
- * Returns the operations that delete or replace a resource, by the keys of the resources. `live` are the resources that already exist.
- */
+/** Keyed by `urnKey`. `live` are the resources that already exist. */
 export function changesAmong(
   begins: readonly BegunOperation[],
   live: Pick<ReadonlySet<string>, 'has'>,
@@ -138,18 +127,14 @@ export function changesAmong(
   return changes;
 }
 
-/**
- * Returns the id of the preview if the resources that it deletes or replaces are needed, i.e. if the update begins a delete or a
- * replacement.
- */
+/** The id of the preview, if the update begins a delete or a replacement. */
 export function needsPreview({ preview }: ChangeLimits, begins: readonly BegunOperation[]): string | null {
   return preview && begins.some((begin) => begin.type === 'deleting' || mayReplace(begin)) ? preview.updateId : null;
 }
 
 /**
- * Returns the reason why the update may not begin these changes; null if it may. `before` is the number of changes begun earlier, `added`
- * the number of new ones, `resources` the number of resources in the update's base. `previewed` are the keys of the resources that its
- * preview deletes or replaces.
+ * Null if the update may begin these changes. `before` is the number of changes begun earlier, `added` the number of new ones, `resources`
+ * the number of resources in the update's base. `previewed` are the keys of the resources that its preview deletes or replaces.
  */
 export function judge(
   limits: ChangeLimits,
@@ -214,7 +199,6 @@ function describe({ resourceType, type, urn }: BegunOperation): string {
 
 const maxQuotedChars = 200;
 
-/** Shortens the text to a form that may be stored and shown. */
 function shortened(text: string): string {
   const beginning = text.length > maxQuotedChars ? `${text.slice(0, maxQuotedChars)}…` : text;
   return beginning.toWellFormed().replaceAll('\0', '');

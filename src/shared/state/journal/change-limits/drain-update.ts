@@ -4,7 +4,6 @@ import type { LockedUpdate } from '../../../updates/locked-update-repository.ts'
 import { isActive } from '../../../updates/update-state.ts';
 import { createChangeLimitRepository } from './change-limit-repository.ts';
 
-/** The user who drains an update, and the reason. */
 export interface Drain {
   readonly by: string;
   /** Empty if no reason was given. */
@@ -12,9 +11,9 @@ export interface Drain {
 }
 
 /**
- * Drains a locked update: from the commit on, it begins no more operations. Running operations continue and are saved; then its client
- * ends the update. Returns false if the update was stopped before. Throws ConflictError if it does not run, or if it sends no journal, so
- * that its operations are unknown.
+ * The update is locked. From the commit on, it begins no more operations. Running operations continue and are saved; then its client ends
+ * the update. Returns false if the update was stopped before. Throws ConflictError if it does not run, or if it sends no journal, so that
+ * its operations are unknown.
  */
 export async function drainUpdate(tx: Queryable, { update }: LockedUpdate, drain: Drain): Promise<boolean> {
   if (!isActive(update.status)) throw new ConflictError('This update has ended');

@@ -23,27 +23,25 @@ import {
 } from './change-limits.ts';
 
 /**
- * The update may begin no more operations; the rest of the batch is stored. The CLI shows the message at each resource of the batch,
- * calls no provider for operations that were about to begin, and ends the update as failed.
+ * The update may begin no more operations; the rest of the batch is stored. The CLI shows the message at each resource of the batch, calls
+ * no provider for operations that were about to begin, and ends the update as failed.
  */
 export class BeginRefusedError extends ForbiddenError {
   override readonly name = 'BeginRefusedError';
   override readonly code = 'begin-refused';
 }
 
-/** The keys of the resources that a preview announced it would delete or replace. */
+/** The keys of resources that the preview would delete or replace. */
 export interface PreviewedChanges {
   of(previewId: string): Promise<ReadonlySet<string>>;
 }
 
-/** The inputs for decisions about batches of limited updates. */
 export interface LimitParts {
   readonly db: Database;
   readonly baseUrns: BaseUrns;
   readonly previewed: PreviewedChanges;
 }
 
-/** The outcome of a batch of a limited update. */
 export interface LimitedAppend {
   readonly appended: Appended;
   /** Null if nothing was refused. */
@@ -51,10 +49,10 @@ export interface LimitedAppend {
 }
 
 /**
- * Stores a batch of an update with change limits, in one transaction that holds the lock on all its batches. If one begin entry of the
- * batch is refused, all its begin entries are, because the client gets one response for the batch; the rest is stored. A repeated batch
- * gets the same response: accepted entries are stored as they are, and refused ones are recognized by their stored form. Returns null if
- * the lease is invalid. Also throws the errors of reading the state before the update.
+ * One transaction holds the lock on all batches of the update. If one begin entry of the batch is refused, all its begin entries are,
+ * because the client gets one response; the rest is stored. A repeated batch gets the same response: accepted entries are stored as they
+ * are, and refused ones are recognized by their stored form. Returns null if the lease is invalid. Also throws the errors of reading the
+ * state before the update.
  */
 export async function appendLimited(
   { db, baseUrns, previewed }: LimitParts,
@@ -107,7 +105,7 @@ export async function appendLimited(
 
 const none: ReadonlySet<string> = new Set();
 
-/** Counts the changes and returns null, or stops the update and returns the reason. The journal is locked. */
+/** Returns null, or stops the update and returns the reason. The journal is locked. */
 async function judgeBegins(
   tx: Queryable,
   updateId: string,
@@ -141,7 +139,7 @@ async function judgeBegins(
   return stop;
 }
 
-/** Stops the update, records the stop, and requests approval of the update's commit. */
+/** Also records the stop, and requests approval of the update's commit. */
 async function stopUpdate(
   tx: Queryable,
   updateId: string,

@@ -7,7 +7,6 @@ import { IncrementalCompaction } from './incremental-compaction.ts';
 
 const logger = createLogger({ level: 'silent' });
 
-/** Compactions that the test ends explicitly. */
 function slices() {
   const started: string[] = [];
   const ends: PromiseWithResolvers<void>[] = [];

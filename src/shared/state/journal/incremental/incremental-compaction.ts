@@ -2,16 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { outsideCalls } from '../../../platform/lifecycle/outside-calls.ts';
 import type { Logger } from '../../../platform/logger/logger.ts';
 
-/** Requests beyond this number are forgotten: the compaction at the end applies all entries anyway. */
+/** Further requests are forgotten: the compaction at the end applies all entries anyway. */
 const maxWaiting = 10_000;
 
-/** The longest pause between two compactions, in ms: several times the CPU time of one. */
+/** Several times the CPU time of a compaction. */
 const maxPauseMs = 10;
 
 /**
- * Applies the entries of running updates to their kept replays in the background, so that little is left to do when an update is
- * completed. Takes one update at a time, each once however often it was requested meanwhile, and pauses after each: incremental
- * compaction must not delay calls. Stores nothing, so that a crash loses nothing.
+ * Applies entries to kept replays in the background, so that little is left to do when an update is completed. Takes one update at a time,
+ * each once however often it was requested meanwhile, and pauses after each: incremental compaction must not delay calls. Stores nothing,
+ * so that a crash loses nothing.
  */
 export class IncrementalCompaction {
   readonly #advance: (updateId: string) => Promise<void>;
@@ -25,24 +25,23 @@ export class IncrementalCompaction {
     this.#logger = logger;
   }
 
-  /** Number of updates in the queue. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** Requests that the update's replay catch up with its journal. Returns at once and never fails. */
+  /** Returns at once and never fails. */
   request(updateId: string): void {
     if (this.#closed.signal.aborted || this.#waiting.size >= maxWaiting) return;
     this.#waiting.add(updateId);
     this.#running ??= outsideCalls(() => this.#run());
   }
 
-  /** Drops the request of an update that has ended. */
+  /** Call this for an update that has ended. */
   forget(updateId: string): void {
     this.#waiting.delete(updateId);
   }
 
-  /** Accepts no more requests and waits for the running one. */
+  /** Waits for the running compaction. */
   async close(): Promise<void> {
     this.#closed.abort();
     this.#waiting.clear();
@@ -50,7 +49,7 @@ export class IncrementalCompaction {
   }
 
   async #run(): Promise<void> {
-    // Runs after the current tick, so that the requests of one tick are handled together.
+    // The requests of one tick are handled together.
     await Promise.resolve();
     for (const updateId of this.#waiting) {
       this.#waiting.delete(updateId);

@@ -3,7 +3,6 @@ import { until } from '../../../../../testkit/until.ts';
 import type { OpenReplay } from '../replay/runner/replay-runner.ts';
 import { OpenReplays, type WarmReplay } from './open-replays.ts';
 
-/** A replay that only knows whether it was closed. */
 function replayOf(bytes: number): WarmReplay & { isClosed: boolean } {
   const kept = {
     isClosed: false,

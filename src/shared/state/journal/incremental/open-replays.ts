@@ -1,19 +1,19 @@
 import type { OpenReplay } from '../replay/runner/replay-runner.ts';
 import type { ReplayProgress } from '../replay/runner/replay-work.ts';
 
-/** Memory limit for all kept replays of a process, and for one of them (base and entries), in bytes. */
+/** Memory limits for all kept replays of a process, and for one of them (base and entries). */
 const defaultMaxBytes = 32 * 1024 * 1024;
 const defaultMaxBytesEach = 8 * 1024 * 1024;
-/** A replay unused for this long is dropped. A replay that did not fit is not tried again for as long. In ms. */
+/** An unused replay is dropped after this time. A replay that did not fit is not tried again for as long. */
 const defaultIdleMs = 60_000;
-/** Number of refused updates to remember. Forgetting one costs a replay. */
+/** Forgetting a refused update costs a replay. */
 const maxRefusals = 10_000;
 
-/** A replay of a running update to which the first `progress.entries` entries were applied, without a gap. */
+/** The first `progress.entries` entries were applied, without a gap. */
 export interface WarmReplay {
   readonly replay: OpenReplay;
   readonly progress: ReplayProgress;
-  /** Memory used by the base and the entries so far. */
+  /** Of the base and the entries so far. */
   readonly bytes: number;
 }
 
@@ -28,9 +28,9 @@ export interface OpenReplaysLimits {
 }
 
 /**
- * Replays that a process keeps open between compactions of the same update, so that each compaction applies only new entries. Memory is
- * bounded. When it is full, new replays are refused for a while instead of evicting others: updates that evict each other would start
- * from their base again and again. A replay has one user at a time; others wait for it.
+ * Replays kept open between compactions of an update, so that each compaction applies only new entries. When the memory is full, new
+ * replays are refused for a while instead of evicting others: updates that evict each other would start from their base again and again. A
+ * replay has one user at a time.
  */
 export class OpenReplays {
   readonly #maxBytes: number;
@@ -49,17 +49,16 @@ export class OpenReplays {
     this.#timer = setInterval(() => this.#dropIdle(), Math.ceil(this.#idleMs / 2)).unref();
   }
 
-  /** Bytes of all kept replays not in use. */
+  /** Counts only replays that are not in use. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Maximum size of a replay that is kept. */
   get maxBytesEach(): number {
     return this.#maxBytesEach;
   }
 
-  /** Whether a replay of the update exists or is being made. */
+  /** Also true while a replay is being made. */
   has(updateId: string): boolean {
     return this.#kept.has(updateId) || this.#inUse.has(updateId);
   }
@@ -69,8 +68,8 @@ export class OpenReplays {
   }
 
   /**
-   * Runs `work` with the update's kept replay, or null if there is none. Keeps the replay that `work` returns as `keep`, if it fits. Any
-   * other replay is closed, also when `work` throws. Calls for one update run one after another.
+   * Keeps the replay that `work` returns as `keep`, if it fits. Closes any other replay, also when `work` throws. Calls for one update run
+   * one after another.
    */
   async use<T>(
     updateId: string,
@@ -93,7 +92,7 @@ export class OpenReplays {
     }
   }
 
-  /** Whether a replay of this size would be kept. If not, the update is refused for a while. */
+  /** Refuses the update for a while if a replay of this size would not be kept. */
   admits(updateId: string, bytes: number): boolean {
     const until = this.#refusedUntil.get(updateId);
     if (until !== undefined && until > performance.now()) return false;
@@ -103,13 +102,12 @@ export class OpenReplays {
     return false;
   }
 
-  /** Keeps no replay of the update for a while. */
   refuse(updateId: string): void {
     if (this.#refusedUntil.size >= maxRefusals) this.#refusedUntil.clear();
     this.#refusedUntil.set(updateId, performance.now() + this.#idleMs);
   }
 
-  /** Closes the replay of an update that no longer needs it. Does nothing while the replay is in use. */
+  /** Does nothing while the replay is in use. */
   drop(updateId: string): void {
     this.#take(updateId)?.replay.close();
   }

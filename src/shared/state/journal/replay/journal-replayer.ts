@@ -9,38 +9,35 @@ import { type Applied, type FoundParts, type ReplayParts, ReplaySteps } from './
 import { InvalidJournalError, type OpenReplay, ReplayEndedError } from './runner/replay-runner.ts';
 import { DamagedStartError, type ReplayedDocument, type ReplayProgress } from './runner/replay-work.ts';
 
-/** A replay that has reached the end of the journal, an invalid entry or the requested limit. */
+/** The replay has reached the end of the journal, an invalid entry or the requested limit. */
 export interface ReplayResult {
   readonly replay: OpenReplay;
   readonly progress: ReplayProgress;
-  /** The reason why the replay could not continue; null if no entry was invalid. */
   readonly fault: InvalidJournalError | null;
 }
 
 export interface ReplayBounds {
-  /** Stop after this many entries, counted from the first. */
+  /** Counted from the first entry. */
   readonly entries?: number;
   /** Start from the base instead of a snapshot. */
   readonly fromBase?: boolean;
   /** False if the journal is known to have no snapshot. */
   readonly hasSnapshot?: boolean;
-  /** Rows that the caller has already read. */
   readonly found?: FoundParts | undefined;
 }
 
-/** The longest prefix of a journal that yields a valid deployment. */
+/** A prefix that yields a valid deployment. */
 export interface LongestPrefix {
-  /** The end of the prefix. With 0 entries, the state is the base itself. */
+  /** With 0 entries, the state is the base itself. */
   readonly progress: ReplayProgress;
   readonly replayed: ReplayedDocument | null;
-  /** The reason why the next entry is not included; null if the prefix is the whole journal. */
+  /** Why the next entry is not included; null for the whole journal. */
   readonly fault: InvalidJournalError | null;
 }
 
 const attempts = 3;
 const noProgress: ReplayProgress = { entries: 0, lastSequenceId: 0, hasGap: false, unknownKinds: null };
 
-/** Reads the base, the snapshot and the journal pages of an update and passes them to a replay runner. */
 export class JournalReplayer {
   readonly #updates: UpdateRepository;
   readonly #documentReader: DocumentReader;
@@ -56,7 +53,7 @@ export class JournalReplayer {
     this.#open = parts.openReplays;
   }
 
-  /** Whether a replay of the update is kept or being made. */
+  /** Also true while the replay is being made. */
   isOpen(updateId: string): boolean {
     return this.#open.has(updateId);
   }
@@ -66,10 +63,9 @@ export class JournalReplayer {
   }
 
   /**
-   * Applies all entries, or the entries before the first invalid one, and then runs `work`. Continues the update's kept replay if there
-   * is one. Returns null if the entries have been compacted and deleted in the meantime. Drops a damaged snapshot and repairs a damaged
-   * base. Throws InvalidJournalError if the base is not a valid deployment, and DocumentDamagedError if the base is damaged beyond
-   * repair.
+   * Applies entries up to the first invalid one. Continues the update's kept replay if there is one. Returns null if the entries have been
+   * compacted and deleted in the meantime. Drops a damaged snapshot and repairs a damaged base. Throws InvalidJournalError if the base is
+   * not a valid deployment, and DocumentDamagedError if the base is damaged beyond repair.
    */
   async catchUp<T>(
     update: UpdateRow,
@@ -89,8 +85,8 @@ export class JournalReplayer {
   }
 
   /**
-   * Brings the kept replay of a running update up to its last entry. Starts a replay if the memory limit allows. Stores nothing: a later
-   * compaction in this process continues from there. Entries behind a gap are left for later, since a replay cannot go back.
+   * Advances the kept replay of a running update. Starts a replay if the memory limit allows. Stores nothing: a later compaction in this
+   * process continues from there. Entries behind a gap are left for later, since a replay cannot go back.
    */
   async advance(updateId: string): Promise<void> {
     // A compaction catches up anyway. It may then upload for a long time, while other updates would wait for this one.
@@ -103,7 +99,6 @@ export class JournalReplayer {
     }));
   }
 
-  /** Releases the replay that is kept for an ended update. */
   forget(updateId: string): void {
     this.#open.drop(updateId);
   }
@@ -123,10 +118,7 @@ export class JournalReplayer {
     }
   }
 
-  /**
-   * Returns the replay to keep, or null after an invalid entry. `complete` reports this entry; a kept replay would meet it again each
-   * time.
-   */
+  /** Null after an invalid entry: a kept replay would meet it again each time. `complete` reports it. */
   #keepable(updateId: string, replay: OpenReplay, bytes: number, applied: Applied): WarmReplay | null {
     if (!applied.fault) return { replay, progress: applied.progress, bytes: bytes + applied.bytes };
     this.#open.refuse(updateId);
@@ -134,7 +126,7 @@ export class JournalReplayer {
     return null;
   }
 
-  /** Applies new entries to a kept replay. Returns null if the replay must start over. */
+  /** Returns null if the replay must start over. */
   async #goOn(
     update: UpdateRow,
     kept: WarmReplay,
@@ -173,7 +165,7 @@ export class JournalReplayer {
     }
   }
 
-  /** Drops the damaged snapshot or repairs the base, and returns from where to repeat the replay. Throws DocumentDamagedError. */
+  /** Returns from where to repeat the replay. Throws DocumentDamagedError. */
   async #repairStart(update: UpdateRow, damage: DamagedStartError): Promise<'repaired' | 'no snapshot' | 'gone'> {
     if (damage.part === 'snapshot') {
       const snapshot = await this.#snapshots.find(update.id);
@@ -206,8 +198,8 @@ export class JournalReplayer {
   }
 
   /**
-   * Finds the longest prefix of the journal, ordered by sequence id, that yields a valid deployment. Returns null like `catchUp`. If the
-   * fault shows only in the finished deployment, searches backwards from the end in doubling steps and then bisects.
+   * The order is that of the sequence ids. Returns null like `catchUp`. If the fault shows only in the finished deployment, searches
+   * backwards from the end in doubling steps and then bisects.
    */
   async longestPrefix(update: UpdateRow, bounds: Omit<ReplayBounds, 'entries'> = {}): Promise<LongestPrefix | null> {
     const manifest = await this.manifest(update.id);

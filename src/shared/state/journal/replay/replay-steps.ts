@@ -15,7 +15,7 @@ import {
 } from './runner/replay-runner.ts';
 import { DamagedStartError, type JournalPage, type ReplayProgress, type ReplayStart } from './runner/replay-work.ts';
 
-/** A replay to which no page has been applied yet, and the first page. */
+/** No page has been applied yet. */
 export interface StartedReplay {
   readonly replay: OpenReplay;
   readonly page: ReadPage;
@@ -23,15 +23,14 @@ export interface StartedReplay {
   readonly bytes: number;
 }
 
-/** Parts of a replay that were read before. */
+/** Parts that were already read. */
 export interface FoundParts {
-  /** The base of the update; null if it has none, or if the base is gone. */
+  /** Null if the update has none, or if the base is gone. */
   readonly base: CheckpointRow | null;
-  /** The first page; null if it was not read. */
   readonly page: ReadPage | null;
 }
 
-/** Where a replay stopped, and why. There is no fault if everything was applied. */
+/** There is no fault if everything was applied. */
 export interface Applied {
   readonly progress: ReplayProgress;
   readonly fault: InvalidJournalError | null;
@@ -39,7 +38,6 @@ export interface Applied {
   readonly bytes: number;
 }
 
-/** The sources of a replay, and its runner. */
 export interface ReplayParts {
   readonly checkpoints: CheckpointRepository;
   readonly documentReader: DocumentReader;
@@ -50,7 +48,6 @@ export interface ReplayParts {
   readonly openReplays: OpenReplays;
 }
 
-/** The reading steps of a replay: its start, and the pages of the journal. */
 export class ReplaySteps {
   readonly #checkpoints: CheckpointRepository;
   readonly #documentReader: DocumentReader;
@@ -69,7 +66,7 @@ export class ReplaySteps {
   }
 
   /**
-   * Opens a replay of the base and the last snapshot. Returns null if the base is gone, or if the memory limit does not allow incremental
+   * Replays from the base and the last snapshot. Returns null if the base is gone, or if the memory limit does not allow incremental
    * compaction.
    */
   async start(
@@ -96,7 +93,7 @@ export class ReplaySteps {
     const snapshot = newest && newest.entries <= limit ? newest : null;
     const bytes = (base?.sizeBytes ?? 0) + (snapshot?.sizeBytes ?? 0);
     if (isAhead && !this.#open.admits(update.id, bytes)) return null;
-    // A snapshot has no gaps, so the last sequenceID is the number of its entries.
+    // A snapshot has no gaps, so its number of entries is the last sequenceID.
     const expected = snapshot?.entries ?? 0;
     const [baseBytes, snapshotBytes, firstPage] = await Promise.all([
       base && this.#documentReader.readEncoded(base),
@@ -128,8 +125,8 @@ export class ReplaySteps {
   }
 
   /**
-   * Applies this page and all following ones. Reads each page while the previous one is applied. `incrementalFrom` is the size of the
-   * replay so far in an incremental compaction, which stops before a gap, and when the replay has become too large to be kept.
+   * Reads each page while the previous one is applied. `incrementalFrom` is the size of the replay so far in an incremental compaction,
+   * which stops before a gap, and when the replay has become too large to be kept.
    */
   async applyAll(
     updateId: string,
@@ -176,7 +173,6 @@ function truncatePage(page: JournalPage, maxEntries: number): JournalPage {
   return { ...page, sequenceIds: page.sequenceIds.slice(0, maxEntries), lengths: page.lengths.slice(0, maxEntries) };
 }
 
-/** Returns the number of entries after `lastSequenceId` without a gap. */
 function contiguousEntries({ sequenceIds }: JournalPage, lastSequenceId: number): number {
   const gap = sequenceIds.findIndex((sequenceId, at) => sequenceId !== lastSequenceId + 1 + at);
   return gap === -1 ? sequenceIds.length : gap;

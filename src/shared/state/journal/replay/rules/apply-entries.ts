@@ -16,17 +16,16 @@ import { createReplayState, hasChanges, isApplied, markApplied, noChanges, type 
 import { AliasConflictError } from './resolve-aliases.ts';
 
 export interface ReplayedDocument {
-  /** The untyped deployment document. */
   readonly document: Buffer;
   readonly features: readonly string[];
   readonly resourceCount: number;
   readonly pendingOperationCount: number;
 }
 
-/** Entries of kinds that this release does not know, which a replay has skipped. */
+/** The replay has skipped these entries. */
 export interface UnknownKinds {
   readonly count: number;
-  /** The first of these entries and its kind. */
+  /** The first of these entries. */
   readonly sequenceId: number;
   readonly kind: number;
 }
@@ -35,29 +34,29 @@ export interface UnknownKinds {
  * A replay that can stop after any entry: its deployment can be read, and it can continue or be saved and restored. A call that throws
  * leaves the replay unchanged. Resources keep their bytes unless one of their fields has to change; then all other fields keep theirs.
  *
- * Detectable errors are rejected, because positions would then refer to other resources than the CLI meant. They are a position outside
- * the base, and a new base after changes to the old one. A reference to an operation that added nothing is ignored: it results from a
- * lost or unfinished predecessor, whose begin entry is still listed as pending, and rejecting it would lock the stack.
+ * A position outside the base, and a new base after changes to the old one, are rejected, because positions would then refer to other
+ * resources than the CLI meant. A reference to an operation that added nothing is ignored: it results from a lost or unfinished
+ * predecessor, whose begin entry is still listed as pending, and rejecting it would lock the stack.
  */
 export class JournalReplay {
   readonly #base: Buffer | null;
   readonly #state: ReplayState;
   #unknownKinds: UnknownKinds | null = null;
 
-  /** `base` is the document with which the update began; null for none. */
+  /** The document with which the update began. */
   constructor(base: Buffer | null) {
     this.#base = base;
     this.#state = createReplayState(readBase(base));
   }
 
-  /** Resumes from `snapshot`, which must have been taken over the same base. Throws ReplaySnapshotError. */
+  /** `snapshot` must have been taken over the same base. Throws ReplaySnapshotError. */
   static restore(base: Buffer | null, snapshot: Buffer): JournalReplay {
     const replay = new JournalReplay(base);
     Object.assign(replay.#state, decodeReplayState(snapshot, base, replay.#state.base.resources));
     return replay;
   }
 
-  /** Encodes the state after the entries so far. Call only if `hasGap` is false; see `apply`. */
+  /** Call only if `hasGap` is false; see `apply`. */
   snapshot(): Buffer {
     return encodeReplayState(this.#state, this.#base);
   }
@@ -66,19 +65,19 @@ export class JournalReplay {
     return this.#state.lastSequenceId;
   }
 
-  /** Whether a sequence id below the last one is missing. Its entry may still arrive. */
+  /** The entry of a missing sequence id may still arrive. */
   get hasGap(): boolean {
     return this.#state.gaps.length > 0;
   }
 
-  /** Unknown kinds since this object was created. If there are any, take no snapshot: a release that knows them would never see them. */
+  /** Counts since this object was created. If there are any, take no snapshot: a release that knows them would never see them. */
   get unknownKinds(): UnknownKinds | null {
     return this.#unknownKinds;
   }
 
   /**
-   * Applies the next entry. Returns false if an entry with its sequence id was already applied. Rejects an entry that arrives after a
-   * later one (`late-entry`): the replay has to restart from before the gap. Throws JournalReplayError.
+   * Returns false for a repeated sequence id. Rejects an entry that arrives after a later one (`late-entry`): the replay has to restart
+   * from before the gap. Throws JournalReplayError.
    */
   apply(entry: JournalEntryText): boolean {
     const { sequenceId } = entry;
@@ -98,7 +97,6 @@ export class JournalReplay {
     return true;
   }
 
-  /** Generates the document for the entries applied so far. */
   generate(manifest: ManifestSource): ReplayedDocument {
     const rebuilt = this.#rebuild(null);
     return {
@@ -185,7 +183,7 @@ export class JournalReplay {
     if (fields.flag('isRefresh')) state.hasRefresh = true;
   }
 
-  /** Replaces the referenced resource with `state`. Without a `state`, `removesWithoutState` decides whether the resource is removed. */
+  /** Without a `state`, `removesWithoutState` decides whether the resource is removed. */
   #applySwap(fields: EntryFields, removesWithoutState: boolean): void {
     const state = this.#state;
     const resource = fields.state();

@@ -5,7 +5,7 @@ import { ResourceReader, type ResourceText } from '../../../deployments/resource
 import type { JournalEntryText } from '../../journal-batch.ts';
 import { JournalReplayError } from './replay-error.ts';
 
-/** Entry kinds, as in Pulumi's sdk/go/common/apitype/journal.go. */
+/** See Pulumi's sdk/go/common/apitype/journal.go. */
 export const JournalEntryKind = {
   begin: 0,
   success: 1,
@@ -21,8 +21,8 @@ export const JournalEntryKind = {
 } as const;
 
 /**
- * Reads the fields of one entry on demand, so that unused fields of a kind are not validated. An absent field is the same as `null`.
- * Every method throws JournalReplayError for a value of the wrong type.
+ * Reads fields on demand, so that unused fields of a kind are not validated. An absent field is the same as `null`. Every method throws
+ * JournalReplayError for a value of the wrong type.
  */
 export class EntryFields {
   readonly #entry: JournalEntryText;
@@ -53,7 +53,6 @@ export class EntryFields {
     return this.#entry.sequenceId;
   }
 
-  /** The value's raw JSON. */
   raw(name: string): Buffer | null {
     const span = this.#nonNull(name);
     return span ? this.#entry.text.subarray(span.start, span.end) : null;
@@ -87,7 +86,7 @@ export class EntryFields {
     return value;
   }
 
-  /** Reads the elements of a list one by one, as raw JSON. An absent list is the same as an empty one. */
+  /** Passes each element as raw JSON. An absent list is the same as an empty one. */
   elements<T>(name: string, read: (text: Buffer, at: number) => T): T[] {
     const text = this.raw(name);
     const values: T[] = [];
@@ -116,7 +115,7 @@ export class EntryFields {
     return new JournalReplayError('malformed-entry', message, this.#entry.sequenceId, cause && { cause });
   }
 
-  /** Runs `read`, which parses part of this entry as a deployment. Converts MalformedDeploymentError to JournalReplayError. */
+  /** Converts MalformedDeploymentError to JournalReplayError. */
   readPart<T>(read: () => T): T {
     try {
       return read();
@@ -156,7 +155,6 @@ export class EntryFields {
   }
 }
 
-/** Whether `EntryFields` reads nothing in the value. */
 function isUnread(path: readonly (string | number)[]): boolean {
   if (path.length === 1) return path[0] !== 'state' && path[0] !== 'operation';
   return path.length === 2 && !(path[0] === 'operation' && path[1] === 'resource');

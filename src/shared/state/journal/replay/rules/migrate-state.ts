@@ -5,27 +5,25 @@ import type { EntryFields } from './entry-fields.ts';
 import { JournalReplayError } from './replay-error.ts';
 import type { ReplayState } from './replay-state.ts';
 
-/** The version of entries that migrate a state. */
 const migrationVersion = 2;
 /** Twice the length of an item of a layout as the CLI writes it. */
 const maxItemBytes = 64;
 
-/** The parts of a replay that a migration changes. */
 type Migrated = Pick<
   ReplayState,
   'base' | 'added' | 'removed' | 'markedDelete' | 'markedPendingReplacement' | 'swapped'
 >;
 
-/** The origin of a resource of the new base: a position in the old base, or in the states that the entry inserts. */
+/** A position in the old base, or in the states that the entry inserts. */
 type LayoutItem = { readonly base: number } | { readonly inserted: number };
 
-/** New texts of resources, keyed by the position in the base, or by the operation that added the resource. */
+/** Keyed by the position in the base, or by the operation that added the resource. */
 type Patches = ReadonlyMap<number, ResourceText>;
 
 /**
- * Applies an entry that migrates the state, which a program's `stateMigrations` cause. Its `layout` lists the resources of the new base,
- * taken from the old base and the entry's `states`. Its patches replace resources whose references changed. References of earlier entries
- * to positions in the old base then refer to the new one. Does not change `state`, but returns the changes. Throws JournalReplayError.
+ * A program's `stateMigrations` cause such entries. The `layout` lists the resources of the new base, taken from the old base and the
+ * entry's `states`. Its patches replace resources whose references changed. References of earlier entries to positions in the old base then
+ * refer to the new one. Does not change `state`, but returns the changes. Throws JournalReplayError.
  *
  * Same as applyStateMigration in Pulumi's pkg/backend/journal_state_migration.go, except that the integrity of the whole result is not
  * checked. It is not checked after other entries either, and a state that the engine has left unsound is still the newest one.
@@ -74,9 +72,7 @@ interface Counts {
   readonly inserted: number;
 }
 
-/**
- * Returns the new positions of the kept resources, by their old ones. Each resource may be placed once; each inserted one must be placed.
- */
+/** Keyed by old position. Each resource may be placed once; each inserted one must be placed. */
 function placeItems(layout: readonly LayoutItem[], counts: Counts, fields: EntryFields): ReadonlyMap<number, number> {
   const positions = new Map<number, number>();
   const placed = new Set<number>();
@@ -98,7 +94,7 @@ function placeItems(layout: readonly LayoutItem[], counts: Counts, fields: Entry
 
 function readLayout(fields: EntryFields, { base, inserted }: Counts): LayoutItem[] {
   const text = fields.raw('layout') ?? Buffer.from('[]');
-  // Parsed in one piece, because it has an item for each resource of the state. Therefore it must not have many more.
+  // Parsed in one piece: it has an item for each resource of the state, and must therefore not have many more.
   if (text.length > maxItemBytes * (base + inserted + 1)) throw invalid(fields, '"layout" is too long');
   const items: unknown = JSON.parse(text.toString('utf8'));
   if (!Array.isArray(items)) throw fields.malformed('"layout" is not a list');
@@ -112,7 +108,7 @@ function readLayout(fields: EntryFields, { base, inserted }: Counts): LayoutItem
   });
 }
 
-/** Reads the patches of a list. Each element names, in `key`, the resource that it replaces. */
+/** Each element names, in `key`, the resource that it replaces. */
 function readPatches(fields: EntryFields, list: string, key: string, exists: (of: number) => boolean): Patches {
   const patches = new Map<number, ResourceText>();
   fields.elements(list, (text) => {
@@ -128,7 +124,7 @@ function readPatches(fields: EntryFields, list: string, key: string, exists: (of
   return patches;
 }
 
-/** Reads the resources that a migration inserts. Rejects a resource that no program could have registered. */
+/** Rejects a resource that no program could have registered. */
 function readInserted(state: ReplayState, fields: EntryFields): ResourceText[] {
   const urns = new Set<string>();
   let extensions: ReadonlySet<string> | undefined;

@@ -8,9 +8,9 @@ import {
 import { editResource, type ResourceText } from '../../../deployments/resource.ts';
 
 /**
- * Removes references to resources that a refresh found to be gone; the CLI rejects a state with these references. A dependency must come
- * earlier in the list, a parent may be anywhere. A missing parent is cleared, not replaced by its own parent. Same as rebuildDependencies
- * in Pulumi's pkg/backend/journal.go.
+ * The CLI rejects a state with references to resources that a refresh found to be gone. A dependency must come earlier in the list, a
+ * parent may be anywhere. A missing parent is cleared, not replaced by its own parent. Same as rebuildDependencies in Pulumi's
+ * pkg/backend/journal.go.
  */
 export function pruneReferences(resources: readonly ResourceText[]): ResourceText[] {
   const references = resources.map(readReferences);

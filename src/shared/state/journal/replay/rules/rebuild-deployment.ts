@@ -8,7 +8,7 @@ import { resolveAliases } from './resolve-aliases.ts';
 /** The `features` are sorted. */
 export type RebuiltDeployment = Pick<DocumentParts, 'deployment' | 'features'>;
 
-/** Builds the deployment that `state` describes, without changing `state`. Throws AliasConflictError. */
+/** Does not change `state`. Throws AliasConflictError. */
 export function rebuildDeployment(state: ReplayState): RebuiltDeployment {
   const listed = listResources(state);
   const pendingOperations = listPendingOperations(state);
@@ -64,7 +64,7 @@ function listFeatures(
   return features.sort();
 }
 
-/** Merges the extensions of the base and the journal. For the same reference, the base's extension wins. */
+/** For the same reference, the base's extension wins. */
 function joinExtensions(base: Buffer | undefined, added: ReadonlyMap<string, Buffer>): Buffer | undefined {
   if (added.size === 0) return base;
   if (base?.[0] !== 0x7b) {

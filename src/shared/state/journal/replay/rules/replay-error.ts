@@ -9,10 +9,7 @@ export type JournalReplayErrorCode =
   | 'alias-conflict'
   | 'unexpected';
 
-/**
- * The base and the journal do not yield a valid deployment. The failing call changed nothing. `sequenceId` belongs to the invalid entry;
- * it is null if the base itself or the result is invalid.
- */
+/** The failing call changed nothing. `sequenceId` is that of the invalid entry; null if the base itself or the result is invalid. */
 export class JournalReplayError extends Error {
   override readonly name = 'JournalReplayError';
   readonly code: JournalReplayErrorCode;

@@ -3,14 +3,14 @@ import type { PendingOperation } from '../../../deployments/deployment-parts.ts'
 import type { ResourceText } from '../../../deployments/resource.ts';
 import type { ReplayState } from './replay-state.ts';
 
-/** The bytes are not a snapshot of a replay over this base, or have another format. Replay from the beginning instead. */
+/** Not a snapshot of a replay over this base, or another format. Replay from the beginning instead. */
 export class ReplaySnapshotError extends Error {
   override readonly name = 'ReplaySnapshotError';
 }
 
 /*
- * Format: signature, SHA-256 of the rest, header length (uint32 BE), header (JSON), blobs end to end. A resource is written as its
- * position in the base document, or as -1 - n for the n-th row of `resources`.
+ * Format: signature, SHA-256 of the rest, header length (uint32 BE), header (JSON), blobs end to end. A resource is written as its position
+ * in the base document, or as -1 - n for the n-th row of `resources`.
  */
 const signature = Buffer.from('holdfast-replay-2\n');
 const digestBytes = 32;
@@ -21,7 +21,7 @@ type OperationRow = [length: number, features: number, isCreating: boolean];
 
 interface Header {
   readonly baseDigest: string;
-  /** The blobs are stored in the order of these fields. */
+  /** The order of the blobs. */
   readonly resources: [length: number, features: number, hasAliases: boolean][];
   readonly baseOperations: OperationRow[];
   readonly open: [operationId: number, operation: OperationRow | null][];
@@ -41,7 +41,7 @@ interface Header {
   readonly gaps: [from: number, to: number][];
 }
 
-/** Encodes `state`. Resources unchanged from the base document are stored as references to it. */
+/** Resources unchanged from the base document are stored as references to it. */
 export function encodeReplayState(state: ReplayState, base: Buffer | null): Buffer {
   const blobs: Buffer[] = [];
   const resources: Header['resources'] = [];
@@ -90,7 +90,7 @@ export function encodeReplayState(state: ReplayState, base: Buffer | null): Buff
   return snapshot;
 }
 
-/** Decodes the state in `snapshot`. The texts share memory with `snapshot`. Throws ReplaySnapshotError. */
+/** The texts share memory with `snapshot`. Throws ReplaySnapshotError. */
 export function decodeReplayState(
   snapshot: Buffer,
   base: Buffer | null,

@@ -1,12 +1,12 @@
 import type { DeploymentParts, DocumentParts, PendingOperation } from '../../../deployments/deployment-parts.ts';
 import type { ResourceText } from '../../../deployments/resource.ts';
 
-/** The state of a replay between entries. Positions are 0-based indexes into the base's resources. */
+/** Positions are 0-based indexes into the base's resources. */
 export interface ReplayState {
   base: DeploymentParts;
   /** Unknown members of the document around the deployment. */
   documentMembers: ReadonlyMap<string, Buffer>;
-  /** Resources that the journal added, in order. Null marks a removed one, so that later indexes do not change. */
+  /** In order. Null marks a removed resource, so that later indexes do not change. */
   added: (ResourceText | null)[];
   /** Operation id -> index in `added`. */
   addedBy: Map<number, number>;
@@ -14,13 +14,13 @@ export interface ReplayState {
   markedDelete: Set<number>;
   markedPendingReplacement: Set<number>;
   swapped: Map<number, ResourceText>;
-  /** Started operations by id; null if started without an `operation`, and therefore not listed as pending. */
+  /** Keyed by id; null if started without an `operation`, and therefore not listed as pending. */
   open: Map<number, PendingOperation | null>;
   extensions: Map<string, Buffer>;
   hasRefresh: boolean;
   requiresByteString: boolean;
   lastSequenceId: number;
-  /** Ranges of sequence ids, both ends inclusive, that were skipped. */
+  /** Both ends inclusive. */
   gaps: [from: number, to: number][];
 }
 
@@ -41,7 +41,7 @@ type Changes = Pick<
   'added' | 'addedBy' | 'removed' | 'markedDelete' | 'markedPendingReplacement' | 'swapped' | 'open' | 'extensions'
 >;
 
-/** The part of the state that a rebuilt base resets. */
+/** A rebuilt base resets this part of the state. */
 export function noChanges(): Changes {
   return {
     added: [],
@@ -55,7 +55,7 @@ export function noChanges(): Changes {
   };
 }
 
-/** Whether an entry has referred to the base's positions or added resources. */
+/** An entry has referred to the base's positions or added resources. */
 export function hasChanges(state: ReplayState): boolean {
   return (
     state.added.length +
@@ -72,7 +72,7 @@ export function isApplied(state: ReplayState, sequenceId: number): boolean {
   return !state.gaps.some(([from, to]) => sequenceId >= from && sequenceId <= to);
 }
 
-/** Marks an entry as applied. Its sequence id must be higher than all earlier ones. */
+/** The sequence id must be higher than all earlier ones. */
 export function markApplied(state: ReplayState, sequenceId: number): void {
   if (sequenceId > state.lastSequenceId + 1) state.gaps.push([state.lastSequenceId + 1, sequenceId - 1]);
   state.lastSequenceId = sequenceId;

@@ -9,7 +9,7 @@ import {
 import { editResource, type ResourceText, readResource } from '../../../deployments/resource.ts';
 import { formatUrn, parseUrn, providerUrn, rootStackType } from '../../../deployments/urn.ts';
 
-/** Two resources have the same alias, so references to it are ambiguous. */
+/** References to the alias are ambiguous. */
 export class AliasConflictError extends Error {
   override readonly name = 'AliasConflictError';
 
@@ -24,8 +24,8 @@ export interface ResolvedAliases {
 }
 
 /**
- * Rewrites references to former URNs of resources and removes `aliases`. Follows one hop only and does not change `replaceWith`, like
- * NormalizeURNReferences in Pulumi's sdk/go/common/apitype/core.go. Throws AliasConflictError.
+ * Also removes `aliases`. Follows one hop only and does not change `replaceWith`, like NormalizeURNReferences in Pulumi's
+ * sdk/go/common/apitype/core.go. Throws AliasConflictError.
  */
 export function resolveAliases(resources: readonly ResourceText[], snippets: Buffer | undefined): ResolvedAliases {
   if (!resources.some((resource) => resource.hasAliases)) return { resources, snippets };
@@ -60,7 +60,7 @@ function mapAliases(references: readonly ResourceReferences[]): Map<string, stri
   return newUrns;
 }
 
-/** Returns the URN of a resource after its parent's URN became `parent`, or null if the parent does not affect it. */
+/** `parent` is the parent's new URN. Null if it does not affect the resource's URN. */
 function moveUnder(urn: string, parent: string): string | null {
   const parts = parseUrn(urn);
   const parentType = parseUrn(parent)?.type;
@@ -82,7 +82,7 @@ function namesAny(references: ResourceReferences, urns: ReadonlyMap<string, stri
   );
 }
 
-/** Fields whose URNs are not rewritten: `aliases` are being resolved, and Pulumi does not change `replaceWith`. */
+/** `aliases` are being resolved, and Pulumi does not change `replaceWith`. */
 const unresolvedFields: ReadonlySet<ReferenceField> = new Set(['aliases', 'replaceWith']);
 
 type UrnKind = 'urn' | 'provider' | null;
@@ -97,7 +97,7 @@ function snippetUrnKind(path: readonly (string | number)[]): UrnKind {
   return path.length === 3 && path[1] === 'references' ? 'urn' : null;
 }
 
-/** Replaces the strings in `text` that `urnKind` identifies as URNs and that have a new URN. */
+/** Replaces only strings that `urnKind` identifies as URNs. */
 function renameReferences(
   text: Buffer,
   urnKind: (path: readonly (string | number)[]) => UrnKind,

@@ -1,7 +1,6 @@
 import type { ManifestSource } from '../../../deployments/write-document.ts';
 import type { JournalPage, ReplayStart } from './replay-work.ts';
 
-/** One step of one replay, sent to the thread that runs it. */
 export interface ReplayRequest {
   readonly call: number;
   readonly replay: number;
@@ -14,7 +13,7 @@ export type ReplayStep =
   | { readonly name: 'write' | 'encode'; readonly manifest: ManifestSource }
   | { readonly name: 'progress' | 'snapshot' | 'close' };
 
-/** `invalid` is the message of a JournalReplayError, `damaged` represents a DamagedStartError, and `fault` is any other error. */
+/** `invalid` is the message of a JournalReplayError, `damaged` represents a DamagedStartError. */
 export type ReplayReply = { readonly call: number } & (
   | { readonly result: unknown }
   | { readonly invalid: string }
@@ -22,9 +21,7 @@ export type ReplayReply = { readonly call: number } & (
   | { readonly fault: unknown }
 );
 
-/**
- * Returns the buffers of the parts that fill a whole buffer. Other parts share their buffer, e.g. Buffer's pool, and have to be copied.
- */
+/** Only parts that fill a whole buffer. Others share it, e.g. with Buffer's pool, and have to be copied. */
 export function transferable(...parts: readonly (Uint8Array | null | undefined)[]): ArrayBuffer[] {
   return parts.flatMap((part) => {
     const ownsBuffer = part && part.byteLength >= minTransferredBytes && part.byteLength === part.buffer.byteLength;

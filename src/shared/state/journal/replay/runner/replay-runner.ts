@@ -10,31 +10,28 @@ import {
   ReplayWork,
 } from './replay-work.ts';
 
-/** The journal cannot be replayed. Its entries are kept and the state is unchanged. */
+/** The entries are kept and the state is unchanged. */
 export class InvalidJournalError extends InvalidRequestError {
   override readonly name = 'InvalidJournalError';
   override readonly code = 'invalid-journal';
 }
 
-/** The thread of a replay has ended. The replay can be repeated in another thread. */
+/** The replay can be repeated in another thread. */
 export class ReplayEndedError extends UnavailableError {
   override readonly name = 'ReplayEndedError';
 }
 
-/** Runs the computation of replays, either in this thread or in a separate one. */
 export interface ReplayRunner {
-  /**
-   * Takes ownership of the bytes passed in. Rejects with InvalidJournalError or DamagedStartError; any other error can be retried.
-   */
+  /** Takes ownership of the bytes passed in. Rejects with InvalidJournalError or DamagedStartError; any other error can be retried. */
   open(start: ReplayStart): Promise<OpenReplay>;
 }
 
-/** One replay; see ReplayWork for its steps. Steps run in the order of the calls and fail like `open`. */
+/** See ReplayWork for the steps. They run in the order of the calls and fail like `open`. */
 export interface OpenReplay {
-  /** The progress at the start: 0 entries, or the entries of the snapshot. */
+  /** 0 entries, or the entries of the snapshot. */
   readonly initialProgress: ReplayProgress;
   apply(page: JournalPage): Promise<ReplayProgress>;
-  /** The current progress. After a failed `apply`, it includes the entries before the invalid one. */
+  /** After a failed `apply`, includes the entries before the invalid one. */
   progress(): Promise<ReplayProgress>;
   write(manifest: ManifestSource): Promise<ReplayedText>;
   encode(manifest: ManifestSource): Promise<ReplayedDocument>;
@@ -42,7 +39,7 @@ export interface OpenReplay {
   close(): void;
 }
 
-/** Runs replays in this thread. Only for replays of a few ms. */
+/** Blocks this thread: only for replays of a few ms. */
 export const replayHere: ReplayRunner = {
   open: async (start) => {
     const work = asInvalidJournal(() => new ReplayWork(start));
@@ -58,7 +55,7 @@ export const replayHere: ReplayRunner = {
   },
 };
 
-/** Limits of a replay in the calling thread, which it blocks for 6 to 9 ms. Larger replays use another thread or a worker. */
+/** Such a replay blocks the calling thread for 6 to 9 ms. Larger replays use another thread or a worker. */
 const shortEntries = 500;
 const shortBytes = 512 * 1024;
 

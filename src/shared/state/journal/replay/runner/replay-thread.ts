@@ -3,7 +3,7 @@ import { JournalReplayError } from '../rules/replay-error.ts';
 import { type ReplayReply, type ReplayRequest, type ReplayStep, transferable } from './replay-messages.ts';
 import { DamagedStartError, ReplayWork } from './replay-work.ts';
 
-/** The thread started by ThreadedReplayRunner. Runs the steps that it receives, one after another. */
+/** Started by ThreadedReplayRunner. Runs the steps that it receives, one after another. */
 const port = parentPort;
 if (!port) throw new Error('This file must be run as a worker thread');
 

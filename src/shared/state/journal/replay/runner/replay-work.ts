@@ -10,15 +10,14 @@ import { JournalReplay, type UnknownKinds } from '../rules/apply-entries.ts';
 import { JournalReplayError } from '../rules/replay-error.ts';
 import { ReplaySnapshotError } from '../rules/replay-snapshot.ts';
 
-/** The input of a replay. */
 export interface ReplayStart {
-  /** The state before the update; null for none. */
+  /** The state before the update. */
   readonly base: EncodedDocument | null;
-  /** A journal snapshot and the number of entries in it. */
+  /** `entries`: the number of entries in the snapshot. */
   readonly snapshot: { readonly document: EncodedDocument; readonly entries: number } | null;
 }
 
-/** The base or the snapshot is damaged: its bytes do not match the bytes that were written. */
+/** The bytes do not match the bytes that were written. */
 export class DamagedStartError extends DamagedBytesError {
   override readonly name = 'DamagedStartError';
   readonly part: keyof ReplayStart;
@@ -28,7 +27,7 @@ export class DamagedStartError extends DamagedBytesError {
   }
 }
 
-/** Consecutive entries, in order. `text` contains their texts end to end; `lengths` are in bytes. */
+/** Consecutive entries, in order, with their texts end to end; `lengths` are in bytes. */
 export interface JournalPage {
   readonly sequenceIds: readonly number[];
   readonly lengths: readonly number[];
@@ -39,9 +38,7 @@ export interface ReplayProgress {
   /** Entries applied since the base. */
   readonly entries: number;
   readonly lastSequenceId: number;
-  /** See JournalReplay. */
   readonly hasGap: boolean;
-  /** See JournalReplay. */
   readonly unknownKinds: UnknownKinds | null;
 }
 
@@ -55,7 +52,7 @@ export interface ReplayedDocument {
   readonly resourceCount: number;
 }
 
-/** The pure computation of a compaction. Does no I/O, so it can run in any thread. */
+/** Does no I/O, so it can run in any thread. */
 export class ReplayWork {
   readonly #replay: JournalReplay;
   #entries: number;
@@ -92,7 +89,7 @@ export class ReplayWork {
     return { document, resourceCount };
   }
 
-  /** Like `write`, but encodes the document for storage. */
+  /** Encodes the document for storage. */
   encode(manifest: ManifestSource): ReplayedDocument {
     const { document, resourceCount } = asReplayError(null, () => this.#replay.generate(manifest));
     return { document: encodeDocument(document), resourceCount };
@@ -113,8 +110,8 @@ function decode(part: keyof ReplayStart, document: EncodedDocument): Buffer {
 }
 
 /**
- * Runs a computation that depends on the journal alone. An unexpected error would recur on every retry, so it is reported as an error of
- * the journal. Otherwise the stack would be unusable until the next release.
+ * `work` depends on the journal alone. An unexpected error would recur on every retry, so it is reported as an error of the journal.
+ * Otherwise the stack would be unusable until the next release.
  */
 function asReplayError<T>(sequenceId: number | null, work: () => T): T {
   try {

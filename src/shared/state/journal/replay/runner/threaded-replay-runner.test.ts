@@ -24,7 +24,7 @@ function pageOf(entries: JournalCase['entries']): JournalPage {
   };
 }
 
-/** All results of a runner: replays half of the journal, takes a snapshot, and replays the rest from that snapshot. */
+/** Replays half of the journal, takes a snapshot, and replays the rest from that snapshot. */
 async function resultsOf(runner: ReplayRunner, recorded: JournalCase): Promise<unknown> {
   const entries = [...recorded.entries].sort((a, b) => a.sequenceId - b.sequenceId);
   const half = Math.floor(entries.length / 2);

@@ -14,8 +14,8 @@ import {
 const threadFile = new URL(`./replay-thread${path.extname(import.meta.url)}`, import.meta.url);
 
 /**
- * Runs replays in a thread, which is started for the first replay and reused. If the thread dies, its pending calls are rejected with
- * ReplayEndedError, and the next replay starts a new thread.
+ * The thread is started for the first replay and reused. If it dies, its pending calls are rejected with ReplayEndedError, and the next
+ * replay starts a new thread.
  */
 export class ThreadedReplayRunner implements ReplayRunner {
   readonly #file: URL;
@@ -48,7 +48,7 @@ export class ThreadedReplayRunner implements ReplayRunner {
     };
   }
 
-  /** Terminates the thread, even if calls are pending. */
+  /** Does not wait for pending calls. */
   async close(): Promise<void> {
     await this.#thread?.end();
   }
