@@ -54,7 +54,7 @@ import { registerWebhookDomain } from './webhooks/webhooks.module.ts';
 
 export type App = FastifyInstance;
 
-/** All routes of the protocol, in the order of the API description. */
+/** In the order of the API description. */
 const domains: readonly ((routes: RouteScope, services: ApiServices) => void)[] = [
   registerServiceRoutes,
   registerStackDomain,
@@ -74,21 +74,21 @@ const domains: readonly ((routes: RouteScope, services: ApiServices) => void)[] 
   registerOperatorDomain,
 ];
 
-/** Builds the HTTP application. Its parts are registered explicitly, in the order in which they handle a request. */
+/** The parts are registered in the order in which they handle a request. */
 export async function buildApi(context: ApiContext): Promise<App> {
   const app = Fastify({
     loggerInstance: context.logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     childLoggerFactory: (logger, { reqId }) => childOfRequest(logger as Logger, String(reqId)),
-    // Long enough for every valid name and id; a longer one gives "not found".
+    // Every valid name and id is shorter; a longer one gives "not found".
     routerOptions: { maxParamLength: 200 },
     frameworkErrors: sendFrameworkError,
     serverFactory: createFront(context),
     // The server below the app responds to these errors.
     clientErrorHandler: () => {},
     forceCloseConnections: 'idle',
-    // Requests that have already arrived still get their response.
+    // Requests that have already arrived get their response.
     return503OnClosing: false,
   }) as unknown as App;
   app.setValidatorCompiler(compileValidator);
@@ -103,7 +103,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   await registerWebAssets(app, webFolder);
   registerErrors(app);
   const services = createServices(context);
-  // Before the server stops, because it waits for all calls to end.
+  // Before the server stops, which waits for all calls to end.
   app.addHook('preClose', async () => {
     services.updateQueue.drain();
     services.live.drain();
@@ -128,7 +128,6 @@ export async function buildApi(context: ApiContext): Promise<App> {
   return app;
 }
 
-/** The pages for users. */
 async function registerPages(scope: FastifyInstance, services: ApiServices): Promise<void> {
   await registerSession(scope, services);
   registerAudit(scope, services);
@@ -136,8 +135,8 @@ async function registerPages(scope: FastifyInstance, services: ApiServices): Pro
 }
 
 /**
- * From the beginning of a shutdown, each response ends its connection. A client that kept the connection would lose its next call when the
- * server closes it.
+ * From the beginning of a shutdown, each response ends its connection: a client that kept it would lose its next call when the server
+ * closes it.
  */
 function registerGoodbye(app: FastifyInstance, lifecycle: ApiContext['lifecycle']): void {
   app.addHook('onSend', (_request, reply, _payload, done) => {
@@ -157,7 +156,6 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   for (const register of domains) register(routes, services);
 }
 
-/** Gives calls of routes with `goesFirst` priority for connections to Postgres. */
 function registerPrecedence(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {
     if (request.routeOptions.config.goesFirst) runFirst(done);
@@ -166,7 +164,7 @@ function registerPrecedence(app: FastifyInstance): void {
 }
 
 /**
- * Acknowledges no write once the data belongs to another server. The check follows the commit: the other server reads writes that were
+ * No write is acknowledged once the data belongs to another server. The check follows the commit: the other server reads writes that were
  * committed before it took over.
  */
 function registerOwnershipCheck(app: FastifyInstance, ownership: DataOwnership): void {

@@ -11,7 +11,7 @@ import { createHealth } from './platform/http/health.ts';
 import { createRequestRates } from './platform/rates/request-rates.ts';
 import { CompactionCalls } from './updates/compaction-calls.ts';
 
-/** Creates the context of an API that sends heavy work to `dispatcher`. Throws ConfigError if the replica's URL is not valid. */
+/** Heavy work goes to `dispatcher`. Throws ConfigError if the replica's URL is not valid. */
 export async function createApiContext(
   context: AppContext & { readonly jobQueueView?: JobQueueView },
   dispatcher: JobDispatcher,
@@ -19,7 +19,7 @@ export async function createApiContext(
   const replica = await openReplica(context);
   const compactions = new CompactionCalls(context, dispatcher);
   const awaitCompaction = compactions.compact.bind(compactions);
-  // Other services make decisions from their reads, so they use the primary.
+  // Other services decide by what they read, so they use the primary.
   const states = new StateReader({ ...context, compactLarge: awaitCompaction, replica: null });
   const rates = createRequestRates(context);
   const enqueue = (job: Job): Promise<void> => dispatcher.enqueue(job);

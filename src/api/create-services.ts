@@ -19,7 +19,7 @@ import { createWebhookServices } from './webhooks/webhooks.module.ts';
 
 export type ApiServices = ReturnType<typeof createServices>;
 
-/** Creates the services of all domains. Called once per app. */
+/** Called once per app. */
 export function createServices(context: ApiContext) {
   const { jobQueueView = null, bodyBuffer, config, health, metrics, quotas, rates, readOnly, scans } = context;
   const updates = createUpdateServices(context);

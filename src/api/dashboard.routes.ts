@@ -22,25 +22,23 @@ import { registerStacksCsv } from './stacks/stacks-csv.routes.ts';
 import { registerStateDownload } from './state/state-download.routes.ts';
 import { registerDeliveryCsv } from './statistics/delivery-csv.routes.ts';
 
-/** Services of procedures and the code around them. */
 type DashboardServices = ProcedureServices &
   BodyParts & { readonly credentials: Authenticator; readonly sessions: SessionService; readonly users: UserService };
 
 const endpoint = '/trpc';
-/** Maximum size of the inputs of one request, in bytes. */
+/** The inputs of one request. */
 const maxInputBytes = 64 * 1024;
-/** Maximum number of calls in one request. */
+/** Calls in one request. */
 const maxCalls = 20;
 const lineFeed = 10;
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set on requests to procedures. */
     holder: Holder;
   }
 }
 
-/** The API of the dashboard: procedures for users with a session and for holders of tokens. */
+/** Procedures for users with a session and for holders of tokens. */
 export async function registerTrpc(scope: FastifyInstance, services: DashboardServices): Promise<void> {
   assertDeclared(appRouter);
   const refusals = new Refusals(services);
@@ -51,7 +49,7 @@ export async function registerTrpc(scope: FastifyInstance, services: DashboardSe
     const body = { error: shapeOfReply({ status, ...reported }, error) };
     return reply.code(status).type('application/json').serializer(JSON.stringify).send(body);
   });
-  // Checked before any byte of the inputs is read.
+  // Before any byte of the inputs is read.
   scope.addHook('onRequest', async (request) => {
     if (request.is404) return;
     request.holder = await findHolder(request, services);
@@ -76,7 +74,7 @@ export async function registerTrpc(scope: FastifyInstance, services: DashboardSe
   registerStateDownload(scope, services, refusals);
 }
 
-/** The token's holder or the session's user. Throws UnauthenticatedError, and ForbiddenError for cross-site requests. */
+/** Throws UnauthenticatedError, and ForbiddenError for cross-site requests. */
 async function findHolder(request: FastifyRequest, services: DashboardServices): Promise<Holder> {
   const { config, credentials, sessions, users } = services;
   if (request.headers.authorization !== undefined) {
@@ -99,7 +97,7 @@ async function findHolder(request: FastifyRequest, services: DashboardServices):
   return { caller: await findAt(nowhere), findAt, confirm: () => sessions.confirm(value) };
 }
 
-/** Rejects other pages of the same site: browsers also send the session cookie with their requests. */
+/** Browsers send the session cookie with requests of other pages of the same site, too. */
 function assertOwnPage(request: FastifyRequest, { config }: DashboardServices): void {
   if (request.method !== 'GET') assertSameOrigin(request, config);
   const site = request.headers['sec-fetch-site'];
@@ -139,14 +137,13 @@ async function answer(
   return reply.send(await response.text());
 }
 
-/** The retry delay, if a call was throttled. */
 function retryHeaders(errors: readonly Error[]): Headers {
   const seconds = errors.map((error) => shapeOf(error, null).data.retryAfterSeconds ?? 0);
   const latest = Math.max(0, ...seconds);
   return new Headers(latest === 0 ? {} : { 'retry-after': String(latest) });
 }
 
-/** Joins the chunks in which tRPC writes an event, which would otherwise be separate packets. */
+/** tRPC writes an event in several chunks, which would become separate packets. */
 async function* wholeEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
   let parts: Uint8Array[] = [];
   for await (const part of body) {
@@ -158,7 +155,6 @@ async function* wholeEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Buf
   if (parts.length > 0) yield Buffer.concat(parts);
 }
 
-/** Throws UnsupportedMediaTypeError, PayloadTooLargeError. */
 async function readInputs(request: FastifyRequest, services: DashboardServices): Promise<string> {
   if (!/^application\/json *(;|$)/i.test(request.headers['content-type'] ?? ''))
     throw new UnsupportedMediaTypeError('Procedures take JSON: application/json');

@@ -10,7 +10,7 @@ import { buildApi } from './app.ts';
 import { createApiContext } from './create-api-context.ts';
 import { type Listening, listen } from './platform/http/listen.ts';
 
-/** Starts an API replica. It validates and commits small writes itself, and sends large writes to the workers. */
+/** An API replica validates and commits small writes itself, and sends large ones to the workers. */
 export async function startApi(
   config: Config,
   logger: Logger,

@@ -34,7 +34,6 @@ import { rulesRouter } from './updates/rules/update-rules.trpc.ts';
 import { updatesRouter } from './updates/updates.trpc.ts';
 import { webhooksRouter } from './webhooks/webhooks.trpc.ts';
 
-/** All procedures of the dashboard. */
 export const appRouter = router({
   live: liveRouter,
   me: meRouter,
@@ -70,5 +69,5 @@ export const appRouter = router({
   operator: operatorRouter,
 });
 
-/** The dashboard's view of the server: types only. */
+/** Types only. */
 export type AppRouter = typeof appRouter;

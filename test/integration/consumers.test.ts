@@ -265,7 +265,7 @@ test('consumers that the caller may not read are counted, not named', async () =
 async function beginRemoval(stack: TestStack): Promise<{ readonly removal: Promise<TestResponse> }> {
   const [begun] = await query<{ at: string }>(app, 'select clock_timestamp()::text as at', []);
   const removal = remove(stack);
-  const listed = `select 1 from pg_stat_activity where datname = current_database() and query ~ 'stateIndex[.](await|listUnindexed) '
+  const listed = `select 1 from pg_stat_activity where datname = current_database() and query ~ 'stateIndex[.](setAwaited|listUnindexed) '
     and query_start > $1::timestamptz and pid <> pg_backend_pid()`;
   await until(async () => (await query(app, listed, [begun?.at])).length > 0, 'the deletion waits for the index');
   return { removal };
@@ -335,6 +335,7 @@ test('a state for which a call waits is indexed before earlier ones of other org
   const [first] = await rows.claim(options);
   await rows.release(first?.stackId as string, claim);
   await ok(removal);
+  expect(await query(app, 'select 1 from state_index_due')).toHaveLength(1);
   await query(app, 'delete from state_index_due', []);
 });
 

@@ -104,14 +104,20 @@ test('updates with different limits do not wait for each other', async () => {
     isHeld.resolve();
     await counting.promise;
   });
+  let isLimitedDone = false;
+  const calls: Promise<unknown>[] = [];
   try {
-    await isHeld.promise;
-    await Promise.any(others.map((other) => ok(create(other))));
+    await Promise.race([isHeld.promise, holding]);
+    calls.push(ok(create(stack)).then(() => (isLimitedDone = true)));
+    const created = others.map((other) => ok(create(other)));
+    calls.push(...created);
+    await Promise.any(created);
+    expect(isLimitedDone).toBe(false);
   } finally {
     counting.resolve();
     await holding;
   }
-  await ok(create(stack));
+  await Promise.all(calls);
 });
 
 test('an update whose turn comes while its organization is locked keeps its position for longer than a statement may take', async () => {

@@ -132,6 +132,33 @@ test('a run that has lost its position is a new run, but evicts none', async () 
   await expectToRun(stack, first, [newer, late]);
 });
 
+test('an eviction that is rolled back ends no wait, although it was notified', async () => {
+  const { first, stack } = await heldStack();
+  const call = create(stack, { commit: 'aaa' });
+  await untilWaiting(apps, 1);
+  const client = new pg.Client({ connectionString: apps[0].database.ownerUrl });
+  await client.connect();
+  try {
+    const notified: (string | undefined)[] = [];
+    client.on('notification', ({ payload }) => notified.push(payload));
+    await client.query('listen holdfast_update_queue');
+    const [entry] = await query<{ id: string; stack: string }>(
+      apps[0],
+      'select id, stack_id as stack from update_queue_waiters',
+    );
+    if (!entry) throw new Error('No call waits');
+    const evicting = apps[0].context.db.inTransaction(async (tx) => {
+      await createUpdateQueueRepository(tx).evict(entry.id, entry.stack, { login: 'ada', reason: 'outdated' });
+      throw new Error('rolled back');
+    });
+    await expect(evicting).rejects.toThrow('rolled back');
+    await until(() => notified.includes(`superseded:${entry.id}`), 'the eviction is notified');
+  } finally {
+    await client.end();
+  }
+  await expectToRun(stack, first, [call]);
+});
+
 test('a lost notification does not matter, and a superseded queue entry gets no turn', async () => {
   const { first, stack } = await heldStack();
   const older = create(stack, { commit: 'aaa' });

@@ -9,10 +9,8 @@ import {
 } from '../../shared/access/access-decision.ts';
 import { hasPermission, type Permission, type PermissionSet, permissions } from '../../shared/access/permissions.ts';
 
-/** The deciding facts of a grant, with its id. */
 const IdentifiedGrant = Type.Intersect([GrantFacts, Type.Object({ id: Type.String() })]);
 
-/** All facts that decide about a holder, with the ids of the grants. */
 export const HolderFacts = Type.Object({
   ...SubjectFacts.properties,
   grants: Type.Array(IdentifiedGrant),
@@ -20,8 +18,8 @@ export const HolderFacts = Type.Object({
 export type HolderFacts = Static<typeof HolderFacts>;
 
 /**
- * Why a holder has a permission: by `role`, by `grants`, by `scopes` (of a token without a role), or `included` in reading. Why not: a
- * grant has `denied` it; `nothing` allows it; the `scopes` of the token exclude it; or it `needs` another permission that is missing.
+ * A permission is given by `role`, by `grants`, by `scopes` (of a token without a role), or `included` in reading. It is not given because
+ * a grant has `denied` it, `nothing` allows it, the `scopes` of the token exclude it, or it `needs` another permission that is missing.
  */
 export type AccessReason = 'role' | 'grants' | 'included' | 'scopes' | 'denied' | 'nothing' | 'needs';
 
@@ -39,7 +37,7 @@ export interface Explanation {
   readonly permissions: readonly ExplainedPermission[];
 }
 
-/** The permissions of a holder on a stack, and the deciding role, grant or scope. `hasRole`: false for tokens of teams and services. */
+/** `hasRole`: false for tokens of teams and services. */
 export function explain(holder: HolderFacts, stack: StackFacts, hasRole: boolean): Explanation {
   const held = decide(holder, stack);
   const matching = matchingGrants(holder.grants, stack);

@@ -19,9 +19,7 @@ const TokenHolderRow = Type.Object({
   id: Type.String(),
   kind: TokenKind,
   name: Nullable(Type.String()),
-  /** The owner of a personal token. */
   login: Nullable(Type.String()),
-  /** The owner of a team's token. */
   team: Nullable(Type.String()),
   role: Nullable(Role),
   facts: HolderFacts,
@@ -36,10 +34,7 @@ interface HolderPage {
   readonly limit: number;
 }
 
-/**
- * Holders of permissions in an organization, with the facts that decide about all or one of its stacks: the facts that token_facts
- * collects.
- */
+/** The facts are those that token_facts collects. `stack` null: all stacks of the organization. */
 export function createAccessHolderRepository(db: Queryable, stack: GrantedStack | null) {
   const everything = sql.fragment`true`;
   const grantsIn = sql.fragment`join grants g on g.id = own.id and g.organization_id = o.id and ${stack === null ? everything : holdsOn(stack)}`;

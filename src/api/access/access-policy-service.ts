@@ -15,7 +15,6 @@ import type { AccessPolicy, ChangeAccessPolicyRequest } from './access-policy.sc
 import { lockManagement } from './locked-access.ts';
 import { changePeople } from './people-lock.ts';
 
-/** Settings of organizations for their roles. */
 export class AccessPolicyService {
   readonly #db: ApiContext['db'];
 
@@ -23,17 +22,13 @@ export class AccessPolicyService {
     this.#db = db;
   }
 
-  /** Throws NotFoundError. */
   async get(organization: string): Promise<AccessPolicy> {
     const id = await idOf(this.#db, organization);
     const { defaultPermissions } = await createGrantRepository(this.#db).findDefaults(id);
     return policyOf(defaultPermissions);
   }
 
-  /**
-   * Changes the permissions of roles below admin. Takes effect with the commit, on all replicas. Throws InvalidRequestError, NotFoundError,
-   * UnauthenticatedError, ForbiddenError, EditConflictError.
-   */
+  /** Takes effect with the commit, on all replicas. */
   async change(
     caller: Caller,
     organization: string,
@@ -65,7 +60,7 @@ export class AccessPolicyService {
   }
 }
 
-/** Revision of the fields that `change` sets. */
+/** The revision covers the fields that `change` sets. */
 export function revisionOfPolicy({ decryptByRole, defaultPermissions }: AccessPolicy): string {
   return revisionOf({ decryptByRole, defaultPermissions });
 }
@@ -77,7 +72,7 @@ function policyOf(defaults: PermissionSet | null): AccessPolicy {
   };
 }
 
-/** Null: all permissions of the role. A limit with all permissions of a member is also no limit. Throws InvalidRequestError. */
+/** Null: all permissions of the role. A limit with all permissions of a member is also no limit. */
 function readDefaults(names: readonly string[] | null): PermissionSet | null {
   if (names === null) return null;
   const defaults = names.length === 0 ? noPermissions : parseDefaults(names);

@@ -15,7 +15,6 @@ const tags = ['access'];
 const path = '/api/orgs/:organization/access-policy';
 const manage = { kind: 'organization', permission: 'manage' } as const;
 
-/** The permissions of an organization's roles, for its admins. */
 export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: Services): void {
   app.get(
     path,

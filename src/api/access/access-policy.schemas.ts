@@ -9,7 +9,6 @@ const defaultPermissions = Type.Union([Type.Array(Type.String({ maxLength: 100 }
     'Maximum permissions of roles below admin, including the permissions they need. Empty: only grants apply. Null: all permissions of the role.',
 });
 
-/** Settings of an organization for its roles. */
 export const AccessPolicy = component('AccessPolicy', Type.Object({ decryptByRole, defaultPermissions }));
 export type AccessPolicy = Static<typeof AccessPolicy>;
 

@@ -11,7 +11,7 @@ import { RoleService } from './role-service.ts';
 import { registerRoleRoutes } from './roles.routes.ts';
 import { StackAccessService } from './stack-access-service.ts';
 
-/** The services of roles, grants and limits. Called once per app. */
+/** Called once per app. */
 export function createAccessServices(context: ApiContext) {
   return {
     accessPolicy: new AccessPolicyService(context),
@@ -23,7 +23,6 @@ export function createAccessServices(context: ApiContext) {
   };
 }
 
-/** The routes of roles, grants and limits. */
 export function registerAccessDomain(
   routes: RouteScope,
   services: Parameters<typeof registerAccessPolicyRoutes>[1] &

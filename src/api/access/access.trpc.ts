@@ -16,7 +16,6 @@ declare module './procedures/context.ts' {
   }
 }
 
-/** Permissions on a stack, and the reasons. */
 export const accessRouter = router({
   /** Active members, or valid tokens that belong to no user. */
   list: stackProcedure('manage')
@@ -26,26 +25,24 @@ export const accessRouter = router({
       const found = await services.stackAccess.list(caller, ref, query, limit);
       return {
         items: found.holders.map(accessHolder),
-        /** The grants that decide about one of the items. */
         grants: found.grants.map(grantResponse),
         next: found.continuationToken,
       };
     }),
 
-  /** The permissions of roles below admin. */
   policy: organizationProcedure('manage').query(async ({ ctx: { services }, input: { organization } }) => {
     const policy = await services.accessPolicy.get(organization);
     return { ...policy, revision: revisionOfPolicy(policy) };
   }),
 
-  /** Ids or names of the objects of a kind that a configuration declares. */
+  /** The objects that a configuration declares. */
   managed: organizationProcedure('manage')
     .input(input(Type.Object({ kind: text(50) })))
     .query(async ({ ctx: { services }, input: { kind, organization } }) => ({
       objects: await services.managedObjects.listOfKind(organization, kind),
     })),
 
-  /** The declaration of an object, shown to a person before they change the object by hand. */
+  /** Shown to a person before they change the object by hand. */
   declaration: organizationProcedure('manage')
     .input(input(Type.Object({ kind: text(50), object: text(250) })))
     .query(async ({ ctx: { services }, input: { kind, object, organization } }) => ({
@@ -59,7 +56,6 @@ export const accessRouter = router({
       await services.accessPolicy.change(caller, organization, change, audit, seenByField(revision));
     }),
 
-  /** The caller's permissions. */
   mine: stackProcedure('read').query(async ({ ctx: { caller, services }, input: ref }) => {
     const own = await services.stackAccess.explainOwn(caller, ref);
     if (own === null) return null;

@@ -15,8 +15,8 @@ export type CallTarget = RequestedTarget;
 export type CallerAccess = Extract<Access, { kind: 'user' | 'operator' | 'organization' | 'stack' }>;
 
 /**
- * Throws unless the caller, found at `target`, has this access there: NotFoundError for objects whose existence they must not learn,
- * otherwise ForbiddenError. `action`: the action of the call in the audit log, if any.
+ * The caller was found at `target`. Throws NotFoundError for objects whose existence the caller must not learn, otherwise ForbiddenError.
+ * `action`: the action of the call in the audit log, if any.
  */
 export function assertAuthorized(
   caller: Caller,
@@ -48,7 +48,7 @@ function assertHasAccess(caller: Caller, access: CallerAccess, target: CallTarge
       throw new ForbiddenError('This needs a provisioning token: holdfast admin token create --provisioning');
     if (access.permission !== 'provision' && caller.isProvisioning) throw onlyProvisions();
   } else if (!(access.former && caller.facts)) {
-    // With facts, missing stacks are refused here, so that they look like stacks that the caller may not read.
+    // A missing stack must look like one that the caller may not read.
     if (caller.facts && caller.stackTags === null) throw stackNotFound(target as StackRef);
     assertPermission(caller, target as StackRef, readTags(caller.stackTags ?? '{}'), access.permission);
   }

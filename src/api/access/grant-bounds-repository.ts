@@ -5,7 +5,7 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 const CountRow = Type.Object({ count: Type.Integer() });
 const LoginRow = Type.Object({ login: Type.String() });
 
-/** Users of an organization: the listed users, and the members of the listed teams. */
+/** The listed users, and the members of the listed teams. */
 export interface GrantedUsers {
   readonly userIds?: readonly string[];
   readonly teamIds?: readonly string[];
@@ -13,10 +13,9 @@ export interface GrantedUsers {
   readonly joining?: string | null;
 }
 
-/** Counts grants. */
 export function createGrantBoundsRepository(db: Queryable) {
   return {
-    /** Counts up to `limit` grants. */
+    /** Counts at most `limit` grants. */
     countOf: async (organizationId: string, subject: GrantSubject, limit: number): Promise<number> => {
       const isOf =
         'userId' in subject
@@ -31,7 +30,7 @@ export function createGrantBoundsRepository(db: Queryable) {
       return count;
     },
 
-    /** The login of one of these users to whom more than `limit` grants apply, including the grants of their teams. */
+    /** The login of a user to whom more than `limit` grants apply, including the grants of their teams. */
     findOver: async (
       organizationId: string,
       { joining = null, teamIds = [], userIds = [] }: GrantedUsers,

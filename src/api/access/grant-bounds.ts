@@ -7,7 +7,7 @@ import { createGrantBoundsRepository, type GrantedUsers } from './grant-bounds-r
 const maxGrantsOfOne = 1000;
 const maxGrantsOfUser = 2000;
 
-/** Call after grants to the subjects were added, with the lock on people. Throws ConflictError if there are too many. */
+/** Call with the lock on people, after grants were added. Throws ConflictError. */
 export async function assertGrantBounds(
   tx: Queryable,
   organizationId: string,
@@ -22,12 +22,12 @@ export async function assertGrantBounds(
   if (userIds.length + teamIds.length > 0) await assertUserBounds(tx, organizationId, { userIds, teamIds });
 }
 
-/** Whether too many grants would apply to one of the users. For a change, call it with the lock on people. */
+/** For a change, call it with the lock on people. */
 export async function exceedsUserBounds(tx: Queryable, organizationId: string, users: GrantedUsers): Promise<boolean> {
   return (await createGrantBoundsRepository(tx).findOver(organizationId, users, maxGrantsOfUser)) !== null;
 }
 
-/** Asserts the bounds after users have joined teams. Throws ConflictError. */
+/** Call after users have joined teams. Throws ConflictError. */
 export async function assertUserBounds(tx: Queryable, organizationId: string, users: GrantedUsers): Promise<void> {
   const login = await createGrantBoundsRepository(tx).findOver(organizationId, users, maxGrantsOfUser);
   if (login !== null)

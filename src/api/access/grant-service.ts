@@ -37,7 +37,6 @@ interface GrantPage {
   readonly continuationToken: string | null;
 }
 
-/** Manages grants, which allow or deny permissions on stacks to users, teams and tokens. */
 export class GrantService {
   readonly #context: ApiContext;
 
@@ -45,10 +44,7 @@ export class GrantService {
     this.#context = context;
   }
 
-  /**
-   * Grants by age: all, or the grants of one user, team or token, or the grants on one stack. Throws InvalidRequestError,
-   * NotFoundError.
-   */
+  /** The oldest grants come first: all, or those of one user, team or token, or those on one stack. */
   async list(
     organizationName: string,
     { continuationToken, ...subject }: GrantsQuery,
@@ -71,7 +67,7 @@ export class GrantService {
     return { grants, continuationToken: last && rows.length > grants.length ? `${last.micros}-${last.id}` : null };
   }
 
-  /** Adds a grant, or returns an equivalent one. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError. */
+  /** Returns an equivalent grant if there is one. */
   async create(
     caller: Caller,
     organization: string,
@@ -83,13 +79,12 @@ export class GrantService {
     return row;
   }
 
-  /** Throws NotFoundError, ForbiddenError. */
   async remove(caller: Caller, organization: string, id: string, audit: AuditTrail): Promise<void> {
     await this.change(caller, organization, { remove: [id] }, audit);
   }
 
   /**
-   * Adds grants, and then removes others, all or none. Returns the added grants, in the same order; instead of a grant that already exists,
+   * Adds grants, and then removes others, all or none. Returns the added grants in the same order; in place of a grant that already exists,
    * the existing one. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError.
    */
   async change(
@@ -139,7 +134,6 @@ export class GrantService {
         await audit.record(tx, { action: 'grant.add', ...eventOf(organizationName, rowOf(rows, id)) });
       const gone = new Map((await grants.listByIds(organization.id, removed)).map((row) => [row.id, row]));
       for (const id of remove) {
-        // Each grant is removed once.
         const row = rowOf(gone, id);
         gone.delete(id);
         await audit.record(tx, { action: 'grant.remove', ...eventOf(organizationName, row) });
@@ -158,7 +152,6 @@ function rowOf(rows: ReadonlyMap<string, GrantRow>, id: string): GrantRow {
   return row;
 }
 
-/** Calls the function once for each key. */
 function remembered<Value>(
   find: (key: string, request: CreateGrantRequest) => Promise<Value>,
 ): (key: string, request: CreateGrantRequest) => Promise<Value> {
@@ -177,7 +170,7 @@ interface Organization {
 
 type Subject = { readonly [Kind in 'user' | 'team' | 'token']?: string | null | undefined };
 
-/** Throws InvalidRequestError unless the request names exactly one subject, and NotFoundError. */
+/** The request must name exactly one subject. */
 async function findSubject(db: Queryable, organization: Organization, subject: Subject): Promise<GrantSubject> {
   const { team: teamName, token: tokenId, user: login } = subject;
   if ([login, teamName, tokenId].filter((each) => typeof each === 'string').length !== 1)
@@ -200,7 +193,7 @@ async function findSubject(db: Queryable, organization: Organization, subject: S
   return { tokenId: id };
 }
 
-/** Null if the request names a role. Throws InvalidRequestError. */
+/** Null if the request names a role. */
 function readPermissions({ effect, permissions, role }: CreateGrantRequest): { permissions: PermissionSet } | null {
   const isOfRole = typeof role === 'string';
   if (isOfRole === (permissions !== undefined && permissions !== null))
@@ -221,7 +214,6 @@ async function readRole(
   return { permissions, role: given };
 }
 
-/** Throws InvalidRequestError. */
 function readSelection({ stacks, tag }: CreateGrantRequest) {
   const { project, stack } = parseStackPattern(stacks ?? '*/*');
   if (tag) parseTags({ [tag.name]: tag.value ?? '' });

@@ -26,7 +26,6 @@ const tags = ['grants'];
 const path = '/api/orgs/:organization/grants';
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 
-/** Grants of an organization, and the effective permissions on a stack. */
 export function registerGrantRoutes(app: RouteScope, services: Services): void {
   listGrants(app, services);
   createGrant(app, services);

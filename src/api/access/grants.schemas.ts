@@ -4,20 +4,19 @@ import { Maybe } from '../platform/protocol/core.ts';
 
 const Effect = Type.Union([Type.Literal('allow'), Type.Literal('deny')]);
 
-/** A stored grant, with all permissions that the requested ones include. */
+/** The permissions include all that the requested ones imply. */
 export const GrantResponse = component(
   'GrantResponse',
   Type.Object({
     id: Type.String(),
     effect: Effect,
     permissions: Type.Array(Type.String()),
-    /** The role that the grant gives. */
     role: Type.Optional(Type.Object({ id: Type.String(), name: Type.String() })),
     /** `project/stack`, where `*` matches any characters. */
     stacks: Type.String(),
     /** Without a value: the tag with any value. */
     tag: Type.Optional(Type.Object({ name: Type.String(), value: Type.Optional(Type.String()) })),
-    /** The grantee: login, name of a team, or token. Exactly one of them. */
+    /** Exactly one of user, team and token. */
     user: Type.Optional(Type.String()),
     team: Type.Optional(Type.String()),
     token: Type.Optional(Type.Object({ id: Type.String(), name: Type.String() })),
@@ -28,7 +27,6 @@ export const GrantResponse = component(
 export const GrantsQuery = Type.Object({
   user: Type.Optional(Type.String()),
   team: Type.Optional(Type.String()),
-  /** Id of a token. */
   token: Type.Optional(Type.String()),
   continuationToken: Type.Optional(Type.String()),
 });
@@ -48,14 +46,12 @@ export const CreateGrantRequest = component(
   Type.Object({
     effect: Effect,
     permissions: Maybe(Type.Array(Type.String(), { maxItems: 20 })),
-    /** Id of a role. */
     role: Maybe(Type.String()),
     /** By default, all stacks. */
     stacks: Maybe(Type.String()),
     tag: Maybe(Type.Object({ name: Type.String(), value: Maybe(Type.String()) })),
     user: Maybe(Type.String()),
     team: Maybe(Type.String()),
-    /** Id of a token. */
     token: Maybe(Type.String()),
   }),
   { effect: 'allow', permissions: ['write'], stacks: 'website/*', team: 'platform' },
@@ -66,14 +62,13 @@ export const ChangeGrantsRequest = component(
   'ChangeGrantsRequest',
   Type.Object({
     add: Type.Optional(Type.Array(CreateGrantRequest, { maxItems: 200 })),
-    /** Ids of existing grants. */
     remove: Type.Optional(Type.Array(Type.String(), { maxItems: 200 })),
   }),
   { add: [{ effect: 'allow', permissions: ['write'], stacks: 'website/*', team: 'platform' }] },
 );
 export type ChangeGrantsRequest = Type.Static<typeof ChangeGrantsRequest>;
 
-/** The grants in the order of the request; in place of a grant that already existed, the existing one. */
+/** In the order of the request; in place of a grant that already existed, the existing one. */
 export const ChangeGrantsResponse = component(
   'ChangeGrantsResponse',
   Type.Object({ added: Type.Array(GrantResponse) }),
@@ -82,11 +77,10 @@ export const ChangeGrantsResponse = component(
 export const GrantParams = Type.Object({ organization: Type.String(), grant: Type.String() });
 
 export const AccessQuery = Type.Object({
-  /** The kind of holders to list: users by default. */
+  /** Users by default. */
   holders: Type.Optional(Type.Union([Type.Literal('users'), Type.Literal('tokens')])),
-  /** Login of the only user to list. */
   user: Type.Optional(Type.String()),
-  /** Id of the only token to list, which may be a member's. */
+  /** The token may be a member's. */
   token: Type.Optional(Type.String()),
   continuationToken: Type.Optional(Type.String()),
 });
@@ -102,7 +96,6 @@ const Reason = Type.Union([
   Type.Literal('needs'),
 ]);
 
-/** Permissions on a stack, and the reasons. */
 export const AccessResponse = component(
   'AccessResponse',
   Type.Object({
@@ -118,7 +111,6 @@ export const AccessResponse = component(
             team: Type.Optional(Type.String()),
           }),
         ),
-        /** The role in the organization. */
         role: Type.Optional(Type.String()),
         permissions: Type.Array(Type.String()),
         decisions: Type.Array(
@@ -126,13 +118,12 @@ export const AccessResponse = component(
             permission: Type.String(),
             allowed: Type.Boolean(),
             reason: Reason,
-            /** Ids of the grants that allow or deny the permission. */
+            /** The grants that allow or deny the permission. */
             grants: Type.Array(Type.String()),
           }),
         ),
       }),
     ),
-    /** The grants that decisions refer to. */
     grants: Type.Array(GrantResponse),
     continuationToken: Type.Optional(Type.String()),
   }),

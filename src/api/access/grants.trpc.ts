@@ -14,9 +14,9 @@ const maxPermissions = 20;
 /** Exactly one of them. */
 const subject = { user: Type.Optional(Name), team: Type.Optional(Name), token: Type.Optional(text(40)) };
 
-/** Grants: permissions in the organization in addition to roles, and denials. */
+/** Permissions in addition to roles, and denials. */
 export const grantsRouter = router({
-  /** Oldest first: all grants of the organization, or the grants of one user, team or token, or the grants on one stack. */
+  /** The oldest grants come first: all, or those of one user, team or token, or those on one stack. */
   list: organizationProcedure('manage')
     .input(input(Type.Object({ ...subject, on: Type.Optional(Type.Object({ project: Name, stack: Name })), ...page })))
     .query(async ({ ctx: { services }, input: query }) => {
@@ -32,7 +32,7 @@ export const grantsRouter = router({
       return { items: grants.map(grantResponse), next: continuationToken };
     }),
 
-  /** Allows or denies permissions, or gives a role: to one user, team or token, on stacks with a pattern or a tag. */
+  /** Gives permissions, denials or a role. */
   give: organizationMutation('manage', 'grant.add')
     .input(
       input(
@@ -40,7 +40,6 @@ export const grantsRouter = router({
           ...subject,
           effect: Type.Union([Type.Literal('allow'), Type.Literal('deny')]),
           permissions: Type.Optional(Type.Array(text(40), { maxItems: maxPermissions })),
-          /** Id of a role. */
           role: Type.Optional(text(40)),
           stacks: Type.Optional(text(300)),
           tag: Type.Optional(Type.Object({ name: text(100), value: Type.Optional(text(1_000)) })),

@@ -3,8 +3,8 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 
 /**
- * Throws ConflictError if the organization would have no admin without the user; null: if any organization would have none. Call under the
- * lock on people, which prevents two admins from removing each other.
+ * Throws ConflictError if the organization would have no admin without the user; null: any organization. Call under the lock on people,
+ * which prevents two admins from removing each other.
  */
 export async function assertOtherAdmin(
   tx: Queryable,

@@ -5,8 +5,8 @@ import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/erro
 import type { Caller } from '../platform/http/request.ts';
 
 /**
- * The caller's access to the organization, locked until the transaction ends: a concurrent revocation comes before or after it. Every
- * change that a role or a permission allows starts with this lock, before any other lock. Throws UnauthenticatedError.
+ * The access stays locked until the transaction ends: a concurrent revocation comes before or after it. Every change that a role or a
+ * permission allows starts with this lock, before any other lock. Throws UnauthenticatedError.
  */
 export async function lockAccess(tx: Queryable, organization: string, caller: Caller): Promise<LockedAccess> {
   const access = await createIdentityRepository(tx).lockAccess(caller.tokenId, organization);
@@ -14,7 +14,7 @@ export async function lockAccess(tx: Queryable, organization: string, caller: Ca
   return access;
 }
 
-/** Like `lockAccess`, for changes of the organization itself. Throws UnauthenticatedError, ForbiddenError. */
+/** Like `lockAccess`, for changes of the organization itself. Also throws ForbiddenError. */
 export async function lockManagement(tx: Queryable, organization: string, caller: Caller): Promise<void> {
   const { role } = await lockAccess(tx, organization, caller);
   assertManages({ role, isScoped: caller.isScoped }, organization);
@@ -22,7 +22,7 @@ export async function lockManagement(tx: Queryable, organization: string, caller
 
 /**
  * Like `lockAccess`, for changes of a team, which its own admins may also make. Returns whether the caller administers the organization.
- * Throws UnauthenticatedError, ForbiddenError.
+ * Also throws ForbiddenError.
  */
 export async function lockTeam(tx: Queryable, organization: string, caller: Caller, teamId: string): Promise<boolean> {
   const { role } = await lockAccess(tx, organization, caller);
@@ -34,12 +34,11 @@ export async function lockTeam(tx: Queryable, organization: string, caller: Call
   return false;
 }
 
-/** Like `lockAccess`, for changes of the caller's own resources. Throws UnauthenticatedError. */
+/** Like `lockAccess`, for changes of the caller's own resources. */
 export async function lockOwner(tx: Queryable, caller: Caller): Promise<void> {
   if (!(await createIdentityRepository(tx).lockOwner(caller.tokenId))) throw lostDuringCall();
 }
 
-/** Throws ForbiddenError unless the caller is an admin of the organization whose token has no scopes. */
 export function assertManages({ role, isScoped }: Pick<Caller, 'role' | 'isScoped'>, organization: string): void {
   if (role !== 'admin') throw new ForbiddenError(`This needs the role admin in organization ${organization}`);
   if (isScoped) throw new ForbiddenError('This needs a token without scopes');

@@ -23,7 +23,7 @@ interface ManagedObjectPage {
   readonly continuationToken: string | null;
 }
 
-/** Knows which objects of an organization a configuration under version control declares. The objects themselves do not record it. */
+/** A configuration under version control declares these objects. The objects themselves do not record it. */
 export class ManagedObjectService {
   readonly #db: ApiContext['db'];
 
@@ -31,7 +31,6 @@ export class ManagedObjectService {
     this.#db = db;
   }
 
-  /** Throws InvalidRequestError, NotFoundError. */
   async list(organization: string, continuationToken: string | undefined): Promise<ManagedObjectPage> {
     const after = continuationToken ? decodeContinuation(continuationToken, readKey) : null;
     const { id } = await getOrganization(this.#db, organization);
@@ -41,13 +40,13 @@ export class ManagedObjectService {
     return { objects, continuationToken: last && rows.length > pageSize ? tokenOf(last) : null };
   }
 
-  /** The objects of a kind, as the API names them in its paths. */
+  /** The objects have the names of the API's paths. */
   async listOfKind(organization: string, kind: string): Promise<readonly string[]> {
     const { id } = await getOrganization(this.#db, organization);
     return createManagedObjectRepository(this.#db).listOfKind(id, kind, maxObjects);
   }
 
-  /** The source of an object's declaration, and who applied it last; null if no configuration declares the object. */
+  /** Null if no configuration declares the object. */
   async findDeclaration(organization: string, kind: string, object: string) {
     const { id } = await getOrganization(this.#db, organization);
     const found = await createManagedObjectRepository(this.#db).findDeclaration(id, kind, object);
@@ -61,7 +60,7 @@ export class ManagedObjectService {
     );
   }
 
-  /** Makes all changes of a request, or none. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError. */
+  /** Makes all changes of a request, or none. */
   async change(
     caller: Caller,
     organization: string,

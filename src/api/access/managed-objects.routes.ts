@@ -17,7 +17,7 @@ const tags = ['configuration'];
 const path = '/api/orgs/:organization/managed-objects';
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 
-/** Which objects of an organization a configuration declares, for `holdfast apply`. */
+/** `holdfast apply` uses these routes. */
 export function registerManagedObjectRoutes(app: RouteScope, { managedObjects }: Services): void {
   app.get(
     path,

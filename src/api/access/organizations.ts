@@ -3,7 +3,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { createStackListRepository, type ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
 
-/** An organization does not exist, or the caller is not a member: the error does not reveal which. */
+/** The error does not reveal whether the organization does not exist or the caller is not a member. */
 export class OrganizationNotVisibleError extends NotFoundError {
   override readonly name: string = 'OrganizationNotVisibleError';
 
@@ -12,17 +12,14 @@ export class OrganizationNotVisibleError extends NotFoundError {
   }
 }
 
-/** The organization of this name. Throws OrganizationNotVisibleError. */
+/** Throws OrganizationNotVisibleError. */
 export async function getOrganization(db: Queryable, name: string) {
   const organization = await createIdentityRepository(db).findOrganization(name);
   if (!organization) throw new OrganizationNotVisibleError();
   return organization;
 }
 
-/**
- * An organization of a token's holder, with the facts that decide which of its stacks are listed. Throws
- * OrganizationNotVisibleError.
- */
+/** The facts decide which stacks of the organization are listed. Throws OrganizationNotVisibleError. */
 export async function getListedOrganization(
   db: Queryable,
   tokenId: string,

@@ -1,7 +1,6 @@
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { Caller } from '../platform/http/request.ts';
 
-/** The properties of a caller that decide. */
 type Viewer = Pick<Caller, 'userId' | 'login' | 'role' | 'isScoped' | 'policyId'>;
 
 /** Whether the caller administers the organization in which the caller was found. */
@@ -10,8 +9,8 @@ export function manages({ isScoped, policyId, role }: Viewer): boolean {
 }
 
 /**
- * Whether the caller may list the people of the organization in which the caller was found: members and administering tokens may. A machine
- * needs no list of people: it sees the logins of authors wherever it may read their changes.
+ * Members and administering tokens may list the people of the organization in which the caller was found. A machine needs no list of
+ * people: it sees the logins of authors wherever it may read their changes.
  */
 export function seesPeople(caller: Viewer): boolean {
   return (
@@ -19,7 +18,6 @@ export function seesPeople(caller: Viewer): boolean {
   );
 }
 
-/** Throws ForbiddenError unless the caller may list people. */
 export function assertSeesPeople(caller: Viewer): void {
   if (!seesPeople(caller))
     throw new ForbiddenError(
@@ -27,7 +25,7 @@ export function assertSeesPeople(caller: Viewer): void {
     );
 }
 
-/** People with the e-mail addresses that the caller may see: admins see all, other users only their own. Hidden addresses are empty. */
+/** Admins see all e-mail addresses, other users only their own. Hidden addresses are empty. */
 export function withAddresses<T extends { readonly login: string; readonly email: string }>(
   caller: Viewer,
   people: readonly T[],

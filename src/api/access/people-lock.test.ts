@@ -6,7 +6,7 @@ import { changePeople, patientLockMs } from './people-lock.ts';
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
-/** Begins a change that holds the lock, and others of the same organization or people. */
+/** The first change holds the lock; the others are of the same organization or people. */
 function begin() {
   const query = async () => undefined;
   const db = { inTransaction: (work: (tx: object) => unknown) => work({ query }) } as unknown as Database;

@@ -6,7 +6,6 @@ import { OrganizationNotVisibleError } from './organizations.ts';
 
 const storageDays = 90;
 
-/** Limits and usage of an organization. */
 export interface Limit {
   readonly name: QuotaName;
   /** Null: no limit. */
@@ -15,7 +14,6 @@ export interface Limit {
   readonly used: number | null;
 }
 
-/** Limits of organizations, for the dashboard. */
 export class QuotaQueries {
   readonly #context: Pick<ApiContext, 'config' | 'db' | 'payloads' | 'quotas'>;
 
@@ -23,7 +21,6 @@ export class QuotaQueries {
     this.#context = context;
   }
 
-  /** Throws NotFoundError. */
   async get(organization: string) {
     const { config, db, quotas } = this.#context;
     const usage = await createQuotaRepository(db).findUsage(organization);
@@ -38,16 +35,15 @@ export class QuotaQueries {
     const { address, token, user } = config.requestsPerMinute;
     return {
       items,
-      /** When the kept bytes were last measured; null: never. */
+      /** Null: never. */
       measuredAt: measuredAt?.toISOString() ?? null,
-      /** Storage on each of the last days. */
       days: await createStorageRepository(db).listDaysOf(organization, storageDays),
-      /** Limits of the whole server; null: no limit. */
+      /** Null: no limit. */
       requestsPerMinute: { token: token || null, user: user || null, address: address || null },
     };
   }
 
-  /** Usage of the fullest in-flight budget, because the limit applies to each of them. Null if it is currently unknown. */
+  /** The limit applies to each in-flight budget, so the fullest one counts. Null if it is currently unknown. */
   async #bytesInFlight(organization: string): Promise<number | null> {
     const { payloads } = this.#context;
     const budgets = await Promise.all([payloads.heldByKey('writes'), payloads.heldByKey('imports')]).catch(() => null);

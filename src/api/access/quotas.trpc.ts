@@ -7,9 +7,8 @@ declare module './procedures/context.ts' {
   }
 }
 
-/** Limits set by operators. */
+/** Operators set the limits. */
 export const quotasRouter = router({
-  /** Limits and usage of the organization. */
   get: organizationProcedure('manage').query(({ ctx: { services }, input: { organization } }) =>
     services.limits.get(organization),
   ),

@@ -5,11 +5,11 @@ import { AppError } from '../../shared/platform/errors/errors.ts';
 import type { ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
 import { FairSemaphore } from '../platform/admission/fair-semaphore.ts';
 
-/** Limits within one process: other calls also need connections to Postgres. */
+/** The limits of one process: other calls also need connections to Postgres. */
 const limits = { atOnce: 3, atOncePerCaller: 2, waiting: 300, waitingPerCaller: 50 };
 const statementMs = 10_000;
 const manyGrants = 50;
-/** Length of the shortest grant, in characters of JSON. */
+/** Length in characters of JSON. */
 const shortestGrant = 20;
 const semaphores = new WeakMap<Database, FairSemaphore>();
 const methods = ['any', 'anyFirst', 'exists', 'maybeOne', 'maybeOneFirst', 'one', 'oneFirst'] as const;
@@ -43,7 +43,7 @@ export function readsByGrants(
 }
 
 function hasManyGrants(facts: string | null): boolean {
-  // Even if an organization has grants, few of them apply to most callers.
+  // Few of an organization's grants apply to most callers.
   if (facts === null || facts.length < manyGrants * shortestGrant) return false;
   return ((JSON.parse(facts) as { grants?: readonly unknown[] }).grants?.length ?? 0) > manyGrants;
 }

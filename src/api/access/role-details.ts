@@ -6,10 +6,10 @@ const descriptor = 'PermissionDescriptorAllow';
 const prefix = 'stack:';
 const members = ['__type', 'permissions'];
 
-/** The permissions of a role, in the form that the CLI sends and shows. */
+/** The form that the CLI sends and shows. */
 export interface RoleDetails {
   readonly __type: typeof descriptor;
-  /** Names of permissions without the prefix `stack:`. */
+  /** Names without the prefix `stack:`. */
   readonly permissions: readonly string[];
 }
 
@@ -23,7 +23,7 @@ const descriptions: Readonly<Record<Grantable, string>> = {
   outputs: 'Read the outputs and nothing else',
 };
 
-/** All permissions that a role can have, weakest first. */
+/** The weakest permission comes first. */
 export const roleScopes = grantable.map((name) => ({
   name: prefix + name,
   metadata: { description: descriptions[name] },
@@ -36,8 +36,8 @@ export function isRoleName(name: string): boolean {
 }
 
 /**
- * Reads the details of a role: one set of permissions. Conditions, other kinds of descriptors, and permissions of Pulumi Cloud that are
- * narrower or wider than ours are rejected, because a similar permission would give too much or too little. Throws InvalidRequestError.
+ * Accepts one set of permissions. Conditions, other kinds of descriptors, and permissions of Pulumi Cloud that are narrower or wider than
+ * ours are rejected: a similar permission would give too much or too little. Throws InvalidRequestError.
  */
 export function parseRoleDetails(details: unknown): PermissionSet {
   const form = `{"__type": "${descriptor}", "permissions": ["stack:read", …]}`;

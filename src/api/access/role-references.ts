@@ -8,7 +8,7 @@ import { createRoleRepository } from './role-repository.ts';
 
 export const isId = isUuid;
 
-/** A reference to a role. The id of a built-in role is its name. */
+/** The id of a built-in role is its name. */
 export interface RoleReference {
   readonly id: string;
   readonly name: string;
@@ -20,7 +20,6 @@ export function builtInRole(id: string): Role | null {
   return roles.find((role) => role === id) ?? null;
 }
 
-/** Throws NotFoundError. */
 export async function findRole(db: Queryable, organizationId: string, id: string): Promise<RoleReference> {
   const builtIn = builtInRole(id);
   if (builtIn !== null) return { id, name: builtIn, permissions: rolePermissions[builtIn], given: { builtIn } };

@@ -23,17 +23,16 @@ export interface RoleText {
   readonly permissions: PermissionSet;
 }
 
-/** Roles that organizations have created. A trigger copies their permissions into the grants that give them. */
+/** A trigger copies the roles' permissions into the grants that give them. */
 export function createRoleRepository(db: Queryable) {
   const columns = sql.fragment`id, name, description, permissions, role_version as "roleVersion", created_at as "createdAt",
     changed_at as "changedAt"`;
   return {
-    /** The organization of roles; built-in roles are as old as the organization. */
+    /** Built-in roles are as old as the organization. */
     findOrganization: (name: string) =>
       db.maybeOne(sql.rows(OrganizationRow)`
         /* roles.findOrganization */ select id, created_at as "createdAt" from organizations where name = ${name}`),
 
-    /** In the order of their names. */
     list: (organizationId: string) =>
       db.any(sql.rows(RoleRow)`
         /* roles.list */ select ${columns} from roles where organization_id = ${organizationId} order by lower(name)`),
@@ -42,7 +41,7 @@ export function createRoleRepository(db: Queryable) {
       db.maybeOne(sql.rows(RoleRow)`
         /* roles.find */ select ${columns} from roles where organization_id = ${organizationId} and id = ${id}`),
 
-    /** Counts up to `limit` roles. */
+    /** Counts at most `limit` roles. */
     count: async (organizationId: string, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* roles.count */
@@ -50,7 +49,7 @@ export function createRoleRepository(db: Queryable) {
       return count;
     },
 
-    /** Violates `roles_name_key` if there is a role with that name, in any case. */
+    /** Violates `roles_name_key` if there is a role with that name, in any case of letters. */
     insert: (organizationId: string, { description, name, permissions }: RoleText) =>
       db.one(sql.rows(RoleRow)`
         /* roles.insert */
@@ -65,14 +64,13 @@ export function createRoleRepository(db: Queryable) {
           role_version = role_version + 1, changed_at = now()
         where id = ${id} returning ${columns}`),
 
-    /** Number of grants that give the role. */
     countGrants: async (id: string): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* roles.countGrants */ select count(*) as count from grants where role_id = ${id}`);
       return count;
     },
 
-    /** Removes the role with the grants that give it. */
+    /** Also removes the grants that give the role. */
     remove: (id: string) => db.query(sql.nothing`/* roles.remove */ delete from roles where id = ${id}`),
   };
 }

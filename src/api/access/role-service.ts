@@ -21,7 +21,7 @@ import { createRoleRepository, type RoleRow } from './role-repository.ts';
 import { builtInView, type Organization, ownView, type RoleView } from './role-view.ts';
 import type { CreateRoleRequest, UpdateRoleRequest } from './roles.schemas.ts';
 
-/** The limit is low, because the CLI requests all roles at once. */
+/** The CLI requests all roles at once. */
 const maxRoles = 200;
 
 interface TeamName {
@@ -29,7 +29,7 @@ interface TeamName {
   readonly team: string;
 }
 
-/** Roles: named permission sets that grants give to users, teams and tokens. */
+/** Roles are named permission sets that grants give to users, teams and tokens. */
 export class RoleService {
   readonly #context: ApiContext;
 
@@ -37,7 +37,7 @@ export class RoleService {
     this.#context = context;
   }
 
-  /** The built-in roles, then the roles of the organization. Throws NotFoundError. */
+  /** The built-in roles come first. */
   async list(organizationName: string): Promise<readonly RoleView[]> {
     const { db } = this.#context;
     const organization = await findOrganization(db, organizationName);
@@ -45,20 +45,19 @@ export class RoleService {
     return [...roles.map((role) => builtInView(organization, role)), ...own.map((row) => ownView(organization, row))];
   }
 
-  /** Throws NotFoundError. */
   async get(organizationName: string, id: string): Promise<RoleView> {
     const { db } = this.#context;
     return getRole(db, await findOrganization(db, organizationName), id);
   }
 
-  /** Number of grants that give a role of the organization. Throws NotFoundError, and ConflictError for a built-in role. */
+  /** Throws ConflictError for a built-in role. */
   async countGrants(organizationName: string, id: string): Promise<number> {
     const { db } = this.#context;
     await getOwnRole(db, await findOrganization(db, organizationName), id);
     return createRoleRepository(db).countGrants(id);
   }
 
-  /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the name is taken. */
+  /** Throws ConflictError if the name is taken. */
   async create(caller: Caller, organization: string, request: CreateRoleRequest, audit: AuditTrail): Promise<RoleView> {
     const { name } = request;
     const description = request.description ?? '';
@@ -79,10 +78,7 @@ export class RoleService {
     });
   }
 
-  /**
-   * Changes the fields of the request. Grants of the role change with it: running updates that are no longer permitted end. Throws
-   * InvalidRequestError, NotFoundError, ForbiddenError, ConflictError, EditConflictError.
-   */
+  /** Grants of the role change with it: running updates that are no longer permitted end. */
   async update(
     caller: Caller,
     organization: string,
@@ -114,7 +110,7 @@ export class RoleService {
     });
   }
 
-  /** Removes a role; with `force`, also the grants that give it. Throws NotFoundError, ForbiddenError, ConflictError, EditConflictError. */
+  /** Removes a role; with `force`, also the grants that give it. */
   async remove(
     caller: Caller,
     organization: string,
@@ -136,7 +132,7 @@ export class RoleService {
     });
   }
 
-  /** The roles that a team has on all stacks. Throws NotFoundError. */
+  /** The roles that a team has on all stacks. */
   async listOfTeam({ organization: organizationName, team: name }: TeamName): Promise<readonly RoleView[]> {
     const { db } = this.#context;
     const organization = await findOrganization(db, organizationName);
@@ -145,7 +141,7 @@ export class RoleService {
     return (await this.list(organizationName)).filter(({ id }) => ids.includes(id));
   }
 
-  /** Gives a team a role on all stacks, in place of its present roles there. Throws NotFoundError, ForbiddenError, ConflictError. */
+  /** The team gets the role on all stacks, in place of its present roles there. */
   async assign(caller: Caller, { organization, team: name }: TeamName, id: string, audit: AuditTrail): Promise<void> {
     await this.#change(caller, organization, '', async (tx, owner) => {
       const team = await findTeam(tx, owner.id, name);
@@ -154,7 +150,7 @@ export class RoleService {
       const former = await grants.listAssigned(team.id);
       const kept = former.find((grant) => roleIdOf(grant) === id);
       if (kept && former.length === 1) return audit.settle();
-      // The new grant comes first, so that updates that both grants permit continue.
+      // Updates that both grants permit continue.
       if (!kept)
         await grants.insert({
           organizationId: owner.id,
@@ -176,7 +172,6 @@ export class RoleService {
     });
   }
 
-  /** Takes a role on all stacks back from a team. Throws NotFoundError, ForbiddenError. */
   async unassign(caller: Caller, { organization, team: name }: TeamName, id: string, audit: AuditTrail): Promise<void> {
     await this.#change(caller, organization, '', async (tx, owner) => {
       const team = await findTeam(tx, owner.id, name);
@@ -188,7 +183,7 @@ export class RoleService {
     });
   }
 
-  /** Runs a change of roles. `name`: the name of a created or renamed role. */
+  /** `name`: the name of a created or renamed role. */
   #change<Result>(
     caller: Caller,
     organization: string,
@@ -215,7 +210,7 @@ export class RoleService {
   }
 }
 
-/** Revision of the fields that `update` sets. */
+/** The revision covers the fields that `update` sets. */
 export function revisionOfRole({ description, details, name }: RoleView): string {
   return revisionOf({ description, details, name });
 }

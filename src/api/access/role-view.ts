@@ -2,7 +2,6 @@ import { type Role, rolePermissions } from '../../shared/access/roles.ts';
 import { type RoleDetails, writeRoleDetails } from './role-details.ts';
 import type { RoleRow } from './role-repository.ts';
 
-/** A role of an organization, or a built-in one. */
 export interface RoleView {
   readonly id: string;
   readonly organizationId: string;
@@ -15,7 +14,6 @@ export interface RoleView {
   readonly changedAt: Date;
 }
 
-/** The organization whose roles are shown. */
 export interface Organization {
   readonly id: string;
   readonly createdAt: Date;

@@ -30,7 +30,7 @@ const teamPath = '/api/orgs/:organization/teams/:team/roles';
 const read = { access: { kind: 'organization', permission: 'read' }, rate: 'repeated' } as const;
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 
-/** Roles of an organization, as `pulumi org role` uses them. */
+/** `pulumi org role` uses these routes. */
 export function registerRoleRoutes(app: RouteScope, services: Services): void {
   listRoles(app, services);
   listScopes(app);

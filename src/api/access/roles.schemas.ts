@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { component } from '../platform/protocol/components.ts';
 import { Maybe } from '../platform/protocol/core.ts';
 
-/** A role as the CLI reads it (sdk/go/common/apitype/roles.go). */
+/** sdk/go/common/apitype/roles.go. */
 export const RoleResponse = component(
   'RoleResponse',
   Type.Object({
@@ -25,7 +25,7 @@ export const RoleResponse = component(
   }),
 );
 
-/** The permissions that roles can have, as the pulumiservice provider reads them. */
+/** The pulumiservice provider reads this form. */
 export const RoleScopesResponse = component(
   'RoleScopesResponse',
   Type.Object({
@@ -39,12 +39,12 @@ export const RoleScopesResponse = component(
 );
 
 export const RolesQuery = Type.Object({
-  /** All roles here have the purpose `role`: the list for any other purpose is empty. */
+  /** All roles here have the purpose `role`: the list for any other one is empty. */
   uxPurpose: Type.Optional(Type.String()),
 });
 export const ListRolesResponse = component('ListRolesResponse', Type.Object({ roles: Type.Array(RoleResponse) }));
 
-/** The members of a request that are read. The details are checked later, to report their faults. */
+/** The details are checked later, to report their faults. */
 export const CreateRoleRequest = Type.Object({
   name: Type.String(),
   description: Maybe(Type.String()),
@@ -54,7 +54,7 @@ export const CreateRoleRequest = Type.Object({
 });
 export type CreateRoleRequest = Type.Static<typeof CreateRoleRequest>;
 
-/** A member that is missing or null is not changed. */
+/** Missing and null: not changed. */
 export const UpdateRoleRequest = Type.Object({
   name: Maybe(Type.String()),
   description: Maybe(Type.String()),
@@ -74,7 +74,7 @@ const Details = Type.Object(
 );
 const name = Type.String({ pattern: '^[a-zA-Z0-9][a-zA-Z0-9_.:@ -]{0,99}$' });
 
-/** The description of requests in the API description. */
+/** How the API description shows requests. */
 export const DescribedRole = {
   creation: component('CreateRoleRequest', Type.Object({ name, description: Maybe(Type.String()), details: Details })),
   change: component(

@@ -16,15 +16,14 @@ const maxPermissions = 20;
 const Permissions = Type.Array(text(40), { minItems: 1, maxItems: maxPermissions });
 const chosen = { id: text(40) };
 
-/** Roles that grants give. */
 export const rolesRouter = router({
-  /** Built-in roles, then roles of the organization. An organization has few enough of them for one page. */
+  /** Built-in roles come first. An organization has few enough roles for one page. */
   list: organizationProcedure('read').query(async ({ ctx: { services }, input: { organization } }) => ({
     items: (await services.roles.list(organization)).map(toRole),
     next: null,
   })),
 
-  /** The number of grants of a role, which are removed with it. */
+  /** The grants are removed with the role. */
   countGrants: organizationProcedure('manage')
     .input(input(Type.Object(chosen)))
     .query(async ({ ctx: { services }, input: { id, organization } }) => ({

@@ -14,10 +14,9 @@ import { assertSeesPeople, manages, seesPeople } from './people-access.ts';
 import { isId } from './role-references.ts';
 
 const pageSize = 100;
-/** Maximum number of pages to read for one page of tokens that the caller may see. */
+/** Pages to read for one page of tokens that the caller may see. */
 const maxReads = 10;
 
-/** A user or token, its permissions on a stack, and the reasons. */
 export interface AccessHolder {
   readonly user: Pick<UserHolderRow, 'login' | 'displayName'> | null;
   readonly token: Pick<TokenHolderRow, 'id' | 'kind' | 'name' | 'login' | 'team'> | null;
@@ -27,16 +26,13 @@ export interface AccessHolder {
 
 interface AccessPage {
   readonly holders: readonly AccessHolder[];
-  /** The grants that explanations refer to. */
   readonly grants: readonly GrantRow[];
   /** Null on the last page. */
   readonly continuationToken: string | null;
 }
 
-/** A row of a page, with its key. */
 type Keyed = AccessHolder & { readonly key: string };
 
-/** Permissions on stacks. */
 export class StackAccessService {
   readonly #context: ApiContext;
 
@@ -45,8 +41,8 @@ export class StackAccessService {
   }
 
   /**
-   * A page of active members or of tokens. A caller who does not administer the organization sees only tokens with a permission on the
-   * stack, and sees members only if they may list people. Throws NotFoundError, ForbiddenError, InvalidRequestError.
+   * Lists active members or tokens. A caller who does not administer the organization sees only tokens with a permission on the stack, and
+   * sees members only if they may list people.
    */
   async list(caller: Caller, ref: StackRef, query: AccessQuery, limit = pageSize): Promise<AccessPage> {
     const { kind, only } = readHolders(query);
@@ -87,16 +83,16 @@ export class StackAccessService {
     };
   }
 
-  /** The caller's permissions, and the reasons. Null if the caller has just lost the membership or the token. Throws NotFoundError. */
+  /** Null if the caller has just lost the membership or the token. */
   async explainOwn(caller: Caller, ref: StackRef) {
-    // Users in a browser also have a token: the token of their session.
+    // Users in a browser have the token of their session.
     const { grants, holders } = await this.list(caller, ref, { token: caller.tokenId });
     const [holder] = holders;
     return holder === undefined ? null : { holder, grants };
   }
 }
 
-/** A page of visible rows, which may be empty although there are more. */
+/** The page may be empty although there are more rows. */
 async function readShown(
   read: (after: string | null) => Promise<readonly Keyed[]>,
   { after, isShown, limit }: { after: string | null; limit: number; isShown: (row: Keyed) => boolean },

@@ -13,21 +13,16 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
 import type { Caller } from '../platform/http/request.ts';
 
-/** The caller's permissions on the stack in the path of the call. */
 export function permissionsInPath(caller: Caller, ref: StackRef): PermissionSet {
   return permissionsOn(caller, { ...ref, tags: readTags(caller.stackTags ?? '{}') });
 }
 
-/**
- * Throws unless the access to the organization includes the permission on the stack: NotFoundError if the caller may not even
- * read it, otherwise ForbiddenError.
- */
+/** Throws NotFoundError if the caller may not even read the stack, otherwise ForbiddenError. */
 export function assertPermission(access: LockedAccess, ref: StackRef, tags: Tags, permission: Permission): void {
   const held = permissionsOn(access, { ...ref, tags });
   if (!permits(held, permission)) throw deniedBy(held, ref, permission);
 }
 
-/** The error for a caller without the permission. */
 export function deniedBy(held: PermissionSet, ref: StackRef, permission: Permission): Error {
   return hasPermission(held, 'read') ? missingPermission(permission, held, ref) : stackNotFound(ref);
 }

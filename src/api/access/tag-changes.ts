@@ -17,7 +17,7 @@ export class DecidingTagError extends ForbiddenError {
   override readonly name = 'DecidingTagError';
 }
 
-/** Replaces the tags of a locked stack, and records that. Throws DecidingTagError. */
+/** Call with the stack locked. Throws DecidingTagError. */
 export async function changeTags(
   tx: Queryable,
   access: LockedAccess,
@@ -33,8 +33,8 @@ export async function changeTags(
 }
 
 /**
- * Throws DecidingTagError if the new tags of a locked stack would change a tag by which grants or update rules select stacks, unless the
- * caller may manage the stack. Otherwise, a writer of the stack could change its access, or end its freeze.
+ * Refuses a change of a tag by which grants or update rules select stacks, unless the caller may manage the stack: a writer could otherwise
+ * change its access, or end its freeze.
  */
 async function assertMayChangeTags(tx: Queryable, access: LockedAccess, stack: StackRow, newTags: Tags): Promise<void> {
   const tags = readTags(stack.tags);
@@ -49,9 +49,9 @@ async function assertMayChangeTags(tx: Queryable, access: LockedAccess, stack: S
 }
 
 /**
- * Throws ForbiddenError if a new stack would take the name of a deleted stack that can be restored, without the tags by which rules or
- * grants selected it, or with new grants, unless the caller may manage it: deleting and recreating a stack must not bypass the check of its
- * tags. Returns the id of the deleted stack, whose policy groups the new stack takes over; null if there is none.
+ * A new stack must not take the name of a deleted stack that can be restored without the tags by which rules or grants selected it, or with
+ * new grants, unless the caller may manage it: deleting and recreating a stack must not bypass the check of its tags. Returns the id of the
+ * deleted stack, whose policy groups the new stack takes over. Throws ForbiddenError.
  */
 export async function assertMayFollow(
   tx: Queryable,

@@ -15,7 +15,6 @@ import { missingPermission } from './stack-access.ts';
 const maxTeams = 20;
 const given = ['write', 'decrypt'] as const;
 
-/** A stack that is being created for teams. */
 interface TeamStack {
   readonly id: string;
   readonly organizationId: string;
@@ -25,9 +24,9 @@ interface TeamStack {
 }
 
 /**
- * Lets teams update and decrypt a new stack, for `pulumi stack init --teams`, until it is deleted. Admins may name any team, other
- * users only their own teams. Call with the lock on people and before any lock on a project or stack.
- * `access` is null for the creator of the organization. Throws NotFoundError for unknown teams, ForbiddenError and ConflictError.
+ * For `pulumi stack init --teams`: teams may update and decrypt the new stack until it is deleted. Admins may name any team, other users
+ * only their own teams. Call with the lock on people and before any lock on a project or stack. `access` is null for the creator of the
+ * organization. Throws NotFoundError for unknown teams, ForbiddenError and ConflictError.
  */
 export async function grantToTeams(
   tx: Queryable,
@@ -75,14 +74,13 @@ export async function grantToTeams(
   );
 }
 
-/** Throws ForbiddenError unless the caller has the permissions that the teams get. */
+/** The caller must have the permissions that the teams get. */
 function assertHolds(access: LockedAccess, ref: StackRef, tags: Tags): void {
   const held = permissionsOn(access, { ...ref, tags });
   const missing = given.find((permission) => !permits(held, permission));
   if (missing) throw missingPermission(missing, held, ref);
 }
 
-/** The id of a team that the caller may name. Throws ForbiddenError, NotFoundError. */
 async function findOwnTeam(
   tx: Queryable,
   team: { name: string; organizationId: string; ref: StackRef; userId: string | null },

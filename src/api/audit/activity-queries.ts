@@ -19,7 +19,7 @@ const runs: readonly AuditAction[] = [
   'update.break-glass',
 ];
 
-/** The events of each kind. An update has one event: its start, which is shown with the current status. */
+/** An update has one event: its start, which is shown with the current status. */
 const actionsOf = {
   updates: runs,
   previews: runs,
@@ -44,7 +44,7 @@ const freezeWords: Readonly<Record<string, string>> = {
   'update-rule.remove': 'Removed a freeze',
 };
 
-/** Maximum number of events of the log to scan for a page. */
+/** The events of the log that are scanned for a page. */
 const maxRead = 2_000;
 
 export interface ActivityQuery {
@@ -65,10 +65,10 @@ export class ActivityQueries {
     this.#db = db;
   }
 
-  /** Newest first. `next`: the position of the next page, even if this page has no event; null at the end. Throws NotFoundError. */
+  /** The newest events come first. `next`: the position of the next page, even if this page has no event; null at the end. */
   async list(caller: Caller, organization: string, { kind, limit, ...query }: ActivityQuery) {
     const found = await getListedOrganization(this.#db, caller.tokenId, organization);
-    // An admin may read the log itself, so facts do not limit the list.
+    // An admin may read the log itself.
     const listed = manages(caller) ? { ...found, facts: null } : found;
     const actions = kind === null ? Object.values(actionsOf).flat() : actionsOf[kind];
     const isPreview = kind === 'updates' ? false : kind === 'previews' ? true : null;
@@ -94,7 +94,6 @@ function activityView(row: ActivityRow, organization: string) {
     number: row.number,
     at: row.occurredAt.toISOString(),
     action,
-    /** A description of the action. */
     description: freezeWords[action] ?? describeEvent({ action, object: '', outcome: 'done' }),
     by: actorName(row),
     isPerson: row.actor === 'user',

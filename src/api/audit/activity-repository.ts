@@ -15,9 +15,9 @@ const ActivityRow = Type.Object({
   actor: Type.String(),
   login: Type.String(),
   object: Type.String(),
-  /** False for the last scanned event if it does not match. */
+  /** The last scanned event is returned even if it does not match. */
   isFound: Type.Boolean(),
-  /** Whether this is the last scanned event. There may be more after it. */
+  /** There may be more events after the last scanned one. */
   isLast: Type.Boolean(),
   /** Null: the event is not about an update, or the update has been deleted. */
   updateId: Text,
@@ -32,10 +32,10 @@ const ActivityRow = Type.Object({
 });
 export type ActivityRow = Row<typeof ActivityRow>;
 
-/** Filters of events; null: any. */
+/** Null: any. */
 export interface ActivitySearch {
   readonly actions: readonly string[];
-  /** Only previews, or only other updates. */
+  /** True: only previews; false: only other updates. */
   readonly isPreview: boolean | null;
   readonly login: string | null;
   readonly project: string | null;
@@ -46,12 +46,12 @@ export interface ActivitySearch {
 
 const maxMessage = 300;
 
-/** Events of an organization about its stacks, for everybody who may read the stacks. */
+/** Events of an organization, for everybody who may read its stacks. */
 export function createActivityRepository(db: Queryable) {
   const any = sql.fragment`true`;
   return {
     /**
-     * Up to `limit` events, newest first. At most `maxRead` events of the log are scanned; if there are more, the result includes the last
+     * The newest events come first. At most `maxRead` events of the log are scanned; if there are more, the result includes the last
      * scanned event even if it does not match. Rules other than freezes, and refused calls, are left out; with facts, freezes are left out,
      * too.
      */

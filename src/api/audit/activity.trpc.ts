@@ -30,11 +30,10 @@ const ListInput = Type.Object({
   ...page,
 });
 
-/** The history of an organization. */
 export const activityRouter = router({
   /**
-   * Events of the stacks that the caller may read, newest first. A page may be short or empty and still have a next page, because the
-   * number of scanned events per page is limited.
+   * The events of the stacks that the caller may read, newest first. A page may be short or empty and still have a next page: the number of
+   * scanned events is limited.
    */
   list: organizationProcedure('read')
     .input(input(ListInput))

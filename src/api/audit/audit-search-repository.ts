@@ -9,25 +9,24 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 
 const FoundRow = Type.Object({
   ...ListedRow.properties,
-  /** False for the last scanned event if it does not match the filters. */
+  /** The last scanned event is returned even if it does not match. */
   isFound: Type.Boolean(),
-  /** Whether this is the last scanned event. There may be more after it. */
+  /** There may be more events after the last scanned one. */
   isLast: Type.Boolean(),
 });
 
-/** Filters of events; null: any. */
+/** Null: any. */
 export interface AuditSearch extends AuditSelection {
   /** Part of the object, in any case. */
   readonly object: string | null;
   readonly outcome: string | null;
 }
 
-/** The filters without an index: the action in addition to the login; and operators and the server, who have few events. */
+/** Filters without an index: the action in addition to the login; and operators and the server, who have few events. */
 function scanned({ action, actor, login, object, outcome }: AuditSearch) {
   return { object, outcome, action: login === null ? null : action, actor: actor === 'user' ? null : actor };
 }
 
-/** Whether events are scanned for some of the filters. */
 export function isScan(search: AuditSearch): boolean {
   return Object.values(scanned(search)).some((filter) => filter !== null);
 }
@@ -37,7 +36,6 @@ function indexed(search: AuditSearch): AuditSelection {
   return { ...search, ...(action === null ? {} : { action: null }), ...(actor === null ? {} : { actor: null }) };
 }
 
-/** Searches the events of an organization. */
 export function createAuditSearchRepository(db: Queryable) {
   const isMatch = (search: AuditSearch) => {
     const { action, actor, object, outcome } = scanned(search);
@@ -49,8 +47,8 @@ export function createAuditSearchRepository(db: Queryable) {
   };
   return {
     /**
-     * Up to `limit` events, newest first. At most `maxRead` events are scanned for filters that are not a range of an index: see `isScan`.
-     * If there are more, the result includes the last scanned event even if it does not match.
+     * The newest events come first. At most `maxRead` events are scanned for filters that are not a range of an index: see `isScan`. If
+     * there are more, the result includes the last scanned event even if it does not match.
      */
     find: (
       organizationId: string,

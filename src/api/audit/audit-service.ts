@@ -19,20 +19,18 @@ export type { AuditPosition, ListedEventRow };
 
 const pageSize = 100;
 const exportedAtOnce = 500;
-/** Maximum number of events in a part of an export that the dashboard assembles. */
+/** The dashboard assembles an export from parts of this size. */
 const exportedPart = 2_000;
-/** The number of events that are scanned for fields without an index. */
+/** Events that are scanned for fields without an index. */
 const readAtOnce = 5_000;
 
-/** Limits of one list. */
 export interface ListBounds {
-  /** How long a page is filled from further scans, in ms. */
+  /** The time for filling a page from further scans. */
   readonly fillMs: number;
 }
 
 export const defaultListBounds: ListBounds = { fillMs: 10_000 };
 
-/** The filters of a list. */
 export interface AuditQuery {
   readonly eventType?: string;
   readonly user?: string;
@@ -41,7 +39,7 @@ export interface AuditQuery {
   readonly continuationToken?: string;
 }
 
-/** Filters of the dashboard; missing ones match everything. */
+/** Missing filters match everything. */
 export interface AuditFilter {
   readonly action?: string;
   /** A login, or `operator:` and a system user, or `server:`. */
@@ -59,7 +57,6 @@ interface AuditPage {
   readonly next: AuditPosition | null;
 }
 
-/** The audit log of organizations. */
 export class AuditService {
   readonly #db: Database;
   readonly #identity: IdentityRepository;
@@ -76,15 +73,15 @@ export class AuditService {
     this.#bounds = bounds;
   }
 
-  /** Records a refused call, unless another site has taken over: the log is continued there. */
+  /** Not once another site has taken over: the log is continued there. */
   async recordRefusal(source: AuditSource, event: AuditEvent): Promise<void> {
     if (this.#readOnly.isFenced) return;
     await createAuditRepository(this.#db).insert(source, { ...event, outcome: 'refused' });
   }
 
   /**
-   * A page, newest first, and the token of the next page, or null. Only the last page has fewer than `pageSize` events, because the CLI may
-   * read a single page. If filling a page takes too long, `cutAt` is the time up to which the log was searched. Throws InvalidRequestError.
+   * The newest events come first. Only the last page has fewer than `pageSize` events, because the CLI may read a single page. If filling a
+   * page takes too long, `cutAt` is the time up to which the log was searched. Throws InvalidRequestError.
    */
   async listPage(
     organization: string,
@@ -110,18 +107,15 @@ export class AuditService {
   }
 
   /**
-   * Up to `limit` matching events, newest first. `next` is the position to continue after, even if the page has no event;
-   * null at the end. `organization` null: the server. Throws InvalidRequestError.
+   * The newest events come first. `next`: the position to continue after, even if the page has no event; null at the end. `organization`
+   * null: the server. Throws InvalidRequestError.
    */
   async find(organization: string | null, query: AuditFilter, limit: number): Promise<AuditPage> {
     const search = searchOf(query);
     return this.#read(await this.#getId(organization), search, limit);
   }
 
-  /**
-   * Like `find`, as lines of a format, once the export is recorded: the text, and the position of the next part. Throws
-   * InvalidRequestError.
-   */
+  /** Like `find`, as lines of a format, once the export is recorded, with the position of the next part. */
   async exportPage(
     organization: string,
     { after, ...query }: AuditFilter,
@@ -135,7 +129,7 @@ export class AuditService {
     return { text: [after === null ? headerLine(format) : '', ...lines].join(''), next };
   }
 
-  /** All events of the selection as lines, newest first, once the export is recorded. Throws InvalidRequestError. */
+  /** The newest events come first. Begins once the export is recorded. Throws InvalidRequestError. */
   async exportLines(
     organization: string,
     query: AuditQuery,
@@ -160,7 +154,6 @@ export class AuditService {
     }
   }
 
-  /** A page, and the position of the last event that was read if there may be more. */
   async #read(organizationId: string, selection: AuditSearch, limit: number): Promise<AuditPage> {
     const isWhole = !isScan(selection);
     const rows = isWhole
@@ -226,7 +219,7 @@ function searchOf({ after, from, object, outcome, until, ...query }: AuditFilter
 const maxTimeMs = 253_402_300_800_000;
 const isoTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 
-/** `millisecond`: the milliseconds of a time given in seconds since the epoch. */
+/** `millisecond`: the milliseconds of a time given in seconds. */
 function timeOf(text: string, millisecond: number): Date {
   if (/^\d{1,11}$/.test(text)) return new Date(Number(text) * 1000 + millisecond);
   const time = isoTime.test(text) ? new Date(text) : new Date(Number.NaN);

@@ -2,7 +2,6 @@ import { actorName, describeEvent } from '../../shared/audit/audit-formats.ts';
 import type { ListedEventRow } from '../../shared/audit/audit-list-repository.ts';
 import type { AuditLogEvent } from './audit.schemas.ts';
 
-/** An event of the audit log. */
 export function auditLogEvent(event: ListedEventRow): AuditLogEvent {
   const name = actorName(event);
   return {

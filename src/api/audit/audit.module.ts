@@ -4,12 +4,11 @@ import { ActivityQueries } from './activity-queries.ts';
 import { registerAuditRoutes } from './audit.routes.ts';
 import { AuditService } from './audit-service.ts';
 
-/** The services of the audit log. Called once per app. */
+/** Called once per app. */
 export function createAuditServices(context: ApiContext) {
   return { audit: new AuditService(context), activity: new ActivityQueries(context) };
 }
 
-/** The routes of the audit log. */
 export function registerAuditDomain(routes: RouteScope, services: Parameters<typeof registerAuditRoutes>[1]): void {
   registerAuditRoutes(routes, services);
 }

@@ -40,7 +40,6 @@ interface ListCall {
   readonly reply: FastifyReply;
 }
 
-/** The CLI's flags for parameters. */
 const endFlags = { startTime: '--start-time', endTime: '--end-time' } as const;
 const contentTypes = { csv: 'text/csv; charset=utf-8', cef: 'text/plain; charset=utf-8', jsonl: 'application/jsonl' };
 
@@ -62,7 +61,6 @@ const exported = {
   schema: { ...base, summary: 'Export the events of the audit log as CSV, CEF or JSON lines, newest first' },
 } as const;
 
-/** The audit log of an organization, for its admins. */
 export function registerAuditRoutes(app: RouteScope, { audit: events }: Services): void {
   /** `end`: the parameter with the end of the range. `isGeneric`: for `pulumi api`. */
   const list = async (
@@ -119,7 +117,7 @@ export function registerAuditRoutes(app: RouteScope, { audit: events }: Services
   );
 }
 
-/** The first version of the call had no start of the range. */
+/** The first version of the call has no start of the range. */
 function filtersOf({ startTime, ...query }: AuditLogsQuery): AuditQuery {
   return { ...query, ...(startTime ? { until: startTime } : {}) };
 }

@@ -26,7 +26,7 @@ export const AuditLogsQueryV2 = Type.Object(filtersV2);
 export type AuditLogsQueryV2 = Type.Static<typeof AuditLogsQueryV2>;
 export const AuditExportQueryV2 = Type.Object({ ...filtersV2, format: Format });
 
-/** apitype.ListAuditLogEventsResponse, with more members than the CLI reads. Newest first. */
+/** apitype.ListAuditLogEventsResponse, with more members than the CLI reads. The newest events come first. */
 export const AuditLogsResponse = component(
   'AuditLogsResponse',
   Type.Object({

@@ -23,15 +23,14 @@ export const AuditFilter = Type.Object({
   /** Part of the object, in any case. */
   object: Type.Optional(text(300)),
   outcome: Type.Optional(Type.Union([Type.Literal('done'), Type.Literal('refused')])),
-  /** Only events from this time on, and up to the other one: ISO 8601. */
+  /** ISO 8601. */
   from: Type.Optional(Time),
   until: Type.Optional(Time),
   cursor: Cursor,
 });
 
-/** The audit log of an organization. */
 export const auditRouter = router({
-  /** Newest first. A page may be short or empty and still have a next page, because the number of scanned events per page is limited. */
+  /** The newest events come first. A page may be short or empty and still have a next page: the number of scanned events is limited. */
   list: organizationProcedure('manage')
     .input(input(Type.Object({ ...AuditFilter.properties, ...page })))
     .query(async ({ ctx: { services }, input: { limit = defaultPage, organization, ...filter } }) => {
@@ -39,13 +38,12 @@ export const auditRouter = router({
       return { items: events.map(auditItem), next: auditCursor(next) };
     }),
 
-  /** Names of actions, with their descriptions. */
   actions: organizationProcedure('manage').query(() => ({
     items: Object.entries(auditActions).map(([name, description]) => ({ name, description })),
     next: null,
   })),
 
-  /** Events as text, newest first, in parts. The log records each part as an event. */
+  /** The newest events come first. The log records each part of an export as an event. */
   export: organizationMutation('manage', 'audit.export')
     .meta({ whileReadOnly: 'it reads' })
     .input(
@@ -59,7 +57,6 @@ export const auditRouter = router({
     }),
 });
 
-/** The filters of the service. */
 export function auditQueryOf({ action, actor, cursor, from, object, outcome, until }: Static<typeof AuditFilter>) {
   const position = decodeCursor(cursor, CursorFields);
   return {
@@ -82,7 +79,6 @@ export function auditItem(event: ListedEventRow) {
     number: event.number,
     at: event.occurredAt.toISOString(),
     action: event.action,
-    /** A description of the action. */
     description: describeEvent({ ...event, object: '', outcome: 'done' }),
     outcome: event.outcome,
     actor: actorName(event),

@@ -4,7 +4,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 
 /**
- * Records actions of a user on their account, in the logs of the server and of the organization that manages the account. Other
+ * Records actions of a user on their account in the logs of the server and of the organization that manages the account. Other
  * organizations of the user do not see them.
  */
 export async function recordOfPerson(

@@ -5,7 +5,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 
 export type { DriftRunRow };
 
-/** Drift of stacks, as found by runs. */
+/** Runs find the drift. */
 export class DriftService {
   readonly #db: ApiContext['db'];
   readonly #stacks: ApiContext['stacks'];
@@ -15,14 +15,13 @@ export class DriftService {
     this.#stacks = stacks;
   }
 
-  /** Throws NotFoundError. */
   async status(ref: StackRef) {
     const status = await createDriftRepository(this.#db).readStatus(ref);
     if (!status) throw stackNotFound(ref);
     return status;
   }
 
-  /** Runs, newest first, and their number. Throws NotFoundError. */
+  /** The newest runs come first. */
   async list(
     ref: StackRef,
     page: { readonly limit: number; readonly offset: number },

@@ -3,12 +3,11 @@ import type { RouteScope } from '../platform/http/route-scope.ts';
 import { registerDriftRoutes } from './drift.routes.ts';
 import { DriftService } from './drift-service.ts';
 
-/** The services of drift. Called once per app. */
+/** Called once per app. */
 export function createDriftServices(context: ApiContext) {
   return { drift: new DriftService(context) };
 }
 
-/** The routes of drift. */
 export function registerDriftDomain(routes: RouteScope, services: Parameters<typeof registerDriftRoutes>[1]): void {
   registerDriftRoutes(routes, services);
 }

@@ -12,7 +12,7 @@ const tags = ['drift'];
 const config = { access: { kind: 'stack', permission: 'read' }, rate: 'held' } as const;
 const maxPageSize = 100;
 
-/** Drift of a stack, as `pulumi stack drift` reads it. */
+/** `pulumi stack drift` reads these routes. */
 export function registerDriftRoutes(app: RouteScope, { drift }: Services): void {
   app.get(
     `${stackPath}/drift/status`,
@@ -46,7 +46,7 @@ export function registerDriftRoutes(app: RouteScope, { drift }: Services): void 
     },
     async ({ params, query }) => {
       const limit = Math.min(query.pageSize ?? 10, maxPageSize);
-      // The client's page numbers refer to the page size it has requested.
+      // The client's page numbers refer to its own page size.
       const offset = ((query.page ?? 1) - 1) * (query.pageSize ?? 10);
       const { runs, total } = await drift.list(params, { limit, offset });
       return { driftRuns: runs.map(toRun), itemsPerPage: limit, total };

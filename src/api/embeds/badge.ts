@@ -1,7 +1,7 @@
 import type { UpdateStatus } from '../../shared/updates/update-state.ts';
 import { html } from '../platform/pages/html.ts';
 
-/** The text of a badge: the status of the last update, `none` without an update, and `unknown` for every address that shows no stack. */
+/** `none`: the stack had no update. `unknown`: the address shows no stack. */
 export type BadgeStatus = UpdateStatus | 'none' | 'unknown';
 
 const neutral = '#59636e';
@@ -20,7 +20,7 @@ const label = 'pulumi';
 const charWidth = 6.6;
 const padding = 7;
 
-/** The badge as SVG; it contains only the status. */
+/** The badge contains only the status. */
 export function renderBadge(status: BadgeStatus): string {
   const [word, color] = views[status];
   const parts = [label, word].map((text) => ({ text, width: Math.round(text.length * charWidth) + 2 * padding }));

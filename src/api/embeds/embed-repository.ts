@@ -9,7 +9,7 @@ const Text = Nullable(Type.String());
 export const EmbedKind = Type.Union([Type.Literal('badge'), Type.Literal('feed')]);
 export type EmbedKind = Type.Static<typeof EmbedKind>;
 
-/** The owner of embeds: an organization, or one of its stacks. */
+/** An organization, or one of its stacks. */
 export interface EmbedOwner {
   readonly organizationId: string;
   readonly stackId: string | null;
@@ -34,7 +34,7 @@ const FeedRow = Type.Object({
   project: Text,
   stack: Text,
   tags: Text,
-  /** The user whose permissions decide what the feed shows. */
+  /** The permissions of this user decide what the feed shows. */
   login: Type.String(),
   createdAt: Timestamp,
 });
@@ -49,10 +49,9 @@ const EntryRow = Type.Object({
   kind: Type.String(),
   status: Type.Unsafe<UpdateStatus>(Type.String()),
   by: Text,
-  /** The first characters of the message. */
   message: Type.String(),
   createdAt: Timestamp,
-  /** When the update ended, or began. */
+  /** The end of the update, or its begin. */
   changedAt: Timestamp,
 });
 export type EntryRow = Row<typeof EntryRow>;
@@ -62,7 +61,6 @@ const IdRow = Type.Object({ id: Type.String() });
 
 const maxMessage = 300;
 
-/** Badges and feeds, and their contents. */
 export function createEmbedRepository(db: Queryable) {
   const ofOwner = ({ organizationId, stackId }: EmbedOwner) => sql.fragment`
     e.organization_id = ${organizationId} and e.stack_id is not distinct from ${stackId}::uuid`;
@@ -88,12 +86,12 @@ export function createEmbedRepository(db: Queryable) {
         from embeds e left join users c on c.id = e.created_by
         where ${ofOwner(owner)} order by e.created_at desc, e.id`),
 
-    /** Returns the removed embed; null if the owner has none with this id. */
+    /** Null if the owner has none with this id. */
     remove: (owner: EmbedOwner, id: string) =>
       db.maybeOne(sql.rows(Type.Object({ kind: EmbedKind }))`
         /* embeds.remove */ delete from embeds e where ${ofOwner(owner)} and e.id = ${id} returning e.kind`),
 
-    /** The status of the last update of a badge's stack; null if there is no badge with this token, or if its stack is deleted. */
+    /** The status of the last update; null if there is no badge with this token, or if its stack is deleted. */
     findStatus: (tokenHash: Buffer) =>
       db.maybeOne(sql.rows(StatusRow)`
         /* embeds.findStatus */
@@ -102,7 +100,7 @@ export function createEmbedRepository(db: Queryable) {
         from embeds e join stacks s on s.id = e.stack_id and s.deleted_at is null
         where e.token_hash = ${sql.binary(tokenHash)} and e.kind = 'badge'`),
 
-    /** The feed with this token; null if there is none, its stack is deleted, or its user is gone. */
+    /** Null if there is none, its stack is deleted, or its user is gone. */
     findFeed: (tokenHash: Buffer) =>
       db.maybeOne(sql.rows(FeedRow)`
         /* embeds.findFeed */
@@ -115,10 +113,7 @@ export function createEmbedRepository(db: Queryable) {
         left join stacks s on s.id = e.stack_id and s.deleted_at is null left join projects p on p.id = s.project_id
         where e.token_hash = ${sql.binary(tokenHash)} and e.kind = 'feed' and (e.stack_id is null or s.id is not null)`),
 
-    /**
-     * The newest updates of an organization or a stack, without previews. For an organization, they are searched among its last changed
-     * stacks.
-     */
+    /** The newest updates without previews. Those of an organization are searched among its last changed stacks. */
     listEntries: ({ organizationId, stackId }: EmbedOwner, limit: number) =>
       db.any(sql.rows(EntryRow)`
         /* embeds.listEntries */

@@ -24,12 +24,11 @@ import {
 } from './embed-repository.ts';
 import { renderFeed } from './feed.ts';
 
-/** The owner by name: the stack, or without a stack the organization. */
 export type EmbedOwnerRef =
   | StackRef
   | { readonly organization: string; readonly project?: never; readonly stack?: never };
 
-/** The content of an address. `isFound`: false if there is none, for whatever reason. */
+/** `isFound`: false if the address shows nothing, for whatever reason. */
 export interface RenderedEmbed {
   readonly text: string;
   readonly isFound: boolean;
@@ -40,7 +39,7 @@ const maxEmbeds = 20;
 const maxEntries = 50;
 
 /**
- * Badges, for callers who may write to the stack, and feeds, also of organizations for their admins. A reader needs only the token in the
+ * Callers who may write to a stack, and admins of an organization for its feeds, create these. A reader needs only the token in the
  * address. A badge stays when its creator leaves, because it reveals only a status; a feed shows only stacks that its creator may still
  * read.
  */
@@ -56,7 +55,7 @@ export class EmbedService {
     return createEmbedRepository(db).list(await findOwner(db, ref));
   }
 
-  /** Returns the token, which is not stored. Throws ConflictError if there are too many. */
+  /** The returned token is not stored. Throws ConflictError if there are too many. */
   async create(caller: Caller, ref: EmbedOwnerRef, kind: EmbedKind, audit: AuditTrail) {
     const { userId } = caller;
     if (kind === 'feed' && userId === null)
@@ -80,7 +79,6 @@ export class EmbedService {
     return { id, token };
   }
 
-  /** Throws NotFoundError. */
   async revoke(caller: Caller, ref: EmbedOwnerRef, id: string, audit: AuditTrail): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
       const removed = await createEmbedRepository(tx).remove(await lockOwner(tx, ref, caller), id);
@@ -89,7 +87,6 @@ export class EmbedService {
     });
   }
 
-  /** The badge as SVG. */
   async showBadge(token: string): Promise<RenderedEmbed> {
     const found =
       tokenForm(token, prefixes.badge) === 'whole'
@@ -98,7 +95,6 @@ export class EmbedService {
     return { isFound: found !== null, text: renderBadge(found === null ? 'unknown' : (found.status ?? 'none')) };
   }
 
-  /** The feed as Atom. */
   async showFeed(token: string): Promise<RenderedEmbed> {
     const { config, db } = this.#context;
     const nothing = { isFound: false, text: '' };
@@ -125,7 +121,6 @@ export class EmbedService {
   }
 }
 
-/** Throws NotFoundError. */
 async function findOwner(db: Queryable, ref: EmbedOwnerRef): Promise<EmbedOwner> {
   if (ref.stack === undefined)
     return { organizationId: (await getOrganization(db, ref.organization)).id, stackId: null };

@@ -3,12 +3,11 @@ import type { RouteScope } from '../platform/http/route-scope.ts';
 import { EmbedService } from './embed-service.ts';
 import { registerEmbedRoutes } from './embeds.routes.ts';
 
-/** The services of badges and feeds. Called once per app. */
+/** Called once per app. */
 export function createEmbedServices(context: ApiContext) {
   return { embeds: new EmbedService(context) };
 }
 
-/** The routes of badges and feeds. */
 export function registerEmbedDomain(routes: RouteScope, services: Parameters<typeof registerEmbedRoutes>[1]): void {
   registerEmbedRoutes(routes, services);
 }

@@ -16,7 +16,7 @@ const described = (mediaType: string) => ({
   produces: [mediaType],
 });
 
-/** Badges and feeds, whose readers need only the address. An address that shows nothing always gets the same response. */
+/** Readers need only the address. An address that shows nothing always gets the same response. */
 export function registerEmbedRoutes(app: RouteScope, { embeds }: Services): void {
   app.get(
     '/api/embeds/badge.svg',
@@ -50,7 +50,7 @@ export function registerEmbedRoutes(app: RouteScope, { embeds }: Services): void
   );
 }
 
-/** Sends the text, or 304 if the reader already has it. */
+/** Sends 304 if the reader already has the text. */
 function send(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -17,7 +17,7 @@ declare module '../access/procedures/context.ts' {
 
 const Kind = Type.Union([Type.Literal('badge'), Type.Literal('feed')]);
 
-/** Badges and feeds. Only the response to the creation contains the token. */
+/** Only the response to the creation contains the token. */
 export const embedsRouter = router({
   ofStack: stackProcedure('write').query(async ({ ctx: { services }, input: ref }) => ({
     items: (await services.embeds.list(ref)).map(toItem),
@@ -35,12 +35,10 @@ export const embedsRouter = router({
       services.embeds.revoke(caller, ref, id, audit),
     ),
 
-  /** The feeds of the organization. */
   list: organizationProcedure('manage').query(async ({ ctx: { services }, input: { organization } }) => ({
     items: (await services.embeds.list({ organization })).map(toItem),
   })),
 
-  /** A feed of the organization. */
   create: organizationMutation('manage', 'embed.create').mutation(
     ({ ctx: { audit, caller, services }, input: { organization } }) =>
       services.embeds.create(caller, { organization }, 'feed', audit),

@@ -1,7 +1,7 @@
 import { html } from '../platform/pages/html.ts';
 import type { EntryRow, FeedRow } from './embed-repository.ts';
 
-/** Characters that XML 1.0 cannot represent. */
+/** XML 1.0 cannot represent these characters. */
 const unwritable = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu;
 const clean = (text: string): string => text.replace(unwritable, '');
 
@@ -21,7 +21,7 @@ const outcomes: Readonly<Record<EntryRow['status'], string>> = {
   cancelled: 'was cancelled',
 };
 
-/** The feed as Atom (RFC 4287). `base`: the address of the server. */
+/** RFC 4287. `base`: the address of the server. */
 export function renderFeed(feed: FeedRow, entries: readonly EntryRow[], base: string): string {
   const at = (parts: readonly string[]): string => `${base}/${parts.map(encodeURIComponent).join('/')}`;
   const names = feed.stackId === null ? [feed.organization] : [feed.organization, `${feed.project}`, `${feed.stack}`];

@@ -3,15 +3,15 @@ import type { EventSelection } from '../../shared/events/event-repository.ts';
 import type { EventText, StoredEvent } from '../../shared/events/event-segments.ts';
 import { JsonBytes } from '../platform/http/json-bytes.ts';
 
-/** Maximum number of events, and bytes, on a page; the client continues with its token. A single event may be larger. */
+/** The client continues with its token. A single event may be larger. */
 const page = { events: 500, bytes: 1024 * 1024 };
-/** Events are joined up to this many bytes before they are sent. */
+/** Events are joined up to this size before they are sent. */
 const chunkBytes = 128 * 1024;
 
 /**
- * A page of an update's events as JSON, read in chunks: the texts are copied, not decoded. Its token is the sequence of the last event.
- * With `settled`, the page ends before a gap above the sequence that it returns: a late batch may fill the gap, and clients would not see
- * it. Returns false, and yields nothing, if the page would be empty.
+ * Read in chunks: the texts are copied, not decoded. The token is the sequence of the last event. With `settled`, the page ends before a
+ * gap above the sequence that it returns: a late batch may fill the gap, and clients would not see it. Returns false, and yields nothing,
+ * if the page would be empty.
  */
 export async function* eventPageJson(
   events: EventReader,
@@ -57,7 +57,7 @@ export async function* eventPageJson(
   return true;
 }
 
-/** In the contract's dialect, an event has a type, which is the name of its payload; the text is otherwise unchanged. */
+/** In the contract's dialect, an event has a type, the name of its payload; the text is otherwise unchanged. */
 function addText(json: JsonBytes, { type }: StoredEvent, part: EventText, isFirst: boolean): void {
   const hasPrefix = isFirst && type !== '' && part.length > 0;
   if (hasPrefix) json.add(`{"type":${JSON.stringify(type)},`);

@@ -14,7 +14,6 @@ import { eventPageJson } from './event-page.ts';
 import { EventWaits } from './event-waits.ts';
 import { type PageOfEvents, readEventPage } from './parsed-event-page.ts';
 
-/** Reads the engine events of updates. */
 export class EventQueries {
   readonly #context: ApiContext;
   readonly #history: HistoryRepository;
@@ -28,8 +27,8 @@ export class EventQueries {
   }
 
   /**
-   * The update with this id or version, and whether more events may arrive. Call before reading the page, which would otherwise lack events
-   * added in between. Throws NotFoundError, and EventsDeletedError if retention has deleted them.
+   * Call before reading the page, which would otherwise lack events added in between. Throws NotFoundError, and EventsDeletedError if
+   * retention has deleted the events.
    */
   async find(update: string | number, ref: StackRef): Promise<EventOwner & { readonly isActive: boolean }> {
     const found = await (typeof update === 'number'
@@ -48,8 +47,8 @@ export class EventQueries {
   }
 
   /**
-   * The first page of the selection, as JSON. If it has no events, its token is `atEnd`; null ends the client's loop. For clients that
-   * `follow` a running update, the page waits for late batches and, if it is empty, for events, until `gone` is aborted.
+   * If the page has no events, its token is `atEnd`; null ends the client's loop. For clients that `follow` a running update, the page
+   * waits for late batches and, if it is empty, for events, until `gone` is aborted.
    */
   async *pageJson(
     update: EventOwner & { readonly isActive: boolean },
@@ -69,12 +68,12 @@ export class EventQueries {
     yield Buffer.from(`{"events":[],"continuationToken":${JSON.stringify(atEnd)}}`);
   }
 
-  /** Makes calls that wait for events respond, because this process is about to stop. */
+  /** Makes waiting calls respond, because this process is about to stop. */
   drain(): void {
     this.#waits.drain();
   }
 
-  /** Up to `limit` events of the selection, parsed. */
+  /** The events are parsed. */
   async listPage(update: EventOwner, selection: EventSelection, limit: number): Promise<PageOfEvents> {
     const { eventReader, replica } = this.#context;
     const db = await replica?.begin();
@@ -91,7 +90,7 @@ export class EventQueries {
     return yield* eventPageJson(db ? this.#readerOf(db) : eventReader, update, selection, settled);
   }
 
-  /** A reader that reads from `db`, and reports damage to the primary. */
+  /** Damage is reported to the primary. */
   #readerOf(db: Queryable): EventReader {
     const { copies, documents, logger, readOnly } = this.#context;
     const { list, find } = createEventSegmentRepository(db);

@@ -1,16 +1,16 @@
 import { parsePayload } from '../../shared/events/live/notification.ts';
 import type { NotificationChannel } from '../../shared/platform/db/notification-channel.ts';
 
-/** A waiting call. Repeating `end` is harmless. */
+/** Repeating `end` is harmless. */
 interface EventWait {
   readonly changed: Promise<void>;
   end(): void;
 }
 
-/** Calls of this process that wait for events of running updates. All its data is in memory. */
+/** Calls of this process that wait for events. All its data is in memory. */
 export class EventWaits {
   readonly #channel: NotificationChannel;
-  /** The functions that wake waiting calls, by update. */
+  /** Functions that wake waiting calls, by update. */
   readonly #waiting = new Map<string, Set<() => void>>();
   #isDraining = false;
 
@@ -20,8 +20,8 @@ export class EventWaits {
   }
 
   /**
-   * Begins to wait for a change of the update, for at most `ms`, until `gone` is aborted, or until this process is about to stop. Call
-   * before reading, so that no change is missed, and call `end` afterwards.
+   * Waits for at most `ms`, until `gone` is aborted, or until this process is about to stop. Call before reading, so that no change is
+   * missed, and call `end` afterwards.
    */
   next(updateId: string, ms: number, gone: AbortSignal): EventWait {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -41,7 +41,7 @@ export class EventWaits {
     return { changed: promise, end };
   }
 
-  /** Wakes all calls now, and future calls immediately. */
+  /** Future calls do not wait, either. */
   drain(): void {
     this.#isDraining = true;
     for (const updateId of this.#waiting.keys()) this.#wake(updateId);

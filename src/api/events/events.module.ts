@@ -4,12 +4,11 @@ import { EventQueries } from './event-queries.ts';
 import { registerEventRoutes } from './events.routes.ts';
 import { LiveService } from './live/live-service.ts';
 
-/** The services of engine events and live notifications. Called once per app. */
+/** Called once per app. */
 export function createEventServices(context: ApiContext) {
   return { events: new EventQueries(context), live: new LiveService(context) };
 }
 
-/** The routes of engine events and live notifications. */
 export function registerEventDomain(routes: RouteScope, services: Parameters<typeof registerEventRoutes>[1]): void {
   registerEventRoutes(routes, services);
 }

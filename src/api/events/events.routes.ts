@@ -20,7 +20,7 @@ export interface Services {
 
 const tags = ['events'];
 
-/** Engine events of an update: recorded as they arrive, listed in order of sequence. */
+/** Events are recorded as they arrive, and listed in order of sequence. */
 export function registerEventRoutes(app: RouteScope, services: Services): void {
   recordEvents(app, services);
   listEvents(app, services);
@@ -59,9 +59,9 @@ function listEvents(app: RouteScope, { events }: Services): void {
       if (version === null) assertUpdateId(params.updateId);
       const newestFirst = query.order === 'desc';
       const beyond = readContinuation(query.continuationToken, newestFirst);
-      // The status is read before the page, which would otherwise lack events added in between: a null token ends the client's loop.
+      // Read before the page, which would otherwise lack events added in between: a null token ends the client's loop.
       const update = await events.find(version ?? params.updateId, params);
-      // In descending order, the list ends with the start of the update, where nothing more arrives.
+      // In descending order, the list ends with the start of the update: nothing more arrives there.
       const atEnd = lastPageToken(dialect, { isActive: update.isActive && !newestFirst, after: beyond });
       const selection = { beyond, newestFirst, urn: query.urn ?? null, types: readTypes(query.type) };
       // Clients of the contract choose their own sequences and polling intervals.
@@ -71,15 +71,12 @@ function listEvents(app: RouteScope, { events }: Services): void {
   );
 }
 
-/** Reads a stack version in place of an update's id, because the CLI's history does not print ids. Null if the text is no version. */
+/** The CLI's history does not print ids of updates, so a stack version may stand in place of one. */
 function readVersion(text: string): number | null {
   return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : null;
 }
 
-/**
- * The sequence number after which the page starts; -1 for the beginning, because sequences start at 0. In descending order, the number
- * before which it starts.
- */
+/** The page starts after this sequence number, or before it in descending order. Sequences start at 0. */
 function readContinuation(token: string | undefined, newestFirst: boolean): number {
   if (token === undefined || token === '') return newestFirst ? Number.MAX_SAFE_INTEGER : -1;
   const sequence = /^(-1|\d{1,16})$/.test(token) ? Number(token) : Number.NaN;
@@ -87,13 +84,13 @@ function readContinuation(token: string | undefined, newestFirst: boolean): numb
   return sequence;
 }
 
-/** Names of payloads; null for all. The CLI also sends numbers, which are codes of another service and are ignored. */
+/** Null for all. The CLI also sends numbers, which are codes of another service and are ignored. */
 function readTypes(given: string | readonly string[] | undefined): readonly string[] | null {
   const names = [given ?? []].flat().filter((type) => !/^\d*$/.test(type));
   return names.length > 0 ? names : null;
 }
 
-/** The token of an empty event page. Null ends the CLI's loop; the contract's tokens are always strings. */
+/** The token of an empty page. Null ends the CLI's loop; the contract's tokens are always strings. */
 function lastPageToken(dialect: Dialect, page: { isActive: boolean; after: number }): string | null {
   return dialect === 'contract' || page.isActive ? String(page.after) : null;
 }

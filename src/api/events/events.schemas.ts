@@ -15,7 +15,7 @@ export const EventBatchRequest = component(
   }),
 );
 
-/** A page of an update's events. The token is null at the end. */
+/** The token is null at the end. */
 export const EventsResponse = component(
   'EventsResponse',
   Type.Object({

@@ -3,19 +3,18 @@ import type { EventSelection } from '../../shared/events/event-repository.ts';
 import { textOf } from '../../shared/events/event-text.ts';
 import { cutDeep } from '../platform/http/cut-deep.ts';
 
-/** Maximum size of a page in bytes. A single event may exceed it. */
+/** A single event may be larger. */
 const pageBytes = 1024 * 1024;
 
-/** An event as sent by the CLI, without deeply nested values. */
+/** An event as the CLI sent it, without deeply nested values. */
 export type ParsedEvent = { readonly sequence: number; readonly type: string } & Readonly<Record<string, unknown>>;
 
 export interface PageOfEvents {
   readonly items: ParsedEvent[];
-  /** Whether there may be more. */
   readonly isCut: boolean;
 }
 
-/** Up to `limit` events, as many as fit on a page. */
+/** As many events as fit on a page, at most `limit`. */
 export async function readEventPage(
   reader: EventReader,
   update: EventOwner,

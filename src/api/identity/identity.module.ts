@@ -35,7 +35,7 @@ import { TokenService } from './token-service.ts';
 import { registerTokenRoutes } from './tokens.routes.ts';
 import { UserService } from './user-service.ts';
 
-/** The services of users, teams, tokens and sign-in. Called once per app. */
+/** Called once per app. */
 export function createIdentityServices(context: ApiContext) {
   const credentials = createAuthenticator(context);
   const sessions = new SessionService(context);
@@ -63,7 +63,6 @@ export function createIdentityServices(context: ApiContext) {
   };
 }
 
-/** The routes of users, teams, tokens and sign-in. */
 export function registerIdentityDomain(
   routes: RouteScope,
   services: Parameters<typeof registerMemberRoutes>[1] &
@@ -83,7 +82,6 @@ export function registerIdentityDomain(
   registerScimRoutes(routes, services);
 }
 
-/** The pages on which people sign in and see their account. */
 export function registerSignInPages(
   routes: RouteScope,
   services: Parameters<typeof registerSignInRoutes>[1] &

@@ -23,8 +23,8 @@ import type { Person } from './person.ts';
 export type { InvitationRow };
 
 /**
- * Invitations to become a member. Responses to an admin never depend on whether the login exists, so an invitation for an unknown login
- * stays open like any other until it expires.
+ * Responses to an admin never depend on whether the login exists, so an invitation for an unknown login stays open like any other until it
+ * expires.
  */
 export class InvitationService {
   readonly #db: ApiContext['db'];
@@ -33,15 +33,15 @@ export class InvitationService {
     this.#db = db;
   }
 
-  /** Open invitations, sorted by login. Throws NotFoundError. */
+  /** Open invitations, sorted by login. */
   async list(organization: string): Promise<readonly InvitationRow[]> {
     const { id } = await getOrganization(this.#db, organization);
     return createInvitationRepository(this.#db).listOfOrganization(id);
   }
 
   /**
-   * Invites the user who has the login at this moment. A second invitation replaces the first. Throws ForbiddenError, InvalidRequestError,
-   * and ConflictError for members and for too many invitations.
+   * Invites the user who has the login at this moment. Replaces an earlier invitation. Throws ConflictError for members and for too many
+   * invitations.
    */
   async invite(
     caller: Caller,
@@ -71,7 +71,6 @@ export class InvitationService {
     });
   }
 
-  /** Withdraws the invitation of the login. Throws ForbiddenError, and NotFoundError if there is none. */
   async withdraw(caller: Caller, organization: string, login: string, audit: AuditTrail): Promise<void> {
     await changePeople(this.#db, organization, async (tx) => {
       await lockManagement(tx, organization, caller);
@@ -82,15 +81,12 @@ export class InvitationService {
     });
   }
 
-  /** The open invitations of a person, newest first. */
+  /** Open ones, newest first. */
   listOf({ userId }: Pick<Person, 'userId'>): Promise<readonly InvitationRow[]> {
     return createInvitationRepository(this.#db).listOfUser(userId);
   }
 
-  /**
-   * Makes the person a member. Throws UnauthenticatedError, NotFoundError, and ConflictError while a provider has suspended the person in
-   * the organization.
-   */
+  /** Throws ConflictError while a provider has suspended the person in the organization. */
   async accept(person: Person, organization: string, audit: AuditTrail): Promise<void> {
     await this.#answer(person, organization, async (tx, { invitedBy, organizationId, role }) => {
       if ((await createProviderRepository(tx).listSuspensions(person.userId)).includes(organization))
@@ -100,7 +96,6 @@ export class InvitationService {
     });
   }
 
-  /** Throws UnauthenticatedError, NotFoundError. */
   async decline(person: Person, organization: string, audit: AuditTrail): Promise<void> {
     await this.#answer(person, organization, (tx, { role }) =>
       // The organization learns only that the user has declined.

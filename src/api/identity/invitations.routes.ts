@@ -20,7 +20,6 @@ const manage = { access: { kind: 'organization', permission: 'manage' }, rate: '
 const own = { access: { kind: 'user' }, rate: 'held' } as const;
 const nothing = { 204: Type.Null() };
 
-/** Invitations of an organization, and a user's responses; leaving an organization. */
 export function registerInvitationRoutes(app: RouteScope, services: Services): void {
   registerOfOrganization(app, services);
   registerOfPerson(app, services);

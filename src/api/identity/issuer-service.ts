@@ -30,7 +30,6 @@ import type { Caller } from '../platform/http/request.ts';
 
 export type { IssuerRow, PolicyRow };
 
-/** The fields of an issuer in a request. */
 export interface IssuerRequest {
   readonly name?: string;
   readonly audience?: string;
@@ -45,10 +44,9 @@ export interface IssuerPolicies {
   readonly policies: readonly PolicyRow[];
 }
 
-/** Maximum number per organization. The keys of issuers are in memory. */
+/** Issuers per organization. Their keys are in memory. */
 const maxIssuers = 50;
 
-/** Issuers that organizations trust, and their policies. For admins. */
 export class IssuerService {
   readonly #context: ApiContext;
 
@@ -61,7 +59,7 @@ export class IssuerService {
     return createIssuerRepository(db).list((await getOrganization(db, organization)).id);
   }
 
-  /** A page in the order of names; `next` is the last name of the page, null on the last page. */
+  /** In the order of names; `next` is the last name of the page, null on the last page. */
   async listPage(organization: string, after: string | null, limit: number) {
     const { db } = this.#context;
     const { id: organizationId } = await getOrganization(db, organization);
@@ -70,16 +68,12 @@ export class IssuerService {
     return { issuers, next: rows.length > limit ? (issuers.at(-1)?.name ?? null) : null };
   }
 
-  /** Throws NotFoundError. */
   async get(organization: string, id: string): Promise<IssuerRow> {
     const { db } = this.#context;
     return getIssuer(createIssuerRepository(db), (await getOrganization(db, organization)).id, id);
   }
 
-  /**
-   * Registers an issuer. Throws InvalidRequestError, ForbiddenError, and ConflictError if the name or the URL is taken, or if there are too
-   * many issuers.
-   */
+  /** Throws ConflictError if the name or the URL is taken, or if there are too many issuers. */
   async register(
     caller: Caller,
     organization: string,
@@ -106,9 +100,8 @@ export class IssuerService {
   }
 
   /**
-   * Changes the issuer. Ends all issued tokens, unless only the name changes. Throws NotFoundError, InvalidRequestError, ForbiddenError,
-   * EditConflictError. Throws ConflictError if the name is taken, or for new keys or a new audience if a policy lets CI act as another
-   * user.
+   * Ends all issued tokens, unless only the name changes. Throws ConflictError if the name is taken, or for new keys or a new audience if a
+   * policy lets CI act as another user.
    */
   async update(
     caller: Caller,
@@ -143,7 +136,7 @@ export class IssuerService {
     );
   }
 
-  /** Ends the trust in the issuer, and all issued tokens. Throws NotFoundError, ForbiddenError, EditConflictError. */
+  /** Ends the trust in the issuer, and all issued tokens. */
   async remove(
     caller: Caller,
     organization: string,
@@ -161,21 +154,17 @@ export class IssuerService {
     });
   }
 
-  /** Throws NotFoundError. */
   async getPolicies(organization: string, id: string): Promise<IssuerPolicies> {
     const issuer = await this.get(organization, id);
     return { issuer, policies: await createIssuerRepository(this.#context.db).listPolicies(id) };
   }
 
-  /** Like `getPolicies`, with one pattern for each claim. Throws NotFoundError, and ConflictError if this needs too many policies. */
+  /** Like `getPolicies`, with one pattern for each claim. Throws ConflictError if this needs too many policies. */
   async getSplitPolicies(organization: string, id: string): Promise<IssuerPolicies> {
     return splitPolicies(await this.getPolicies(organization, id));
   }
 
-  /**
-   * Replaces all policies of an issuer. `seen`: revisions of its policies. `isSplit`: the client reads and gets split policies. Throws
-   * NotFoundError, InvalidRequestError, ForbiddenError, EditConflictError.
-   */
+  /** `seen`: revisions of the policies. `isSplit`: the client reads and gets split policies. */
   async setPolicies(
     caller: Caller,
     organization: string,
@@ -205,7 +194,7 @@ export class IssuerService {
   }
 }
 
-/** Asserts that no policy lets CI act as another user: an admin who chooses the keys could choose the user. Throws ConflictError. */
+/** No policy may let CI act as another user: an admin who chooses the keys could choose the user. */
 async function assertForNobodyElse(tx: Queryable, { id, name }: IssuerRow, { userId }: Caller): Promise<void> {
   const other = (await createIssuerRepository(tx).listPolicies(id)).find(
     (policy) => policy.decision === 'allow' && policy.tokenKind === 'personal' && policy.userId !== userId,
@@ -216,7 +205,6 @@ async function assertForNobodyElse(tx: Queryable, { id, name }: IssuerRow, { use
     );
 }
 
-/** Splits policies so that each has one pattern per claim. Throws ConflictError if there are too many. */
 function splitPolicies({ issuer, policies }: IssuerPolicies): IssuerPolicies {
   const split = splitAlternatives(policies);
   if (split === null)

@@ -28,7 +28,7 @@ const path = '/api/orgs/:organization/oidc/issuers';
 const policiesPath = '/api/orgs/:organization/auth/policies';
 const access = { kind: 'organization', permission: 'manage' } as const;
 
-/** Issuers that an organization trusts, and their policies, in Pulumi Cloud's format. The policies of an issuer have its id. */
+/** The format is Pulumi Cloud's. The policies of an issuer have its id. */
 export function registerIssuerRoutes(app: RouteScope, services: Services): void {
   listIssuers(app, services);
   registerIssuer(app, services);

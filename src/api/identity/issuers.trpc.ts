@@ -32,7 +32,7 @@ const chosen = { id: Id };
 const settings = {
   audience: Type.Optional(text(500)),
   replay: Type.Optional(Type.Union([Type.Literal('once'), Type.Literal('within-life')])),
-  /** Maximum lifetime of issued tokens, in seconds; null: two hours. */
+  /** Maximum lifetime of issued tokens; null: two hours. */
   maxSeconds: Type.Optional(Seconds),
 };
 
@@ -40,7 +40,7 @@ const Policy = Type.Object({
   decision: Type.Union([Type.Literal('allow'), Type.Literal('deny')]),
   /** organization, team, personal or service; `any` in a policy that denies. */
   tokenType: text(40),
-  /** Name of the team, or login, that owns the token. */
+  /** A team, or a login. */
   owner: Type.Optional(Name),
   isAdmin: Type.Optional(Type.Boolean()),
   rules: Type.Array(Type.Object({ claim: text(500), patterns: Type.Array(text(500), { maxItems: maxPatterns }) }), {
@@ -55,7 +55,6 @@ const Policy = Type.Object({
 });
 type Policy = Type.Static<typeof Policy>;
 
-/** Issuers of id tokens that an organization trusts, and the policies that give tokens to CI runs. */
 export const issuersRouter = router({
   /** In the order of their names. */
   list: organizationProcedure('manage')
@@ -67,7 +66,6 @@ export const issuersRouter = router({
       return { items, next: next === null ? null : encodeCursor([next]) };
     }),
 
-  /** With its policies. */
   get: organizationProcedure('manage')
     .input(input(Type.Object(chosen)))
     .query(async ({ ctx: { services }, input: { id, organization } }) =>
@@ -90,7 +88,7 @@ export const issuersRouter = router({
       },
     ),
 
-  /** Replaces the policies, unless another user has changed them since the version that the caller has seen. */
+  /** Refused if another user has changed them since the version that the caller has seen. */
   setPolicies: organizationMutation('manage', 'issuer.policies')
     .input(
       input(
@@ -134,7 +132,7 @@ function toIssuer(row: IssuerRow) {
   return {
     revision: revisionOfIssuer(row),
     ...{ id, name, url, audience, replay, maxSeconds },
-    /** Whether the keys were given by hand; otherwise they are fetched. */
+    /** False: the keys are fetched. */
     hasOwnKeys: jwks !== null,
     createdAt: createdAt.toISOString(),
     changedAt: modifiedAt.toISOString(),

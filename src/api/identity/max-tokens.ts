@@ -6,7 +6,7 @@ import {
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 
-/** Maximum number of valid tokens of a user, a team, and an organization itself. Tokens of CI runs have their own limit. */
+/** Valid tokens of a user, a team, and an organization itself. Tokens of CI runs have their own limit. */
 const maxTokens: Readonly<Record<TokenOwner['kind'], number>> = {
   personal: 100,
   team: 100,
@@ -14,7 +14,7 @@ const maxTokens: Readonly<Record<TokenOwner['kind'], number>> = {
   service: 1_000,
 };
 
-/** Throws ConflictError if the owner has the maximum number of tokens. Concurrent calls wait until the transaction ends. */
+/** Concurrent calls wait until the transaction ends. */
 export async function assertTokenLimit(
   tx: Queryable,
   kind: TokenOwner['kind'],

@@ -15,26 +15,24 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-/** The organization that invites the user, or that the user leaves. */
 const Chosen = Type.Object({ organization: Name });
 
-/** The caller. */
 export const meRouter = router({
   get: userProcedure.query(async ({ ctx: { caller, services } }) => ({
     login: caller.login,
     displayName: caller.displayName === '' || caller.displayName === caller.login ? null : caller.displayName,
     isOperator: caller.siteAdmin,
-    /** Whether the caller may add other users of the server to their organizations without the users' consent. */
+    /** Whether the caller may add other users of the server without their consent. */
     mayAddMembers: await services.members.mayAdd(caller),
     organizations: await services.stackQueries.listOrganizations(caller),
-    /** How many invitations the caller has not answered. */
+    /** Invitations that the caller has not answered. */
     invitations: caller.userId === null ? 0 : (await services.invitations.listOf({ userId: caller.userId })).length,
     version: holdfastVersion,
-    /** Why the installation is read-only; null: it is not read-only. */
+    /** Null: it is not. */
     readOnly: services.readOnly.current?.reason ?? null,
   })),
 
-  /** Invitations of organizations, newest first. */
+  /** Newest first. */
   invitations: userProcedure.query(async ({ ctx: { caller, services } }) => ({
     items: (await services.invitations.listOf(personOf(caller))).map(
       ({ createdAt, expiresAt, invitedBy, organization, role }) => ({
@@ -58,7 +56,6 @@ export const meRouter = router({
       await services.invitations.decline(personOf(caller), organization, audit);
     }),
 
-  /** Leaves an organization. */
   leave: userMutation('member.leave')
     .input(input(Chosen))
     .mutation(async ({ ctx: { audit, caller, services }, input: { organization } }) => {

@@ -33,7 +33,6 @@ interface MemberPage {
   readonly continuationToken: string | null;
 }
 
-/** Lists the members of organizations, adds and removes them, and changes their roles. */
 export class MemberService {
   readonly #context: ApiContext;
 
@@ -41,7 +40,7 @@ export class MemberService {
     this.#context = context;
   }
 
-  /** Members in the order of their logins, after the login in the token. Throws ForbiddenError, InvalidRequestError. */
+  /** In the order of logins, after the login in the token. */
   async list(caller: Caller, organization: string, continuationToken: string | null): Promise<MemberPage> {
     assertSeesPeople(caller);
     const after = decodeContinuation(continuationToken ?? '', (login) =>
@@ -56,16 +55,16 @@ export class MemberService {
   }
 
   /**
-   * Whether the caller may add members to their organizations without the users' consent. On a server with several organizations, nobody
-   * becomes a member, or is revealed to an organization, without consent.
+   * Whether the caller may add members without the users' consent. On a server with several organizations, nobody becomes a member, or is
+   * revealed to an organization, without consent.
    */
   async mayAdd({ siteAdmin }: Pick<Caller, 'siteAdmin'>): Promise<boolean> {
     return siteAdmin || !(await createPeopleRepository(this.#context.db).hasSeveralOrganizations());
   }
 
   /**
-   * Makes an existing user a member. Adding a member again with the same role changes nothing, unless `isNew` requires that the user is not
-   * a member. Throws ForbiddenError, NotFoundError, InvalidRequestError for a deactivated user, and ConflictError for a member.
+   * Adding a member again with the same role changes nothing, unless `isNew` requires that the user is not a member. Throws
+   * InvalidRequestError for a deactivated user, and ConflictError for a member.
    */
   async add(
     caller: Caller,
@@ -73,7 +72,7 @@ export class MemberService {
     { isNew = false, login, role }: { readonly login: string; readonly role: Role; readonly isNew?: boolean },
     audit: AuditTrail,
   ): Promise<OrganizationMemberRow> {
-    // Checked before any lookup: callers who may not add members must not learn which users exist.
+    // Callers who may not add members must not learn which users exist.
     if (!(await this.mayAdd(caller)))
       throw new ForbiddenError(
         'This server has several organizations: invite the user, or let an operator run: holdfast admin add-member LOGIN --organization ORGANIZATION',
@@ -104,10 +103,7 @@ export class MemberService {
     });
   }
 
-  /**
-   * Changes the role of a member. `seen`: the role that the caller has read. Throws InvalidRequestError, NotFoundError, EditConflictError,
-   * and ConflictError for the last admin.
-   */
+  /** `seen`: the role that the caller has read. Throws ConflictError for the last admin. */
   async setRole(
     caller: Caller,
     organization: string,
@@ -125,7 +121,7 @@ export class MemberService {
     });
   }
 
-  /** Throws NotFoundError, and ConflictError for the last admin. */
+  /** Throws ConflictError for the last admin. */
   async remove(caller: Caller, organization: string, login: string, audit: AuditTrail): Promise<void> {
     await this.#change(caller, organization, login, async (tx, member) => {
       if (member.role === 'admin') await assertOtherAdmin(tx, { id: member.userId, login }, organization);
@@ -134,12 +130,12 @@ export class MemberService {
     });
   }
 
-  /** Organizations of a person, with the role in each. */
+  /** The organizations of a person, with the role in each. */
   listOf({ userId }: Pick<Person, 'userId'>) {
     return createProviderRepository(this.#context.db).listMemberships(userId);
   }
 
-  /** Ends the person's own membership. Throws UnauthenticatedError, NotFoundError, and ConflictError for the last admin. */
+  /** Throws ConflictError for the last admin. */
   async leave(person: Person, organizationName: string, audit: AuditTrail): Promise<void> {
     await changePeople(this.#context.db, `user ${person.login}`, async (tx) => {
       const people = createPeopleRepository(tx);
@@ -181,7 +177,7 @@ function readRole({ fgaRoleId, role }: ChangeMemberRequest): Role {
   return role ?? memberRole(fgaRoleId ?? '');
 }
 
-/** Reads the role of a member. Throws InvalidRequestError for roles of the organization, and for roles of Pulumi Cloud. */
+/** Refuses roles of the organization, and roles of Pulumi Cloud. */
 export function memberRole(id: string): Role {
   const role = builtInRole(id);
   if (role === null)

@@ -23,7 +23,7 @@ const tags = ['members'];
 const path = '/api/orgs/:organization/members';
 const manage = { kind: 'organization', permission: 'manage' } as const;
 
-/** Members of an organization, as `pulumi org member` and the pulumiservice provider use them. */
+/** `pulumi org member` and the pulumiservice provider use these routes. */
 export function registerMemberRoutes(app: RouteScope, services: Services): void {
   listMembers(app, services);
   addMember(app, services);
@@ -133,10 +133,7 @@ function removeMember(app: RouteScope, { members }: Services): void {
   );
 }
 
-/**
- * A name by which the provider can tell members apart: among equal names, it keeps only the first member, and it drops members who are
- * named like the organization.
- */
+/** Among equal names, the provider keeps only the first member, and it drops members who are named like the organization. */
 function namedByLogin(member: OrganizationMemberRow, organization: string): OrganizationMemberRow {
   return { ...member, displayName: member.login === organization ? `@${member.login}` : member.login };
 }

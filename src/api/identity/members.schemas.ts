@@ -35,7 +35,7 @@ export const MembersResponse = component(
 );
 
 export const MemberParams = Type.Object({ organization: Type.String(), login: Type.String() });
-/** Any text is accepted, so that the error can say what is wrong with it. */
+/** Any text, so that the error can say what is wrong with it. */
 export const AddMemberRequest = Type.Object({ role: Type.String() });
 export const DescribedMember = component('AddMemberRequest', Type.Object({ role: Role }));
 /** A role, or its id in lists of roles. */

@@ -16,7 +16,6 @@ declare module '../access/procedures/context.ts' {
 const LastName = Type.Tuple([Name]);
 const chosen = { login: Name };
 
-/** Members of an organization. */
 export const membersRouter = router({
   /** In the order of their logins. */
   list: organizationProcedure('read')
@@ -29,14 +28,14 @@ export const membersRouter = router({
       return { items, next: next === null ? null : encodeCursor([next]) };
     }),
 
-  /** Makes an existing user a member at once. */
+  /** Adds an existing user at once, without an invitation. */
   add: organizationMutation('manage', 'member.add')
     .input(input(Type.Object({ ...chosen, role: Role })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, role } }) => {
       await services.members.add(caller, organization, { login, role }, audit);
     }),
 
-  /** Invitations that are open, in the order of their logins. */
+  /** In the order of logins. */
   invitations: organizationProcedure('manage').query(async ({ ctx: { services }, input: { organization } }) => ({
     items: (await services.invitations.list(organization)).map(({ createdAt, expiresAt, invitedBy, login, role }) => ({
       ...{ login, role, invitedBy },
@@ -46,7 +45,7 @@ export const membersRouter = router({
     next: null,
   })),
 
-  /** Invites the user with the login. The response does not reveal whether the login exists. */
+  /** The response does not reveal whether the login exists. */
   invite: organizationMutation('manage', 'member.invite')
     .input(input(Type.Object({ ...chosen, role: Role })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, role } }) => {

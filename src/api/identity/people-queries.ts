@@ -7,14 +7,14 @@ import type { Caller } from '../platform/http/request.ts';
 import { createPeopleQueryRepository, type TeamPageRow } from './people-query-repository.ts';
 
 interface PageQuery {
-  /** Part of the name; null: all. */
+  /** Part of the name. */
   readonly text: string | null;
-  /** The last name on the previous page; null: the first page. */
+  /** Null: the first page. */
   readonly after: string | null;
   readonly limit: number;
 }
 
-/** Members and teams, for the dashboard. Lists are sorted by name; `next` is the last name of a page, null on the last page. */
+/** Lists are sorted by name; `next` is the last name of a page, null on the last page. */
 export class PeopleQueries {
   readonly #context: ApiContext;
 
@@ -22,7 +22,6 @@ export class PeopleQueries {
     this.#context = context;
   }
 
-  /** Throws ForbiddenError, NotFoundError. */
   async listMembers(caller: Caller, organization: string, query: PageQuery & { readonly role: Role | null }) {
     assertSeesPeople(caller);
     const { queries, organizationId } = await this.#open(organization);
@@ -34,7 +33,6 @@ export class PeopleQueries {
     return cut(items, query.limit, ({ login }) => login);
   }
 
-  /** Throws NotFoundError. */
   async listTeams(caller: Caller, organization: string, query: PageQuery) {
     const { queries, organizationId } = await this.#open(organization);
     const rows = await queries.listTeams(organizationId, caller.userId, { ...query, limit: query.limit + 1 });
@@ -45,13 +43,11 @@ export class PeopleQueries {
     );
   }
 
-  /** Throws NotFoundError. */
   async getTeam(caller: Caller, organization: string, name: string) {
     const { id: _id, ...team } = await this.#findTeam(caller, organization, name);
     return team;
   }
 
-  /** Throws ForbiddenError, NotFoundError. */
   async listTeamMembers(caller: Caller, organization: string, team: string, query: PageQuery) {
     assertSeesPeople(caller);
     const { id } = await this.#findTeam(caller, organization, team);

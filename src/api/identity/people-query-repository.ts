@@ -9,7 +9,7 @@ const MemberRow = Type.Object({
   email: Type.String(),
   role: Role,
   isActive: Type.Boolean(),
-  /** Names of the first few teams, and the number of all teams. */
+  /** Names of the first few. */
   teams: Type.Array(Type.String()),
   teamCount: Type.Integer(),
   since: Timestamp,
@@ -21,10 +21,10 @@ const TeamRow = Type.Object({
   displayName: Type.String(),
   description: Type.String(),
   members: Type.Integer(),
-  /** Whether the requesting user is a member, and an admin of the team. */
+  /** The requesting user is a member, or an admin of the team. */
   isIn: Type.Boolean(),
   isAdmin: Type.Boolean(),
-  /** Whether a configuration declares the team. */
+  /** A configuration declares the team. */
   isManaged: Type.Boolean(),
 });
 export type TeamPageRow = Row<typeof TeamRow>;
@@ -37,7 +37,7 @@ const TeamMemberRow = Type.Object({
 });
 
 interface Selection {
-  /** Part of the name, in any case; null: all. */
+  /** Part of the name, in any case. */
   readonly text: string | null;
   /** The last name on the previous page. */
   readonly after: string | null;
@@ -46,7 +46,7 @@ interface Selection {
 
 const teamViews = 3;
 
-/** Members and teams of organizations, for the dashboard, page by page. */
+/** Page by page. */
 export function createPeopleQueryRepository(db: Queryable) {
   const everything = sql.fragment`true`;
   const later = (name: ReturnType<typeof sql.fragment>, after: string | null) =>
@@ -61,7 +61,6 @@ export function createPeopleQueryRepository(db: Queryable) {
       where o.organization_id = e.organization_id and o.kind = 'Team' and o.object = e.name) as "isManaged"
     from teams e left join team_members own on own.team_id = e.id and own.user_id = ${userId}::uuid`;
   return {
-    /** In the order of their logins. */
     listMembers: (organizationId: string, { after, limit, role, text }: Selection & { readonly role: Role | null }) =>
       db.any(sql.rows(MemberRow)`
         /* peopleQueries.listMembers */
@@ -77,7 +76,6 @@ export function createPeopleQueryRepository(db: Queryable) {
           and ${role === null ? everything : sql.fragment`m.role = ${role}`}
         order by u.login limit ${limit}`),
 
-    /** In the order of their names. */
     listTeams: (organizationId: string, userId: string | null, { after, limit, text }: Selection) =>
       db.any(sql.rows(TeamRow)`
         /* peopleQueries.listTeams */
@@ -91,7 +89,6 @@ export function createPeopleQueryRepository(db: Queryable) {
         /* peopleQueries.findTeam */
         select ${team(userId)} where e.organization_id = ${organizationId} and e.name = ${name}`),
 
-    /** In the order of their logins. */
     listTeamMembers: (teamId: string, { after, limit, text }: Selection) =>
       db.any(sql.rows(TeamMemberRow)`
         /* peopleQueries.listTeamMembers */

@@ -4,15 +4,14 @@ import { lockOwner } from '../access/locked-access.ts';
 import type { Caller, Session } from '../platform/http/request.ts';
 import type { SessionService } from './sign-in/session-service.ts';
 
-/** A user who decides about their own memberships. */
 export interface Person {
   readonly userId: string;
   readonly login: string;
-  /** Keeps the person's credential valid until the end of the transaction. Throws UnauthenticatedError. */
+  /** Until the end of the transaction. Throws UnauthenticatedError. */
   hold(tx: Queryable): Promise<void>;
 }
 
-/** Throws ForbiddenError unless the caller is a user: tokens of an organization or a team and scoped tokens are refused. */
+/** Tokens of an organization or a team and scoped tokens are refused. */
 export function personOf(caller: Caller): Person {
   const { isScoped, login, userId } = caller;
   if (userId === null) throw new ForbiddenError('This token belongs to no user, so it has no memberships of its own');
@@ -20,7 +19,6 @@ export function personOf(caller: Caller): Person {
   return { userId, login, hold: (tx) => lockOwner(tx, caller) };
 }
 
-/** The person of a browser. */
 export function personOfSession(session: Session, sessions: SessionService): Person {
   return { userId: session.userId, login: session.login, hold: (tx) => sessions.hold(tx, session) };
 }

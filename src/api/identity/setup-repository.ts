@@ -12,7 +12,6 @@ const SetupRow = Type.Object({
 });
 export type SetupRow = Row<typeof SetupRow>;
 
-/** The state of setting up organizations. */
 export function createSetupRepository(db: Queryable) {
   return {
     find: (organization: string) =>

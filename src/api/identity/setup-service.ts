@@ -3,13 +3,9 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { createSetupRepository } from './setup-repository.ts';
 
-/**
- * The steps for a team after its first update. `provider` and `backups` concern the whole server, so only site admins see them and can do
- * them.
- */
+/** After a team's first update. `provider` and `backups` concern the whole server, so only site admins see them and can do them. */
 export type SetupStep = 'people' | 'trust' | 'rules' | 'provider' | 'backups';
 
-/** Finds out how far an organization is set up. */
 export class SetupService {
   readonly #context: Pick<ApiContext, 'config' | 'db'>;
 
@@ -17,7 +13,7 @@ export class SetupService {
     this.#context = context;
   }
 
-  /** The steps, in order, and whether each is done; none before the first update. Throws NotFoundError. */
+  /** Steps in order; none before the first update. */
   async list(caller: Caller, organization: string): Promise<{ readonly step: SetupStep; readonly isDone: boolean }[]> {
     const { config, db } = this.#context;
     const found = await createSetupRepository(db).find(organization);

@@ -7,7 +7,6 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-/** The steps for a team after its first update. */
 export const setupRouter = router({
   list: organizationProcedure('manage').query(async ({ ctx: { caller, services }, input: { organization } }) => ({
     items: await services.setup.list(caller, organization),

@@ -1,6 +1,6 @@
 import { allowedBy, hasPermission, type PermissionSet } from '../../shared/access/permissions.ts';
 
-/** Permissions on a stack that Pulumi's REST API identifies by numbers: the same as the roles viewer, member and admin. */
+/** Pulumi's REST API identifies permissions on a stack by these numbers: the same as the roles viewer, member and admin. */
 const levels: Readonly<Record<101 | 102 | 103, PermissionSet>> = {
   101: allowedBy(['read', 'decrypt']),
   102: allowedBy(['write', 'decrypt']),

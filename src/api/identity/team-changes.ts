@@ -14,7 +14,6 @@ import type { Caller } from '../platform/http/request.ts';
 import { fromLevel } from './stack-permissions.ts';
 import type { UpdateTeamRequest } from './teams.schemas.ts';
 
-/** A team whose admin changes it. */
 export interface TeamRef {
   readonly organization: string;
   readonly organizationId: string;
@@ -23,7 +22,7 @@ export interface TeamRef {
 
 type StackName = NonNullable<UpdateTeamRequest['removeStack']>;
 
-/** The common action of all changes of a request; for different actions, the action for a change of the team. */
+/** The common action of all changes; for different ones, the action for a change of the team. */
 export function actionOfChanges(request: UpdateTeamRequest): AuditAction {
   const { addStackPermission, editStackPermission, memberAction, memberChanges, removeStack } = request;
   const ofMembers = [memberAction, ...(memberChanges ?? []).map((change) => change.memberAction)];
@@ -39,7 +38,7 @@ export function actionOfChanges(request: UpdateTeamRequest): AuditAction {
 
 const maxTeams = 1000;
 
-/** Throws ConflictError if the organization has too many teams. Call after a team was added, with the lock on people. */
+/** Call after a team was added, with the lock on people. */
 export async function assertTeamLimit(tx: Queryable, organizationId: string): Promise<void> {
   if ((await createTeamRepository(tx).count(organizationId)) > maxTeams)
     throw new ConflictError(`An organization can have at most ${maxTeams} teams`);
@@ -50,7 +49,7 @@ interface MemberChange {
   readonly login: string;
 }
 
-/** Adds, removes and promotes members, in this order. Throws NotFoundError, ConflictError. */
+/** Makes the changes in this order. Throws NotFoundError, ConflictError. */
 export async function changeMembers(
   tx: Queryable,
   { organization, organizationId, team }: TeamRef,
@@ -89,7 +88,7 @@ export async function changeMembers(
   }
 }
 
-/** Grants the team a permission on a stack, in place of earlier ones. Throws NotFoundError, ConflictError. */
+/** Grants a permission in place of earlier ones. Throws NotFoundError, ConflictError. */
 export async function giveStack(
   tx: Queryable,
   { organization, organizationId, team }: TeamRef,
@@ -111,7 +110,7 @@ export async function giveStack(
     subject: { teamId: team.id },
     createdBy: caller.userId,
   });
-  // The previous grants are removed afterwards, so that updates that both permit continue.
+  // Removed afterwards, so that updates that both grants permit continue.
   const removed = await createTeamRepository(tx).removeStack(team.id, ref, given);
   await assertGrantBounds(tx, organizationId, [{ teamId: team.id }]);
   const details = { effect: 'allow', team: team.name, permissions: namesOf(permissions) };
@@ -139,7 +138,7 @@ async function recordRemoved(
   }
 }
 
-/** Removes the team's permission on a stack. Without one, nothing changes. Throws NotFoundError if the stack does not exist, either. */
+/** Changes nothing without a permission. Throws NotFoundError if the stack does not exist, either. */
 export async function takeStack(
   tx: Queryable,
   { organization, team }: TeamRef,

@@ -31,15 +31,15 @@ import { toLevel } from './stack-permissions.ts';
 import { actionOfChanges, assertTeamLimit, changeMembers, giveStack, type TeamRef, takeStack } from './team-changes.ts';
 import type { CreateTeamRequest, UpdateTeamRequest } from './teams.schemas.ts';
 
-/** A team as the caller may see it. */
+/** The team as the caller may see it. */
 export interface TeamView {
   readonly team: TeamRow;
   readonly members: readonly TeamMemberRow[];
-  /** Stacks that are given to the team by name; null in lists. */
+  /** Given by name; null in lists. */
   readonly stacks: readonly TeamStackRow[] | null;
 }
 
-/** A team or a user, and its permission on a stack as a number of Pulumi's REST API. */
+/** The permission of a team or a user, as a number of Pulumi's REST API. */
 interface Level<Of> {
   readonly of: Of;
   readonly level: number;
@@ -50,7 +50,6 @@ interface TeamName {
   readonly name: string;
 }
 
-/** Teams: their members, and their stacks. */
 export class TeamService {
   readonly #context: ApiContext;
 
@@ -66,7 +65,7 @@ export class TeamService {
     return (await teams.list(id)).map((team) => ({ team, members: members.get(team.name) ?? [], stacks: null }));
   }
 
-  /** With the stacks that the caller may read. Throws NotFoundError. */
+  /** Includes the stacks that the caller may read. */
   async get(caller: Caller, { name, organization }: TeamName): Promise<TeamView> {
     const { db } = this.#context;
     const { id } = await getOrganization(db, organization);
@@ -76,7 +75,7 @@ export class TeamService {
     return { team, members: await teams.listMembers(id, team.id), stacks: await teams.listStacks(team.id, facts) };
   }
 
-  /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the name is taken or there are too many. */
+  /** Throws ConflictError if the name is taken or there are too many. */
   async create(caller: Caller, organization: string, request: CreateTeamRequest, audit: AuditTrail): Promise<TeamView> {
     const { name } = request;
     if (!isTeamName(name))
@@ -97,7 +96,7 @@ export class TeamService {
     });
   }
 
-  /** Deletes the team with its grants and tokens. Throws NotFoundError, ForbiddenError, EditConflictError. */
+  /** Deletes the team with its grants and tokens. */
   async delete(
     caller: Caller,
     { name, organization }: TeamName,
@@ -116,8 +115,7 @@ export class TeamService {
 
   /**
    * Makes all changes of a request, or none. Admins of the team can also change names and members; only admins of the organization can
-   * grant stacks. `seen`: revisions of its names. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError,
-   * EditConflictError.
+   * grant stacks. `seen`: revisions of its names.
    */
   async update(
     caller: Caller,
@@ -156,7 +154,7 @@ export class TeamService {
     });
   }
 
-  /** Teams that have permissions on the stack by grants. Throws NotFoundError. */
+  /** Teams that have permissions on the stack by grants. */
   async listOfStack(caller: Caller, ref: StackRef): Promise<readonly (Level<TeamRow> & { isMember: boolean })[]> {
     const { db } = this.#context;
     const stack = await this.#context.stacks.find(ref);
@@ -167,7 +165,7 @@ export class TeamService {
     return levels.map(({ level, of }) => ({ of, level, isMember: own.has(of.id) }));
   }
 
-  /** Users who have permissions on the stack by grants. Roles are not grants. Throws NotFoundError. */
+  /** Users who have permissions on the stack by grants. Roles are not grants. */
   async listCollaborators(ref: StackRef) {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
@@ -198,7 +196,7 @@ export class TeamService {
   }
 }
 
-/** Revision of the display fields only, because members and stacks are added and removed one by one. */
+/** The revision covers the display fields only: members and stacks are added and removed one by one. */
 export function revisionOfTeam({ description, displayName }: Pick<TeamRow, 'displayName' | 'description'>): string {
   return revisionOf({ description, displayName });
 }
@@ -209,7 +207,7 @@ function assertSeenTeam(tx: Queryable, organizationId: string, team: TeamRow, se
   );
 }
 
-/** The permissions of each holder by its grants alone, without holders that may not read the stack. */
+/** Permissions by grants alone, without holders that may not read the stack. */
 function levelsOf<Holder extends AllGrants>(holders: readonly Holder[]): Level<Holder>[] {
   return holders.map((of) => ({ of, level: toLevel(decideOfGrants(of)) })).filter(({ level }) => level > 0);
 }

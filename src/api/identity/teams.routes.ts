@@ -27,7 +27,7 @@ const read = { access: { kind: 'organization', permission: 'read' }, rate: 'held
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 const readStack = { access: { kind: 'stack', permission: 'read' }, rate: 'held' } as const;
 
-/** Teams of an organization and of a stack, as in Pulumi's REST API. */
+/** These routes are as in Pulumi's REST API. */
 export function registerTeamRoutes(app: RouteScope, services: Services): void {
   listTeams(app, services);
   createTeam(app, services);

@@ -14,7 +14,7 @@ const UserInfo = {
   email: Type.String(),
 };
 
-/** A team in the format of Pulumi's REST API. `stacks` is only in the response for one team. */
+/** The format of Pulumi's REST API. `stacks` is only in the response for one team. */
 export const TeamResponse = component(
   'TeamResponse',
   Type.Object({
@@ -32,7 +32,7 @@ export const TeamResponse = component(
 
 export const ListTeamsResponse = component('ListTeamsResponse', Type.Object({ teams: Type.Array(TeamResponse) }));
 
-/** Other members, like `organization` and `teamType`, repeat the path. */
+/** Other members repeat the path. */
 export const CreateTeamRequest = component(
   'CreateTeamRequest',
   Type.Object({
@@ -63,7 +63,7 @@ export const UpdateTeamRequest = component(
     newDescription: Maybe(Type.String()),
     memberAction: Maybe(MemberAction),
     member: Maybe(Type.String()),
-    /** Changes of several members, made in this order. */
+    /** Changes are made in this order. */
     memberChanges: Maybe(
       Type.Array(Type.Object({ member: Type.String(), memberAction: MemberAction }), { maxItems: 200 }),
     ),

@@ -26,10 +26,7 @@ const maxText = 5_000;
 const filter = { text: Type.Optional(text(200)), ...page };
 const member = { team: Name, login: Name };
 
-/**
- * Teams of an organization. The service decides which changes an admin of the team may make; admins of the organization may make all
- * changes.
- */
+/** The service decides which changes an admin of the team may make. */
 export const teamsRouter = router({
   /** In the order of their names. */
   list: organizationProcedure('read')

@@ -30,7 +30,6 @@ import { assertTokenLimit } from './max-tokens.ts';
 
 export type { ListedTokenRow, TokenRow };
 
-/** Where tokens belong: to the caller, to an organization, or to one of its teams. */
 export type TokenOwnerRef =
   | { readonly of: 'caller' }
   | { readonly of: 'organization'; readonly organization: string }
@@ -62,7 +61,7 @@ export interface RotatedToken extends CreatedToken {
 const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const maxDescriptionBytes = 1024;
 
-/** Creates, lists, revokes and rotates tokens. Secrets are shown once; only their hashes are stored. */
+/** Secrets are shown once; only their hashes are stored. */
 export class TokenService {
   readonly #context: ApiContext;
 
@@ -70,13 +69,12 @@ export class TokenService {
     this.#context = context;
   }
 
-  /** Throws ForbiddenError, NotFoundError. */
   async list(caller: Caller, ownerRef: TokenOwnerRef): Promise<readonly TokenRow[]> {
     const { ownerFilter } = await this.#ownerFilter(caller, ownerRef);
     return createTokenRepository(this.#context.db).list(ownerFilter);
   }
 
-  /** A page, newest first; with `withCiTokens`, also tokens of CI runs. Throws ForbiddenError, NotFoundError. */
+  /** Newest first; with `withCiTokens`, also tokens of CI runs. */
   async listPage(
     caller: Caller,
     ownerRef: TokenOwnerRef,
@@ -91,7 +89,7 @@ export class TokenService {
     return { tokens, next: rows.length > limit ? (tokens.at(-1) ?? null) : null };
   }
 
-  /** Throws ForbiddenError, NotFoundError, InvalidRequestError, and ConflictError if the name was used before or there are too many. */
+  /** Throws ConflictError if the name was used before or there are too many. */
   async make(caller: Caller, ownerRef: TokenOwnerRef, request: TokenRequest, audit: AuditTrail): Promise<CreatedToken> {
     const { owner, ownerFilter } = await this.#ownerFilter(caller, ownerRef, request);
     const { description, name } = request;
@@ -130,7 +128,6 @@ export class TokenService {
     }
   }
 
-  /** Throws ForbiddenError, NotFoundError. */
   async revoke(caller: Caller, ownerRef: TokenOwnerRef, id: string, audit: AuditTrail): Promise<void> {
     const { owner, ownerFilter } = await this.#ownerFilter(caller, ownerRef);
     if (!idPattern.test(id)) throw tokenNotFound(id);
@@ -141,10 +138,7 @@ export class TokenService {
     });
   }
 
-  /**
-   * Replaces the secret of a token, but not of a CI run's token. The previous secret stays valid for `overlapSeconds`. Throws
-   * ForbiddenError, NotFoundError.
-   */
+  /** Not for a CI run's token. The previous secret stays valid for `overlapSeconds`. */
   async rotate(
     caller: Caller,
     ownerRef: TokenOwnerRef,
@@ -172,7 +166,7 @@ export class TokenService {
     });
   }
 
-  /** The maximum lifetime of a new token, in seconds; null: no limit. Throws ForbiddenError, NotFoundError. */
+  /** The maximum lifetime of a new token; null: no limit. */
   async findMaxSeconds(caller: Caller, ownerRef: TokenOwnerRef): Promise<number | null> {
     const { owner } = await this.#ownerFilter(caller, ownerRef);
     const tokens = createTokenRepository(this.#context.db);
@@ -207,7 +201,7 @@ export class TokenService {
     return { ownerFilter: { organizationId: organization.id }, owner };
   }
 
-  /** Finds the team. Only for admins of the organization and of the team. */
+  /** Refuses everybody but admins of the organization and of the team. */
   async #findTeam(caller: Caller, organizationId: string, name: string): Promise<TeamRow> {
     const teams = createTeamRepository(this.#context.db);
     const team = await teams.find(organizationId, name);
@@ -218,7 +212,6 @@ export class TokenService {
   }
 }
 
-/** Locks the caller's permission to change tokens of the owner. Throws UnauthenticatedError, ForbiddenError. */
 async function lockScope(tx: Queryable, caller: Caller, ownerRef: TokenOwnerRef, owner: TokenOwner): Promise<void> {
   if (ownerRef.of === 'caller') await lockOwner(tx, caller);
   else if (owner.kind === 'team') await lockTeam(tx, ownerRef.organization, caller, owner.teamId);
@@ -229,7 +222,6 @@ function placeOf({ login }: Caller, ownerRef: TokenOwnerRef): string {
   return ownerRef.of === 'caller' ? `user ${login}` : ownerRef.organization;
 }
 
-/** Records a change of a token in the audit log of its owner. */
 async function record(
   tx: Queryable,
   audit: AuditTrail,

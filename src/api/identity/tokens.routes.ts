@@ -19,7 +19,7 @@ export interface Services {
 }
 
 const tags = ['tokens'];
-/** How long the previous secret stays valid after a rotation, by default. */
+/** The default time for which the previous secret stays valid after a rotation. */
 const defaultOverlapSeconds = 86_400;
 
 interface TokenRoutes {
@@ -55,7 +55,7 @@ const tokenRoutes: readonly TokenRoutes[] = [
   },
 ];
 
-/** Tokens of users, organizations and teams. Only the response that creates a secret contains it. */
+/** Only the response that creates a secret contains it. */
 export function registerTokenRoutes(app: RouteScope, services: Services): void {
   for (const routes of tokenRoutes) {
     listTokens(app, services, routes);
@@ -160,7 +160,6 @@ function withTokenId(params: TSchema): TSchema {
   return Type.Object({ ...properties, tokenId: Type.String() });
 }
 
-/** Throws InvalidRequestError. */
 function toRequest(body: CreateTokenRequest, owner: TokenOwnerRef): TokenRequest {
   return {
     name: body.name || null,

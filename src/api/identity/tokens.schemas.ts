@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { component } from '../platform/protocol/components.ts';
 import { Maybe } from '../platform/protocol/core.ts';
 
-/** How long the previous secret may stay valid after a rotation. */
+/** The previous secret may stay valid for this long after a rotation. */
 export const maxOverlapSeconds = 30 * 86_400;
 
 const Scope = Type.Object({ permissions: Type.Array(Type.String(), { maxItems: 100 }), stacks: Type.String() });

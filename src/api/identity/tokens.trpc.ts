@@ -46,7 +46,7 @@ const rotated = { ...chosen, overlapSeconds: Type.Integer({ minimum: 0, maximum:
 const list = { withCiTokens: Type.Optional(Type.Boolean()), ...page };
 const ofCaller: TokenOwnerRef = { of: 'caller' };
 
-/** Tokens of the caller, of an organization, and of its teams. Only the response that creates a token contains its value. */
+/** Only the response that creates a token contains its value. */
 export const tokensRouter = router({
   mine: userProcedure
     .input(input(Type.Object(page)))
@@ -69,12 +69,11 @@ export const tokensRouter = router({
     .mutation(async ({ ctx: { audit, caller, services }, input: how }) =>
       toRotated(await services.tokens.rotate(caller, ofCaller, how, audit)),
     ),
-  /** The maximum lifetime of a new token. */
   lifeOfMine: userProcedure.query(async ({ ctx: { caller, services } }) => ({
     maxSeconds: await services.tokens.findMaxSeconds(caller, ofCaller),
   })),
 
-  /** Tokens of the organization and its services. With `withCiTokens`, also tokens of CI runs. */
+  /** With `withCiTokens`, also tokens of CI runs. */
   list: organizationProcedure('manage')
     .input(input(Type.Object(list)))
     .query(async ({ ctx: { caller, services }, input: { organization, ...query } }) =>
@@ -86,7 +85,7 @@ export const tokensRouter = router({
         Type.Object({
           ...own,
           name: text(100),
-          /** The role admin, the role member, or no role: then the token's scopes and grants decide. */
+          /** `service`: the token's scopes and grants decide. */
           power: Type.Union([Type.Literal('admin'), Type.Literal('member'), Type.Literal('service')]),
         }),
       ),
@@ -177,7 +176,7 @@ function toPage({ next, tokens }: { tokens: readonly ListedTokenRow[]; next: { m
     isCiToken: token.isCiToken,
     /** False for tokens of CI runs, tokens of identity providers, and tokens from the bootstrap file. */
     mayRotate: !token.isCiToken && !token.isProvisioning && !token.isListed,
-    /** When the secret from before the last rotation expires. */
+    /** The secret from before the last rotation. */
     previousUntil: token.previousUntil?.toISOString() ?? null,
     createdAt: token.createdAt.toISOString(),
     createdBy: token.createdBy,

@@ -2,7 +2,6 @@ import type { Role } from '../../shared/access/roles.ts';
 import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import type { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 
-/** Memberships and tokens of the calling user. */
 export class UserService {
   readonly #identity: IdentityRepository;
   readonly #readOnly: ReadOnlyMode;
@@ -12,12 +11,12 @@ export class UserService {
     this.#readOnly = readOnly;
   }
 
-  /** The organizations in which the token is valid. */
+  /** Organizations in which the token is valid. */
   listMemberships(tokenId: string): Promise<readonly { readonly name: string; readonly role: Role | null }[]> {
     return this.#identity.listMemberships(tokenId);
   }
 
-  /** Records that the token was used, unless another site has taken over. */
+  /** Does nothing once another site has taken over. */
   async touchToken(tokenId: string): Promise<void> {
     if (this.#readOnly.isFenced) return;
     await this.#identity.touchToken(tokenId);

@@ -10,10 +10,10 @@ table { border-collapse: collapse; width: 100%; } th, td { text-align: left; pad
 th { font-weight: 600; } code { font-size: 12px; } .failed { color: #b3261e; } .quiet { color: #5b6475; }
 @media (prefers-color-scheme: dark) { body { color: #e4e8f0; background: #14181f; } th, td { border-color: #333b49; } .failed { color: #ff8a80; } .quiet { color: #99a3b5; } }`;
 
-/** Hash of the page's style sheet, which its Content-Security-Policy names. */
+/** Named in the page's Content-Security-Policy. */
 export const queueStyleSha256 = hash('sha256', style, 'base64');
 
-/** Renders the queues as a self-reloading page without scripts or external resources. */
+/** The page reloads itself, and has no scripts or external resources. */
 export function renderQueuePage({ redis, queues }: QueueOverview, now: Date): string {
   const memory = `${mebibytes(redis.memoryBytes)}${redis.memoryLimitBytes > 0 ? ` of ${mebibytes(redis.memoryLimitBytes)}` : ''}`;
   return `<!doctype html>

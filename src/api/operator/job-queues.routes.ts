@@ -11,12 +11,12 @@ export interface Services {
 }
 
 const nowhere = { organization: null, project: null, stack: null };
-/** Maximum number of jobs shown per state. */
+/** Jobs shown per state. */
 const maxJobs = 50;
 
 /**
- * Shows the queues to site admins: as a page, or as JSON if the client accepts it. Uses HTTP Basic, so that a browser needs no login page.
- * The password is an API token; the user name is ignored. Not available through a proxy, because no ingress can block every spelling of a
+ * Shows the queues to site admins: as a page, or as JSON if the client accepts it. Uses HTTP Basic, so that a browser needs no login page:
+ * the password is an API token; the user name is ignored. Not available through a proxy, because no ingress can block every spelling of a
  * path.
  */
 export function registerQueueRoutes(app: FastifyInstance, services: Services, jobQueueView: JobQueueView): void {

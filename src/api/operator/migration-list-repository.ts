@@ -6,15 +6,14 @@ const MigrationRow = Type.Object({ name: Type.String(), at: Timestamp });
 const ServerRow = Type.Object({
   version: Type.String(),
   startedAt: Timestamp,
-  /** Connections of this installation, and the server's maximum. */
+  /** `connections`: those of this installation; `maxConnections`: the server's. */
   connections: Type.Integer(),
   maxConnections: Type.Integer(),
 });
 
-/** The database, for operators. */
 export function createMigrationListRepository(db: Queryable) {
   return {
-    /** The newest migrations, the newest first. */
+    /** The newest first. */
     list: (limit: number) =>
       db.any(sql.rows(MigrationRow)`
         /* migrations.list */ select name, run_on::timestamptz as at from holdfast_migrations order by id desc limit ${limit}`),

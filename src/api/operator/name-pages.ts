@@ -3,12 +3,12 @@ import { decodeContinuation, encodeContinuation } from '../platform/http/continu
 
 const pageSize = 500;
 
-/** The name after which a list continues. Throws InvalidRequestError. */
+/** Throws InvalidRequestError. */
 export function afterOf(continuationToken: string | undefined): string {
   return decodeContinuation(continuationToken ?? '', (after) => (after === '' || isLogin(after) ? after : null));
 }
 
-/** A page of rows in order of their names. */
+/** In the order of names. */
 export async function pageOf<Of>(
   list: (limit: number) => Promise<readonly Of[]>,
   nameOf: (row: Of) => string,

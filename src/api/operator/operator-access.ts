@@ -7,7 +7,7 @@ import { patientLockMs } from '../access/people-lock.ts';
 import type { Caller } from '../platform/http/request.ts';
 
 /**
- * Keeps the caller a site admin until the transaction ends. Call before any other lock is taken. Throws UnauthenticatedError,
+ * The caller stays a site admin until the transaction ends. Call before any other lock is taken. Throws UnauthenticatedError,
  * ForbiddenError.
  */
 export async function lockOperator(tx: Queryable, caller: Caller): Promise<void> {
@@ -17,7 +17,7 @@ export async function lockOperator(tx: Queryable, caller: Caller): Promise<void>
   if (!(await people.find(caller.login))?.siteAdmin) throw new ForbiddenError('Only site admins may do this');
 }
 
-/** Throws ConflictError if the server, or an organization, would have no admin without the user. */
+/** The server and each organization need another admin. Throws ConflictError. */
 export async function assertNotLast(
   tx: Queryable,
   user: PersonRow,

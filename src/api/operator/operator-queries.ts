@@ -32,7 +32,7 @@ const maxBackups = 50;
 /** The task that makes backups runs every minute. */
 const unattendedMs = 10 * 60_000;
 
-/** The state of the whole installation, for operators. Runs its reads one after another, because the pool is for the calls of clients. */
+/** Reads run one after another, because the pool is for the calls of clients. */
 export class OperatorQueries {
   readonly #context: ApiContext;
   readonly #database: PartProbe;
@@ -74,7 +74,7 @@ export class OperatorQueries {
     };
   }
 
-  /** The queues with their jobs; without Redis, the jobs of this process. Throws UnavailableError. */
+  /** Without Redis, the jobs of this process. */
   async queues() {
     const { jobQueueView, dispatcher } = this.#context;
     if (!jobQueueView) {
@@ -98,10 +98,7 @@ export class OperatorQueries {
     };
   }
 
-  /**
-   * Queues a failed job again. Throws NotFoundError, UnavailableError, and ConflictError for a job that only its caller can repeat, or that
-   * is unknown by now.
-   */
+  /** Throws ConflictError for a job that only its caller can repeat, or that is unknown by now. */
   async retryJob(queue: QueueName, id: string, audit: AuditTrail): Promise<void> {
     const { jobQueueView, db, dispatcher } = this.#context;
     const failed = await jobQueueView?.findFailed(queue, id);
@@ -117,7 +114,6 @@ export class OperatorQueries {
     await jobQueueView?.discard(queue, id);
   }
 
-  /** Removes a failed job. Throws NotFoundError, UnavailableError. */
   async discardJob(queue: QueueName, id: string, audit: AuditTrail): Promise<void> {
     const { jobQueueView, db } = this.#context;
     const failed = await jobQueueView?.findFailed(queue, id);
@@ -126,7 +122,7 @@ export class OperatorQueries {
     await jobQueueView?.discard(queue, id);
   }
 
-  /** Updates that hold locks, in all organizations, the oldest first, and the position of the next page. */
+  /** The oldest first, in all organizations. */
   async locks(after: readonly [string, string] | null, limit: number) {
     const rows = await createOperatorQueryRepository(this.#context.db).listLocks(after, limit + 1);
     const last = rows.length > limit ? rows[limit - 1] : undefined;
@@ -134,13 +130,12 @@ export class OperatorQueries {
     return { items: rows.slice(0, limit).map(lockView), next };
   }
 
-  /** The slowest updates of the last days: the longest per stack and day. */
+  /** The longest update per stack and day. */
   async slow(days: number, limit: number) {
     const rows = await createOperatorQueryRepository(this.#context.db).listSlow(days, limit);
     return { items: rows.map(({ endedAt, ...row }) => ({ ...row, endedAt: endedAt.toISOString() })), next: null };
   }
 
-  /** The size of the database, and of the data of all organizations. */
   async storage() {
     const storage = createStorageRepository(this.#context.db);
     const databaseBytes = await storage.readDatabaseBytes();
@@ -148,7 +143,7 @@ export class OperatorQueries {
     return { databaseBytes, tables, days: await storage.listDays(storageDays) };
   }
 
-  /** Organizations by the size of their data, and the position of the next page. */
+  /** The largest first. */
   async organizations(after: readonly [number, string] | null, limit: number) {
     const position = after && { bytes: after[0], organization: after[1] };
     const rows = await createStorageRepository(this.#context.db).list(position, limit + 1);
@@ -183,14 +178,14 @@ export class OperatorQueries {
             }
           : null,
       /**
-       * Since when no worker has checked whether a backup is due, although one did before. Null: one does, none ever did, or another site
+       * No worker has checked since then whether a backup is due, although one did before. Null: one does, none ever did, or another site
        * has taken over.
        */
       unattendedSince: unattendedSince?.toISOString() ?? null,
       backups: (found?.backups ?? [])
         .slice(0, maxBackups)
         .map(({ verifiedAt, ...backup }) => ({ ...backup, verifiedAt: iso(verifiedAt) })),
-      /** The last verification of any backup, including deleted ones. */
+      /** Includes deleted backups. */
       lastVerifiedAt: iso(found?.lastVerifiedAt ?? null),
       /** The last verification by a worker. */
       verification: verification?.at ? { ...verification, at: new Date(verification.at).toISOString() } : null,
@@ -199,7 +194,7 @@ export class OperatorQueries {
     };
   }
 
-  /** Background tasks: when they ran, and their backlogs, counted up to a limit. */
+  /** Backlogs are counted up to a limit. */
   async maintenance() {
     const { compactions, config, db, documentChecks, readOnly, rollbackState } = this.#context;
     const { isExported, receiverUrl } = config.audit;
@@ -228,16 +223,15 @@ export class OperatorQueries {
         endedAt: iso(endedAt),
         failedAt: iso(failedAt),
       })),
-      /** Numbers of waiting items. */
       waiting: { archiving, encode, index, deliveries: deliveries.count },
-      /** Age of the oldest event that is not chained, sent or exported yet; null: events are not sent or exported. */
+      /** The oldest event that is not chained, sent or exported yet; null: events are not sent or exported. */
       audit: { unchainedSeconds, unsentSeconds, unexportedSeconds },
       faults: {
-        /** Number of stacks that accept no changes because of an invalid journal. */
+        /** Stacks that accept no changes because of an invalid journal. */
         blockedStacks: journals.error,
         damagedDocuments: documents.damaged,
         isOutgoingHeld: rollbackState.isOutgoingHeld,
-        /** How long a backup has been due; null: no backups are made. */
+        /** Null: no backups are made. */
         backupOverdueSeconds: isMade
           ? overdueMs(backups.schedule, new Date(newest.takenAt), new Date(now)) / 1000
           : null,
@@ -247,7 +241,7 @@ export class OperatorQueries {
   }
 }
 
-/** Since when no worker has checked whether a backup is due; null: one does. */
+/** Null: a worker checks whether a backup is due. */
 function findUnattended(runs: Awaited<ReturnType<BackgroundTaskRepository['list']>>, now: number): Date | null {
   const { seenAt = null } = runs.find(({ name }) => name === backupTasks.create) ?? {};
   return seenAt !== null && now - seenAt.getTime() > unattendedMs ? seenAt : null;

@@ -15,10 +15,10 @@ const LockRow = Type.Object({
   by: Text,
   ciUrl: Text,
   since: Timestamp,
-  /** Expiry of the update's lease, or of its time to start. */
+  /** Expiry of the lease, or of the time to start. */
   expiresAt: Nullable(Timestamp),
   isExpired: Type.Boolean(),
-  /** Number of calls that wait for the stack. */
+  /** Calls that wait for the stack. */
   waiting: Type.Integer(),
 });
 export type LockRow = Row<typeof LockRow>;
@@ -36,7 +36,6 @@ const SlowRow = Type.Object({
 });
 export type SlowRow = Row<typeof SlowRow>;
 
-/** Updates of all organizations, for operators. */
 export function createOperatorQueryRepository(db: Queryable) {
   const by = sql.fragment`coalesce(a.login, t.kind || ':' || t.name)`;
   const owners = sql.fragment`
@@ -45,7 +44,7 @@ export function createOperatorQueryRepository(db: Queryable) {
   const stackNames = sql.fragment`
     join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id`;
   return {
-    /** Updates that hold locks, the oldest first. */
+    /** The oldest first. */
     listLocks: (after: readonly [string, string] | null, limit: number) =>
       db.any(sql.rows(LockRow)`
         /* operatorQueries.listLocks */
@@ -62,7 +61,7 @@ export function createOperatorQueryRepository(db: Queryable) {
           }
         order by u.created_at, u.id limit ${limit}`),
 
-    /** The longest update per stack and day, the longest first. */
+    /** The longest first, one per stack and day. */
     listSlow: (days: number, limit: number) =>
       db.any(sql.rows(SlowRow)`
         /* operatorQueries.listSlow */

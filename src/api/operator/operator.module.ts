@@ -6,7 +6,7 @@ import { registerOrganizationDirectoryRoutes } from './organizations.routes.ts';
 import { UserDirectory } from './user-directory.ts';
 import { registerUserDirectoryRoutes } from './users.routes.ts';
 
-/** The services for site admins. Called once per app. */
+/** Called once per app. */
 export function createOperatorServices(context: ApiContext) {
   return {
     operatorQueries: new OperatorQueries(context),
@@ -15,7 +15,6 @@ export function createOperatorServices(context: ApiContext) {
   };
 }
 
-/** The routes for site admins. */
 export function registerOperatorDomain(
   routes: RouteScope,
   services: Parameters<typeof registerOrganizationDirectoryRoutes>[1] &

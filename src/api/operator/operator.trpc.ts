@@ -21,29 +21,25 @@ const FailedJob = Type.Object({
 const slowDays = 7;
 const maxSlow = 20;
 
-/** The whole installation, for site admins. */
+/** For site admins. */
 export const operatorRouter = router({
-  /** Processes, and the services they need. */
   health: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.health()),
 
-  /** Queues with their jobs. */
   queues: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.queues()),
 
-  /** Runs a failed job again. */
   retryJob: operatorMutation('job.retry')
     .input(input(FailedJob))
     .mutation(async ({ ctx: { audit, services }, input: { id, queue } }) => {
       await services.operatorQueries.retryJob(queue, id, audit);
     }),
 
-  /** Removes a failed job. */
   discardJob: operatorMutation('job.discard')
     .input(input(FailedJob))
     .mutation(async ({ ctx: { audit, services }, input: { id, queue } }) => {
       await services.operatorQueries.discardJob(queue, id, audit);
     }),
 
-  /** Updates that hold locks, the oldest first. */
+  /** The oldest first. */
   locks: operatorProcedure
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage } }) => {
@@ -51,13 +47,11 @@ export const operatorRouter = router({
       return { items, next: next && encodeCursor(next) };
     }),
 
-  /** The slowest updates of the last days. */
   slow: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.slow(slowDays, maxSlow)),
 
-  /** The size of the database and of the kept data. */
   storage: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.storage()),
 
-  /** Organizations by the size of their data, the largest first. */
+  /** The largest first. */
   organizations: operatorProcedure
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage } }) => {
@@ -68,7 +62,7 @@ export const operatorRouter = router({
       return { items, next: next && encodeCursor(next) };
     }),
 
-  /** The audit log of the server: events outside organizations, and users' actions on their accounts. Pages work as in `audit.list`. */
+  /** Events outside organizations, and users' actions on their accounts. Pages work as in `audit.list`. */
   audit: operatorProcedure
     .input(input(Type.Object({ ...AuditFilter.properties, ...page })))
     .query(async ({ ctx: { services }, input: { limit = defaultPage, ...filter } }) => {
@@ -76,9 +70,7 @@ export const operatorRouter = router({
       return { items: events.map(auditItem), next: auditCursor(next) };
     }),
 
-  /** Scheduled backups, and when one was last verified. */
   backups: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.backups()),
 
-  /** Background tasks and their backlogs. */
   maintenance: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.maintenance()),
 });

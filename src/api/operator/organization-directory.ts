@@ -15,11 +15,10 @@ import { afterOf, pageOf } from './name-pages.ts';
 import type { CreateOrganizationRequest, SetQuotaRequest } from './operator.schemas.ts';
 import { lockOperator } from './operator-access.ts';
 
-/** Number of webhook events that one statement deletes. */
+/** Webhook events that one statement deletes. */
 const eventsAtOnce = 1_000;
 const tokensAtOnce = 1_000;
 
-/** The organizations of the server, and their own limits. */
 export class OrganizationDirectory {
   readonly #context: Pick<ApiContext, 'db' | 'quotas'>;
 
@@ -27,7 +26,7 @@ export class OrganizationDirectory {
     this.#context = context;
   }
 
-  /** In order of their names. Throws InvalidRequestError. */
+  /** In the order of names. */
   async list(continuationToken: string | undefined) {
     const identity = createIdentityRepository(this.#context.db);
     return pageOf(
@@ -36,10 +35,7 @@ export class OrganizationDirectory {
     );
   }
 
-  /**
-   * Creates an organization with a first admin. Throws InvalidRequestError, ForbiddenError, NotFoundError, and ConflictError if the name is
-   * taken.
-   */
+  /** Throws ConflictError if the name is taken. */
   async create(caller: Caller, { admin, name }: CreateOrganizationRequest, audit: AuditTrail): Promise<Date> {
     assertOrganizationName(name);
     return this.#context.db.inTransaction(async (tx) => {
@@ -58,15 +54,11 @@ export class OrganizationDirectory {
     });
   }
 
-  /**
-   * Deletes an organization without stacks and policy packs, with its members, teams, tokens and rules. Its audit events stay. Throws
-   * NotFoundError, ForbiddenError, ConflictError.
-   */
+  /** Deletes an organization without stacks and policy packs, with its members, teams, tokens and rules. Its audit events stay. */
   async delete(caller: Caller, name: string, audit: AuditTrail): Promise<void> {
     const { db } = this.#context;
     const emptyId = await db.inTransaction((tx) => lockEmpty(tx, caller, name));
-    // Deleted in batches, because ended tokens of CI runs and millions of webhook events are too many for the transaction that deletes the
-    // organization.
+    // In batches: ended tokens of CI runs and millions of webhook events are too many for the transaction that deletes the organization.
     const tokens = createTokenRepository(db);
     while ((await tokens.deleteEndedOfRuns(emptyId, tokensAtOnce)) === tokensAtOnce);
     const events = createWebhookEventRepository(db);
@@ -79,7 +71,7 @@ export class OrganizationDirectory {
     });
   }
 
-  /** The limits that an operator has set. Throws NotFoundError. */
+  /** The limits that an operator has set. */
   async getQuota(name: string): Promise<QuotaOverrides> {
     const { db } = this.#context;
     const organization = isOrganizationName(name) ? await createIdentityRepository(db).findOrganization(name) : null;
@@ -87,13 +79,13 @@ export class OrganizationDirectory {
     return limitsOf(await createQuotaRepository(db).listOverrides(), name);
   }
 
-  /** Sets all limits; a missing limit falls back to the settings. Throws NotFoundError, ForbiddenError. */
+  /** A missing limit falls back to the settings. */
   async setQuota(caller: Caller, name: string, request: SetQuotaRequest, audit: AuditTrail): Promise<QuotaOverrides> {
     const { db, quotas } = this.#context;
     const organization = isOrganizationName(name) ? await createIdentityRepository(db).findOrganization(name) : null;
     if (!organization) throw noOrganization(name);
     const after: QuotaOverrides = { ...noOverrides, ...request };
-    // Measured before the limit applies, because the limit is compared with the last measurement.
+    // Measured first, because the limit is compared with the last measurement.
     if (after.keptBytes !== null && after.keptBytes > 0) await createStorageRepository(db).measure(organization.id);
     await db.inTransaction(async (tx) => {
       await lockOperator(tx, caller);
@@ -111,10 +103,7 @@ export class OrganizationDirectory {
   }
 }
 
-/**
- * Locks an organization that has no stacks and policy packs; `lost` ends the message of the ConflictError. Throws NotFoundError,
- * ForbiddenError, ConflictError.
- */
+/** The organization must have no stacks and policy packs; `lost` ends the message of the ConflictError. */
 async function lockEmpty(tx: Queryable, caller: Caller, name: string, lost = ''): Promise<string> {
   await lockOperator(tx, caller);
   const identity = createIdentityRepository(tx);

@@ -20,7 +20,6 @@ const tags = ['operator'];
 const path = '/api/operator/organizations';
 const operate = { access: { kind: 'operator' }, rate: 'held' } as const;
 
-/** Organizations of the server, for site admins. */
 export function registerOrganizationDirectoryRoutes(
   app: RouteScope,
   { organizationDirectory: organizations }: Services,

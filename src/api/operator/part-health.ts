@@ -1,17 +1,16 @@
 import { cutText } from '../../shared/platform/text/cut-text.ts';
 
-/** Health of a service that the server needs. */
 export interface PartHealth {
   readonly isUp: boolean;
-  /** Latency of the last answer, in ms; null: there was none. */
+  /** In ms; null: there was no answer. */
   readonly latencyMs: number | null;
-  /** The last failure to answer since the start of this process; null: none. */
+  /** Since the start of this process. */
   readonly lastFailure: { readonly at: string; readonly message: string } | null;
 }
 
 const maxMessage = 200;
 
-/** Probes a service for operators. Concurrent callers share a result. */
+/** Concurrent callers share a result. */
 export class PartProbe {
   readonly #check: (limitMs: number) => Promise<void>;
   readonly #limitMs: number;

@@ -11,7 +11,7 @@ import { assertNotLast, lockOperator } from './operator-access.ts';
 
 export type { ListedPersonRow };
 
-/** The users of the server. They sign in with the identity provider, or with a password that they or an operator set. */
+/** They sign in with the identity provider, or with a password that they or an operator set. */
 export class UserDirectory {
   readonly #context: Pick<ApiContext, 'db'>;
 
@@ -19,7 +19,7 @@ export class UserDirectory {
     this.#context = context;
   }
 
-  /** In order of their logins. Throws InvalidRequestError. */
+  /** In the order of logins. */
   async list(continuationToken: string | undefined) {
     const people = createPeopleRepository(this.#context.db);
     return pageOf(
@@ -28,7 +28,6 @@ export class UserDirectory {
     );
   }
 
-  /** Throws NotFoundError. */
   async get(login: string): Promise<ListedPersonRow> {
     const [row] = isLogin(login)
       ? await createPeopleRepository(this.#context.db).listAll({ only: login, after: '', limit: 1 })
@@ -37,7 +36,7 @@ export class UserDirectory {
     return row;
   }
 
-  /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the login is taken. */
+  /** Throws ConflictError if the login is taken. */
   async create(caller: Caller, { login, siteAdmin = false }: CreateUserRequest, audit: AuditTrail): Promise<void> {
     if (!isLogin(login))
       throw new InvalidRequestError(
@@ -54,7 +53,7 @@ export class UserDirectory {
     });
   }
 
-  /** Throws NotFoundError, ForbiddenError, and ConflictError for a last admin. */
+  /** Throws ConflictError for a last admin. */
   async change(
     caller: Caller,
     login: string,
@@ -74,7 +73,7 @@ export class UserDirectory {
         for (const organization of [null, ...(await people.listManagersOf(login))])
           await audit.record(tx, { organization, object: login, details: { siteAdmin } });
       }
-      // A user whom the identity provider has deactivated is included: they then stay deactivated until an operator decides.
+      // Including a user whom the identity provider has deactivated: they then stay deactivated until an operator decides.
       const isTaken = active === false && (await people.setActive(user.id, false));
       if (isTaken || (active !== undefined && active !== user.isActive)) {
         if (active) await people.setActive(user.id, true);

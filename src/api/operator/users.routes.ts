@@ -19,7 +19,6 @@ const tags = ['operator'];
 const path = '/api/operator/users';
 const operate = { access: { kind: 'operator' }, rate: 'held' } as const;
 
-/** Users of the server, for site admins. */
 export function registerUserDirectoryRoutes(app: RouteScope, { userDirectory: users }: Services): void {
   app.get(
     path,

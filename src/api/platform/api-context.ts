@@ -7,18 +7,17 @@ import type { ProcessHealth } from '../../shared/platform/telemetry/status-serve
 import type { StateScans } from './admission/state-scans.ts';
 import type { RequestRates } from './rates/request-rates.ts';
 
-/** The shared context plus services of the API role, such as access to its workers. */
+/** The shared context plus services of the API role. */
 export interface ApiContext extends AppContext {
   readonly dispatcher: JobDispatcher;
   /** Services for the jobs that the API runs itself. */
   readonly jobServices: JobServices;
   readonly health: ProcessHealth;
-  /** Compacts an update's journal before the call continues; see CompactionCalls. */
+  /** See CompactionCalls. */
   readonly awaitCompaction: (updateId: string, organization?: string, baseBytes?: number) => Promise<void>;
   /** Serves reads that may be large; null: the primary does. */
   readonly replica: Replica | null;
   readonly rates: RequestRates;
-  /** Lets requests read whole states. */
   readonly scans: StateScans;
   /** Only set if jobs go through Redis. */
   readonly jobQueueView?: JobQueueView;

@@ -17,13 +17,12 @@ export interface Services {
 const Status = Type.Object({ status: Type.String() }, { additionalProperties: true });
 const described = { responses: { 200: Status, 503: Status } };
 const tags = ['health'];
-/** A server-sent event as its reader gets it. */
 const Event = Type.Object({ data: Type.String() });
 const Nonce = Type.Object({ nonce: Type.String({ pattern: '^[0-9a-f]{32}$' }) });
 
 /**
- * Probes, outside the protocol: they need no Accept version and no token. They return only the information that a proxy needs. Details and
- * metrics are on the management listener; they are available here only if no separate one is configured.
+ * Probes, outside the protocol: they need no Accept version and no token. They return only what a proxy needs. Details and metrics are on
+ * the management listener, and here only if none is configured.
  */
 export function registerHealthRoutes(app: FastifyInstance, { config, health, metrics, proof }: Services): void {
   const isManagement = config.managementListen === null;

@@ -24,7 +24,6 @@ const user = { kind: 'user' } as const;
 /** Below this size, a delta costs the client more than it saves. */
 const deltaCutoffBytes = 1024 * 1024;
 
-/** Capabilities of the server, the current user, and the empty registry. */
 export function registerServiceRoutes(app: RouteScope, services: Services): void {
   getCapabilities(app, services);
   getUser(app, services);

@@ -3,23 +3,22 @@ import { sameHash } from '../../shared/platform/crypto/secret-token.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { DerivedKeys } from '../../shared/secrets/key-ring.ts';
 
-/** How long an address is valid, in seconds. The CLI uses it immediately. */
+/** The CLI uses an address immediately. */
 export const addressSeconds = 3600;
 
-/** The purpose for which keys are derived. */
 export const archiveUrlPurpose = 'archive URLs';
 
 type Purpose = 'upload' | 'download';
 
-/** The query of an address. Parameters are missing or repeated in forged addresses. */
+/** In forged addresses, parameters are missing or repeated. */
 export interface AddressQuery {
   readonly expires?: unknown;
   readonly signature?: unknown;
 }
 
 /**
- * Addresses under which the CLI uploads and downloads archives of policy packs. The CLI sends no token there, so the address has a
- * signature, which is checked without the database. The database's clock decides whether it has expired.
+ * The CLI uploads and downloads archives of policy packs under these addresses, and sends no token there. So an address has a signature,
+ * which is checked without the database. The database's clock decides whether it has expired.
  */
 export class ArchiveUrls {
   readonly #publicUrl: string;
@@ -31,7 +30,7 @@ export class ArchiveUrls {
     this.#readKeys = readKeys;
   }
 
-  /** Returns an address for the archive of a version. `since`: now, by the clock of the database. */
+  /** `since`: now, by the clock of the database. */
   async create(purpose: Purpose, versionId: string, since: Date): Promise<string> {
     const expires = Math.floor(since.getTime() / 1000) + addressSeconds;
     const [key] = await this.#findKeys();
@@ -42,7 +41,7 @@ export class ArchiveUrls {
   /** Returns when the address expires, in seconds. Throws ForbiddenError unless it was created for this purpose. */
   async check(purpose: Purpose, versionId: string, { expires, signature }: AddressQuery): Promise<number> {
     const seconds = /^\d{1,11}$/.test(String(expires)) ? Number(expires) : 0;
-    // Compared as text: many spellings decode to the same bytes, but only one was issued.
+    // Compared as text: many spellings decode to the same bytes.
     const given = Buffer.from(String(signature));
     const keys = await this.#findKeys();
     if (!keys.some((key) => sameHash(given, Buffer.from(sign(key, purpose, versionId, seconds)))))
@@ -63,7 +62,6 @@ function sign(key: Buffer, purpose: Purpose, versionId: string, expires: number)
   return createHmac('sha256', key).update(`${purpose}\n${versionId}\n${expires}`).digest('base64url');
 }
 
-/** The address was valid but has expired. */
 export function addressExpired(): ForbiddenError {
   return new ForbiddenError('This URL has expired. Run the command again');
 }

@@ -5,10 +5,9 @@ import { assertPolicyConfig, packNotFound } from './policies.ts';
 import { tagOf } from './policy-group-changes.ts';
 import type { PolicyPackRepository } from './policy-pack-repository.ts';
 
-/** Maximum size of the descriptions that one call reads. */
+/** Descriptions that one call reads, in total. */
 const maxDescriptionBytes = 32 * 1024 * 1024;
 
-/** A version of a pack with its configuration in a group. */
 export interface EnabledPack {
   readonly packId: string;
   readonly versionId: string;
@@ -16,12 +15,12 @@ export interface EnabledPack {
   readonly config: string;
 }
 
-/** By reference with a configuration: the version whose policies the configuration was checked against. */
+/** The version whose policies the configuration was checked against, by reference with a configuration. */
 export type CheckedPacks = ReadonlyMap<PackReference, string>;
 
 /**
- * Checks the configurations of packs, before the transaction that enables them, which would hold locks while it reads descriptions. Throws
- * InvalidRequestError and PayloadTooLargeError.
+ * Call before the transaction that enables the packs, which would hold locks while it reads descriptions. Throws InvalidRequestError and
+ * PayloadTooLargeError.
  */
 export async function checkPacks(
   packs: PolicyPackRepository,
@@ -63,8 +62,8 @@ export async function checkPacks(
 }
 
 /**
- * Locks the packs, so that no version is removed meanwhile, and finds the version that each reference names. Throws NotFoundError, and
- * UnavailableError if a version is not the one that was checked.
+ * No version is removed while the packs are locked. Throws NotFoundError, and UnavailableError if a version is not the one that was
+ * checked.
  */
 export async function lockPacks(
   packs: PolicyPackRepository,
@@ -86,7 +85,7 @@ export async function lockPacks(
   };
 }
 
-/** Looks up each version once, regardless of how many references name it. */
+/** Looks up each version once, however many references name it. */
 async function findVersions(packs: PolicyPackRepository, organization: string, references: readonly PackReference[]) {
   const keyOf = (reference: PackReference) => JSON.stringify([reference.name, tagOf(reference)]);
   const named = [...new Map(references.map((each) => [keyOf(each), { name: each.name, tag: tagOf(each) }]))];

@@ -6,7 +6,7 @@ import { registerPolicyGroupRoutes } from './policy-groups.routes.ts';
 import { PolicyPackService } from './policy-pack-service.ts';
 import { PolicyQueries } from './policy-queries.ts';
 
-/** The services of policy packs and groups. Called once per app. */
+/** Called once per app. */
 export function createPolicyServices(context: ApiContext) {
   return {
     policyPacks: new PolicyPackService(context),
@@ -15,7 +15,6 @@ export function createPolicyServices(context: ApiContext) {
   };
 }
 
-/** The routes of policy packs and groups. */
 export function registerPolicyDomain(
   routes: RouteScope,
   services: Parameters<typeof registerPolicyRoutes>[1] & Parameters<typeof registerPolicyGroupRoutes>[1],

@@ -19,11 +19,10 @@ export interface Services {
 
 const tags = ['policies'];
 const read = { access: { kind: 'organization', permission: 'read' }, rate: 'repeated' } as const;
-/** Only admins may manage packs: a pack is a program that runs on the machine of every user who updates a stack. */
+/** A pack is a program that runs on the machine of every user who updates a stack, so only admins manage packs. */
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 const versionPath = `${policyPacksPath}/:pack/versions/:versionTag`;
 
-/** Policy packs of an organization: publishing, listing and removing them. */
 export function registerPolicyRoutes(app: RouteScope, services: Services): void {
   beginVersion(app, services);
   publishVersion(app, services);

@@ -109,7 +109,7 @@ const PackReference = Type.Object({
 });
 export type PackReference = Type.Static<typeof PackReference>;
 
-/** Not supported: rules that select the stacks and accounts of a group by their tags. */
+/** Not supported: rules that select stacks and accounts by their tags. */
 const matchRules = { stackMatchRule: Maybe(Type.Unknown()), accountMatchRule: Maybe(Type.Unknown()) };
 
 /** apitype.CreatePolicyGroupRequest. */

@@ -16,13 +16,13 @@ const GroupPosition = Type.Tuple([Name, Type.Union([Type.Literal(0), Type.Litera
 const StackPosition = Type.Tuple([Name, Name]);
 
 const group = { group: Name };
-/** The version that the caller has seen; null: none was enabled. */
+/** Null: no version was enabled. */
 const seen = Type.Optional(Type.Union([Name, Type.Null()]));
 const StackName = Type.Object({ project: Name, stack: Name });
 
-/** Policy packs, and the groups that define which updates must run them. */
+/** Groups define which updates must run which packs. */
 export const policiesRouter = router({
-  /** By name, with their newest versions and the groups in which they are enabled. */
+  /** Packs by name. */
   packs: organizationProcedure('read')
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, organization } }) => {
@@ -41,14 +41,13 @@ export const policiesRouter = router({
       return { items, next: next && encodeCursor([next.name, next.isDefault ? 1 : 0]) };
     }),
 
-  /** A group with the packs that it runs. */
   group: organizationProcedure('read')
     .input(input(Type.Object(group)))
     .query(({ ctx: { services }, input: { group: name, organization } }) =>
       services.policyQueries.getGroup(organization, name),
     ),
 
-  /** Stacks that were added to a group, limited to stacks that the caller may read. */
+  /** Lists only stacks that the caller may read. */
   groupStacks: organizationProcedure('read')
     .input(input(Type.Object({ ...group, ...page })))
     .query(async ({ ctx: { caller, services }, input: query }) => {
@@ -73,9 +72,7 @@ export const policiesRouter = router({
           ...group,
           addStack: Type.Optional(StackName),
           removeStack: Type.Optional(StackName),
-          /**
-           * Enables the pack, in place of another version. Without `tag`, the newest version; without `config`, the configuration stays.
-           */
+          /** Takes the place of another version. Without `tag`, the newest version; without `config`, the configuration stays. */
           enable: Type.Optional(
             Type.Object({
               pack: Name,

@@ -6,7 +6,7 @@ import {
 } from '../../shared/platform/errors/errors.ts';
 import type { Caller } from '../platform/http/request.ts';
 
-/** The facts that decide which stacks of policy groups the caller sees; null: all, for callers who manage groups. */
+/** The facts that decide which stacks of groups the caller sees; null: all, for callers who manage groups. */
 export function seenBy({ facts, isScoped, role }: Caller): Caller['facts'] {
   return role === 'admin' && !isScoped ? null : facts;
 }
@@ -14,7 +14,7 @@ export function seenBy({ facts, isScoped, role }: Caller): Caller['facts'] {
 /** The CLI puts names unescaped into paths, where `.` and `..` have another meaning. */
 const namePattern = /^(?!\.{1,2}$)[a-zA-Z0-9_.-]{1,100}$/;
 
-/** Throws InvalidRequestError unless the text can be a name of `what`, for example "policy pack". */
+/** `what`: for example "policy pack". */
 export function assertPolicyName(what: string, name: string): void {
   if (namePattern.test(name)) return;
   throw new InvalidRequestError(
@@ -23,13 +23,10 @@ export function assertPolicyName(what: string, name: string): void {
 }
 
 const levels = ['advisory', 'mandatory', 'remediate', 'disabled'];
-/** In a configuration, this name stands for all policies of the pack. */
+/** The name stands for all policies of a pack. */
 const allPolicies = 'all';
 
-/**
- * Throws InvalidRequestError if the configuration of a pack names unknown policies or levels. The policies themselves check the rest of
- * their configuration.
- */
+/** Refuses unknown policies and levels. The policies themselves check the rest of their configuration. */
 export function assertPolicyConfig(pack: string, config: object, policies: ReadonlySet<string>): void {
   for (const [policy, settings] of Object.entries(config)) {
     if (policy !== allPolicies && !policies.has(policy)) {
@@ -45,10 +42,7 @@ export function assertPolicyConfig(pack: string, config: object, policies: Reado
   }
 }
 
-/**
- * Throws PayloadTooLargeError if the policy packs of `where`, for example "policy group production", have more than `maxBytes` of
- * configuration, which is read whole at the start of each update.
- */
+/** The configuration is read whole at the start of each update. `where`: for example "policy group production". */
 export function assertConfigBytes(where: string, bytes: number, maxBytes: number): void {
   if (bytes <= maxBytes) return;
   throw new PayloadTooLargeError(
@@ -56,7 +50,7 @@ export function assertConfigBytes(where: string, bytes: number, maxBytes: number
   );
 }
 
-/** Size that a pack counts for besides its configuration: its names, and the address of its archive. */
+/** The names of a pack and the address of its archive also count. */
 export const packBytes = 1_024;
 
 export function packNotFound(organization: string, pack: string, versionTag?: string): NotFoundError {
@@ -68,7 +62,6 @@ export function groupNotFound(organization: string, group: string): NotFoundErro
   return new NotFoundError(`There is no policy group ${group.slice(0, 100)} in organization ${organization}`);
 }
 
-/** The error if a group uses a version, so that it cannot be removed. */
 export function packInUse(pack: string, groups: readonly string[]): ConflictError {
   return new ConflictError(
     `Policy pack ${pack} is enabled in ${groups.map((group) => `policy group ${group}`).join(', ')}. Disable it there first: \`pulumi policy disable\``,

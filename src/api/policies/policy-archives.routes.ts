@@ -21,10 +21,7 @@ const tags = ['policies'];
 const archiveType = 'application/gzip';
 const archive = Type.String({ description: 'The archive (.tgz)' });
 
-/**
- * Upload and download of the archives of policy packs. These routes are outside the protocol: the CLI sends neither a token nor a version,
- * only the signed address that it was given.
- */
+/** These routes are outside the protocol: the CLI sends neither a token nor a version, only the signed address that it was given. */
 export function registerPolicyArchiveRoutes(app: RouteScope, services: Services): void {
   uploadArchive(app, services);
   downloadArchive(app, services);
@@ -90,7 +87,7 @@ function downloadArchive(app: RouteScope, { policyPacks }: Services): void {
   );
 }
 
-/** An id that was never issued is treated like an invalid address: its signature does not match. */
+/** An id that was never issued is like an invalid address: its signature does not match. */
 function idOf(params: unknown): string {
   const { versionId } = params as { versionId: string };
   return isUuid(versionId) ? versionId : '';

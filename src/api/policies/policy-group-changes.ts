@@ -12,21 +12,21 @@ type StackReference = NonNullable<UpdatePolicyGroupRequest['addStack']>;
 
 /** The CLI reads all stacks of a group in one response. */
 const maxStacks = 10_000;
-/** Maximum number of packs in one call: each is looked up. */
+/** The number is limited, because each pack is looked up. */
 const maxPacks = 1_000;
 
 const noAccounts = 'Insights accounts are another product of Pulumi, which this server does not provide';
 const noAudits =
   'Audit groups are another product of Pulumi, which this server does not provide. Policy groups here are preventative: policies run during updates';
 
-/** Throws InvalidRequestError for a group of another product. */
+/** Refuses groups of other products. */
 export function assertGroupServed({ agentPoolId, entityType, mode, ...rules }: CreatePolicyGroupRequest): void {
   if ((entityType ?? 'stacks') !== 'stacks') throw new InvalidRequestError(`${noAccounts}. Omit --entity-type`);
   if ((mode || 'preventative') !== 'preventative' || agentPoolId) throw new InvalidRequestError(noAudits);
   assertNoRules(rules);
 }
 
-/** Throws InvalidRequestError for changes of another product, invalid names, and too many changes at once. */
+/** Refuses changes of other products, invalid names, and too many changes at once. */
 export function assertServed(requests: readonly UpdatePolicyGroupRequest[]): void {
   for (const request of requests) {
     const { addInsightsAccount, agentPoolId, insightsAccounts, newName, removeInsightsAccount } = request;
@@ -57,7 +57,7 @@ function assertNoRules({ accountMatchRule, stackMatchRule }: MatchRules): void {
     );
 }
 
-/** Rejects a change that only newer clients know: it must not seem to be made. */
+/** A change that only newer clients know must not seem to be made. */
 function assertKnown(request: UpdatePolicyGroupRequest): void {
   const unknown = Object.entries(request).flatMap(([name, value]) =>
     value === undefined || value === null || Object.hasOwn(UpdatePolicyGroupRequest.properties, name) ? [] : name,
@@ -68,7 +68,7 @@ function assertKnown(request: UpdatePolicyGroupRequest): void {
     );
 }
 
-/** The changes of a call, for the audit log. The configuration is left out, because it may contain anything. */
+/** The changes for the audit log. The configuration is left out, because it may contain anything. */
 export function detailsOf(requests: readonly UpdatePolicyGroupRequest[]): Readonly<Record<string, unknown>> {
   const [only, ...others] = requests.map(detailsOfOne);
   return only && others.length === 0 ? only : { changes: [only, ...others] };
@@ -89,20 +89,20 @@ function detailsOfOne(request: UpdatePolicyGroupRequest): Readonly<Record<string
   };
 }
 
-/** Whether the change may add configuration to updates of a stack. */
+/** Only these changes may add configuration to the updates of a stack. */
 export function isAddition(request: UpdatePolicyGroupRequest): boolean {
   return addedStacks(request).length + addedPacks(request).length > 0;
 }
 
-/** The packs that a request enables. Of several versions of a pack, the last one counts: the CLI appends the new one. */
+/** Of several versions of a pack, the last one counts: the CLI appends the new one. */
 export function addedPacks({ addPolicyPack, policyPacks }: UpdatePolicyGroupRequest): readonly PackReference[] {
   return [...(policyPacks ?? []), ...(addPolicyPack ? [addPolicyPack] : [])];
 }
 
-/** The configuration of each pack in a group, by the name of the pack, as JSON text. */
+/** JSON text, by the name of the pack. */
 export type PackConfigs = ReadonlyMap<string, string>;
 
-/** The request with the present configuration of its pack. */
+/** The pack keeps its present configuration. */
 export function withConfig(request: UpdatePolicyGroupRequest, kept: PackConfigs): UpdatePolicyGroupRequest {
   const { addPolicyPack: pack } = request;
   if (!pack) return request;
@@ -123,7 +123,7 @@ function addedStacks({ addStack, stacks }: UpdatePolicyGroupRequest): readonly S
   return [...(stacks ?? []), ...(addStack ? [addStack] : [])];
 }
 
-/** Adds and removes stacks, in the order of the requests. Throws NotFoundError, InvalidRequestError, ConflictError. */
+/** Adds and removes stacks in the order of the requests. Throws NotFoundError, InvalidRequestError, ConflictError. */
 export async function changeStacks(
   groups: PolicyGroupRepository,
   organization: string,
@@ -163,7 +163,7 @@ export async function changeStacks(
     );
 }
 
-/** Looks up all stacks of the requests at once. The result throws NotFoundError and InvalidRequestError. */
+/** Looks up the stacks of all requests at once. The result throws NotFoundError and InvalidRequestError. */
 async function stackFinder(
   groups: PolicyGroupRepository,
   organization: string,
@@ -192,7 +192,7 @@ async function stackFinder(
   };
 }
 
-/** The version that a reference names; null: any, or the newest. */
+/** Null: any version, or the newest. */
 export function tagOf({ version, versionTag }: PackReference): string | null {
   return versionTag || (version ? String(version) : null);
 }

@@ -29,7 +29,7 @@ const ConfigBytesRow = Type.Object({
 const CountRow = Type.Object({ count: Type.Integer() });
 const FoundRow = Type.Object({ at: Type.Integer(), ids: Type.Array(Type.String()) });
 
-/** The condition for stacks `s` of projects `p` that `facts` allow to read; null: all. */
+/** The condition for stacks `s` of projects `p`; null: all. */
 const readableBy = (facts: object | null) => sql.fragment`(${facts === null}
   or effective_permissions(${JSON.stringify(facts)}::jsonb, p.organization_id, p.name, s.name) & 1 = 1)`;
 
@@ -37,7 +37,6 @@ type Fragment = ReturnType<typeof sql.fragment>;
 
 export type PolicyGroupRepository = ReturnType<typeof createPolicyGroupRepository>;
 
-/** Policy groups, their stacks and their packs. */
 export function createPolicyGroupRepository(db: Queryable) {
   const columns = sql.fragment`g.id, g.name, g.is_default as "isDefault"`;
   const named = (organization: string, name: string) => sql.fragment`
@@ -45,8 +44,7 @@ export function createPolicyGroupRepository(db: Queryable) {
     where o.name = ${organization} and g.name = ${name}`;
 
   /**
-   * Common table expressions: the stacks that `facts` allow to read, and the number of them in each group. Null: the deleted stacks in
-   * groups.
+   * Common table expressions: the stacks that `facts` allow to read, and their number in each group. Null: the deleted stacks in groups.
    */
   const readable = (organization: string, facts: SubjectFacts | null) => {
     if (facts === null)
@@ -82,7 +80,7 @@ export function createPolicyGroupRepository(db: Queryable) {
       select count(*)::integer from readable r
       where not exists (select 1 from policy_group_stacks m where m.stack_id = r.stack_id)
     ) else coalesce((select a.stacks from added a where a.group_id = g.id), 0) end`;
-  /** Counts members in the index alone, minus members whose stacks are deleted, without a lookup of each stack. */
+  /** Counts in the index alone, minus members whose stacks are deleted, without a lookup of each stack. */
   const wholeCount = sql.fragment`case when g.is_default then
       ${countStacks(sql.fragment`g.organization_id`)} - (
         (select count(distinct m.stack_id)::integer from policy_groups h join policy_group_stacks m on m.group_id = h.id
@@ -90,13 +88,13 @@ export function createPolicyGroupRepository(db: Queryable) {
         - (select count(distinct d.stack_id)::integer from deleted d where d.organization_id = g.organization_id))
     else (select count(*)::integer from policy_group_stacks m where m.group_id = g.id)
       - (select count(*)::integer from deleted d where d.group_id = g.id) end`;
-  /** With the number of stacks that `facts` allow to read; null: all. */
+  /** Includes the number of stacks that `facts` allow to read; null: all. */
   const summary = (facts: object | null) => sql.fragment`
     g.name, g.is_default as "isDefault", ${facts === null ? wholeCount : readableCount} as "stackCount",
     (select count(*)::integer from policy_group_packs a where a.group_id = g.id) as "packCount"`;
 
   return {
-    /** All groups of an organization. The default group has the stacks that are in no other group. */
+    /** The default group has the stacks that are in no other group. */
     list: (organization: string, facts: SubjectFacts | null) =>
       db.any(sql.rows(SummaryRow)`
         /* policyGroups.list */
@@ -104,7 +102,6 @@ export function createPolicyGroupRepository(db: Queryable) {
         select ${summary(facts)} from policy_groups g
         where g.organization_id = (select id from organization) order by g.is_default desc, g.name`),
 
-    /** A page of the groups, after this group. */
     listPage: (
       organization: string,
       facts: SubjectFacts | null,
@@ -123,21 +120,19 @@ export function createPolicyGroupRepository(db: Queryable) {
     find: (organization: string, name: string) =>
       db.maybeOne(sql.rows(GroupRow)`/* policyGroups.find */ select ${columns} from ${named(organization, name)}`),
 
-    /** Locks a group against all changes until the transaction ends. */
+    /** The lock lasts until the transaction ends. */
     lock: (organization: string, name: string) =>
       db.maybeOne(sql.rows(GroupRow)`
         /* policyGroups.lock */ select ${columns} from ${named(organization, name)} for update of g`),
 
-    /** Blocks all other changes of the organization's groups until the transaction ends. */
+    /** The lock lasts until the transaction ends. */
     lockAll: (organization: string) =>
       db.query(sql.nothing`
         /* policyGroups.lockAll */
         select 1 from policy_groups g join organizations o on o.id = g.organization_id
         where o.name = ${organization} and g.is_default for no key update of g`),
 
-    /**
-     * Bytes of configuration of the group's packs, and the maximum total over all groups of one of its stacks. Each pack adds `packBytes`.
-     */
+    /** Configuration of the group's packs, and the maximum total over all groups of one of its stacks. Each pack adds `packBytes`. */
     findConfigBytes: (id: string) =>
       db.any(sql.rows(ConfigBytesRow)`
         /* policyGroups.findConfigBytes */
@@ -156,7 +151,7 @@ export function createPolicyGroupRepository(db: Queryable) {
           where own.group_id = ${id} group by m.stack_id order by 2 desc limit 1) t
           join stacks s on s.id = t.stack_id join projects p on p.id = s.project_id)`),
 
-    /** The number of groups of an organization, up to `most`. */
+    /** Counts at most `most` groups. */
     count: async (organization: string, most: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* policyGroups.count */
@@ -166,7 +161,7 @@ export function createPolicyGroupRepository(db: Queryable) {
       return count;
     },
 
-    /** The number of live stacks that were added to a group, up to `most`. */
+    /** Counts at most `most` live stacks that were added. */
     countStacks: async (id: string, most: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* policyGroups.countStacks */
@@ -186,7 +181,7 @@ export function createPolicyGroupRepository(db: Queryable) {
 
     delete: (id: string) => db.query(sql.nothing`/* policyGroups.delete */ delete from policy_groups where id = ${id}`),
 
-    /** The live stacks that were added to a group: all, or the stacks that `facts` allow to read. */
+    /** The live stacks that were added: those that `facts` allow to read, or all. */
     listStacks: (id: string, facts: object | null) =>
       db.any(sql.rows(MemberRow)`
         /* policyGroups.listStacks */
@@ -195,7 +190,6 @@ export function createPolicyGroupRepository(db: Queryable) {
         where m.group_id = ${id} and s.deleted_at is null and ${readableBy(facts)}
         order by p.name, s.name`),
 
-    /** A page of these stacks, after this stack. */
     listStackPage: (
       id: string,
       facts: object | null,
@@ -217,7 +211,7 @@ export function createPolicyGroupRepository(db: Queryable) {
         from policy_group_packs a join policy_pack_versions v on v.id = a.version_id join policy_packs p on p.id = a.pack_id
         where a.group_id = ${id} order by p.name`),
 
-    /** By position of the reference: ids of the live stacks with this name, in one project or in any; at most two. */
+    /** Ids by position of the reference: at most two live stacks with this name, in one project or in any. */
     findStacks: async (
       organization: string,
       references: readonly { readonly project: string | null; readonly name: string }[],
@@ -252,14 +246,14 @@ export function createPolicyGroupRepository(db: Queryable) {
         insert into policy_group_stacks (group_id, stack_id) select ${id}::uuid, unnest(${sql.array(stackIds, 'uuid')})
         on conflict do nothing`),
 
-    /** Removes stacks from a group; null: all. */
+    /** Null: all stacks. */
     removeStacks: (id: string, stackIds: readonly string[] | null) =>
       db.query(sql.nothing`
         /* policyGroups.removeStacks */
         delete from policy_group_stacks
         where group_id = ${id} and (${stackIds === null} or stack_id = any(${sql.array(stackIds ?? [], 'uuid')}))`),
 
-    /** Enables versions of different packs, in place of other versions of them. */
+    /** The versions take the place of other versions of the packs. */
     setPacks: (
       id: string,
       packs: readonly { readonly packId: string; readonly versionId: string; readonly config: string }[],
@@ -279,7 +273,7 @@ export function createPolicyGroupRepository(db: Queryable) {
         )})
         on conflict (group_id, pack_id) do update set version_id = excluded.version_id, config = excluded.config`),
 
-    /** Disables a pack: any version of it, or only the given one. Returns whether it was enabled. */
+    /** Any version of the pack, or only the given one. Returns whether it was enabled. */
     removePack: async (id: string, name: string, versionTag: string | null): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* policyGroups.removePack */

@@ -33,7 +33,7 @@ interface GroupName {
   readonly name: string;
 }
 
-/** A group with its stacks and packs. The default group lists no stacks: it has all stacks that are in no other group. */
+/** The default group lists no stacks: it has all that are in no other group. */
 export interface PolicyGroupView {
   readonly group: PolicyGroupRow;
   readonly stacks: Awaited<ReturnType<PolicyGroupRepository['listStacks']>>;
@@ -45,13 +45,13 @@ export type PolicyGroupSummary = Awaited<ReturnType<PolicyGroupRepository['list'
 /** The CLI reads all groups in one response. */
 const maxGroups = 500;
 
-/** A version of a pack that was enabled when the caller read the group. */
+/** The version was enabled when the caller read the group. */
 export interface SeenPack {
   readonly pack: string;
   readonly tag: string | null;
 }
 
-/** Policy groups: they determine which packs the updates of which stacks must run. */
+/** Groups determine which packs the updates of which stacks must run. */
 export class PolicyGroupService {
   readonly #context: ApiContext;
   readonly #groups: PolicyGroupRepository;
@@ -67,7 +67,7 @@ export class PolicyGroupService {
     return createPolicyGroupRepository(read).list(organization, facts);
   }
 
-  /** A group with the stacks that the caller may read; for callers who manage groups, with all. Throws NotFoundError. */
+  /** Includes the stacks that the caller may read; for callers who manage groups, all. */
   async get(organization: string, caller: Caller, name: string): Promise<PolicyGroupView> {
     const group = await this.#groups.find(organization, name);
     if (!group) throw groupNotFound(organization, name);
@@ -75,7 +75,7 @@ export class PolicyGroupService {
     return { group, stacks, packs: await this.#groups.listPacks(group.id) };
   }
 
-  /** Throws InvalidRequestError for groups of another product, and ConflictError if the name is taken or there are too many. */
+  /** Throws ConflictError if the name is taken or there are too many. */
   async create(
     organization: string,
     caller: Caller,
@@ -101,7 +101,7 @@ export class PolicyGroupService {
     this.#log(organization, name, caller, 'policy group created');
   }
 
-  /** Throws NotFoundError, and ConflictError for the default group. */
+  /** Throws ConflictError for the default group. */
   async delete({ organization, name }: GroupName, caller: Caller, audit: AuditTrail): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
       await lockManagement(tx, organization, caller);
@@ -115,10 +115,10 @@ export class PolicyGroupService {
   }
 
   /**
-   * Makes all changes of the requests, in their order, or none. `keepsConfig`: an added pack keeps its configuration in the group. `seen`:
-   * the version of a pack that the caller has read; null: the pack was not enabled. Throws InvalidRequestError, NotFoundError,
-   * PayloadTooLargeError if the updates of a stack would have too much configuration, and EditConflictError if the version is not the seen
-   * one. Throws ConflictError if a new name is taken, for too many stacks, and for an unsupported change of the default group.
+   * Makes all changes in the order of the requests, or none. `keepsConfig`: an added pack keeps its configuration in the group. `seen`: the
+   * version of a pack that the caller has read; null: the pack was not enabled. Throws InvalidRequestError, NotFoundError,
+   * PayloadTooLargeError if the updates of a stack would have too much configuration, EditConflictError if the version is not the seen one,
+   * and ConflictError if a new name is taken, for too many stacks, and for an unsupported change of the default group.
    */
   async update(
     { organization, name }: GroupName,
@@ -170,20 +170,20 @@ async function assertSeenPack(groups: PolicyGroupRepository, { id }: PolicyGroup
   await assertSeen([seen.tag ?? ''], found?.versionTag ?? '', `the version of ${seen.pack} in this group`, () => null);
 }
 
-/** The configuration of each pack in the group, by the name of the pack, as JSON text. */
+/** JSON text, by the name of the pack. */
 async function listConfigs(groups: PolicyGroupRepository, group: PolicyGroupRow | null): Promise<PackConfigs> {
   const packs = group === null ? [] : await groups.listPacks(group.id);
   return new Map(packs.map((pack) => [pack.name, pack.config]));
 }
 
-/** Enables and disables packs, in the order of the requests. Throws NotFoundError. */
+/** Enables and disables packs in the order of the requests. Throws NotFoundError. */
 async function changePacks(
   groups: PolicyGroupRepository,
   group: PolicyGroupRow,
   requests: readonly UpdatePolicyGroupRequest[],
   versionOf: (pack: PackReference) => EnabledPack,
 ): Promise<void> {
-  // Each request of a batch may replace the packs, so enabled packs are written once, and cleared packs are not cleared again.
+  // Each request of a batch may replace the packs, so enabled packs are written once, and cleared ones are not cleared again.
   const enabled = new Map<string, EnabledPack>();
   let isCleared = false;
   const write = async (): Promise<void> => {

@@ -23,7 +23,6 @@ const read = { access: { kind: 'organization', permission: 'read' }, rate: 'repe
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 const groupPath = `${policyGroupsPath}/:group`;
 
-/** Policy groups of an organization: they determine which packs the updates of which stacks must run. */
 export function registerPolicyGroupRoutes(app: RouteScope, services: Services): void {
   listGroups(app, services);
   createGroup(app, services);

@@ -13,7 +13,7 @@ const VersionRow = Type.Object({
   /** JSON text. */
   description: Type.String(),
   begunBy: Nullable(Type.String()),
-  /** Whether the version was begun so long ago that its archive can no longer arrive. */
+  /** The archive can no longer arrive. */
   isAbandoned: Type.Boolean(),
   begunAt: Timestamp,
   isUploaded: Type.Boolean(),
@@ -46,7 +46,6 @@ const ReferenceRow = Type.Object({
   at: Type.Integer(),
   packId: Type.String(),
   versionId: Type.String(),
-  /** Whether clients can use it. */
   isUsable: Type.Boolean(),
 });
 const DescriptionRow = Type.Object({ description: Type.String() });
@@ -65,7 +64,6 @@ const BegunRow = Type.Object({ id: Type.String(), begunAt: Timestamp });
 const NumberRow = Type.Object({ number: Type.Integer() });
 const GroupNameRow = Type.Object({ name: Type.String() });
 
-/** A version to be begun. */
 export interface NewPolicyVersion {
   readonly packId: string;
   readonly version: number;
@@ -78,7 +76,7 @@ export interface NewPolicyVersion {
 
 export type PolicyPackRepository = ReturnType<typeof createPolicyPackRepository>;
 
-/** Policy packs and their versions, without the archives. `uploadSeconds`: how long the archive of a version may take to arrive. */
+/** The archives are elsewhere. `uploadSeconds`: how long the archive of a version may take to arrive. */
 export function createPolicyPackRepository(db: Queryable, uploadSeconds: number) {
   const columns = sql.fragment`
     v.id, v.pack_id as "packId", v.version, v.version_tag as "versionTag", v.display_name as "displayName", v.description,
@@ -87,7 +85,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
     v.sha256 is not null as "isUploaded", v.published_at is not null as "isPublished", v.removed_at is not null as "isRemoved"`;
 
   return {
-    /** Finds the pack, or creates it, and locks it until the transaction ends. */
+    /** The lock lasts until the transaction ends. */
     lockOrCreate: (organization: string, name: string) =>
       db.maybeOne(sql.rows(PackRow)`
         /* policyPacks.lockOrCreate */
@@ -96,7 +94,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         on conflict (organization_id, name) do update set name = excluded.name
         returning id, last_version as "lastVersion"`),
 
-    /** Locks a pack against all changes until the transaction ends; null if there is none. */
+    /** The lock lasts until the transaction ends. */
     lock: (organization: string, name: string) =>
       db.maybeOne(sql.rows(PackRow)`
         /* policyPacks.lock */
@@ -104,14 +102,14 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         from policy_packs p join organizations o on o.id = p.organization_id
         where o.name = ${organization} and p.name = ${name} for no key update of p`),
 
-    /** Locks several packs; missing ones are ignored. */
+    /** Missing packs are ignored. */
     lockAll: (organization: string, names: readonly string[]) =>
       db.query(sql.nothing`
         /* policyPacks.lockAll */
         select 1 from policy_packs p join organizations o on o.id = p.organization_id
         where o.name = ${organization} and p.name = any(${sql.array(names, 'text')}) order by p.name for no key update of p`),
 
-    /** The next number of a locked pack that is not the tag of a version. */
+    /** The next number that is not the tag of a version. The pack is locked. */
     nextUntagged: async ({
       id,
       lastVersion,
@@ -127,7 +125,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
       return row.number;
     },
 
-    /** Begins the next version of a locked pack. */
+    /** The pack is locked. */
     insertVersion: (version: NewPolicyVersion) =>
       db.one(sql.rows(BegunRow)`
         /* policyPacks.insertVersion */
@@ -137,7 +135,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
           ${version.begunBy}::uuid
         from numbered returning id, begun_at as "begunAt"`),
 
-    /** The version with this tag, otherwise the version with this number; null if there is none. Includes unpublished versions. */
+    /** The version with this tag, otherwise the one with this number. Includes unpublished versions. */
     findVersion: (organization: string, pack: string, tag: string) =>
       db.maybeOne(sql.rows(VersionRow)`
         /* policyPacks.findVersion */
@@ -146,7 +144,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         where o.name = ${organization} and p.name = ${pack} and (v.version_tag = ${tag} or v.version::text = ${tag})
         order by (v.version_tag = ${tag}) desc limit 1`),
 
-    /** The versions that references name: found like `findVersion` and, without a tag, like `findNewest`. */
+    /** Found like `findVersion` and, without a tag, like `findNewest`. */
     findReferences: (
       organization: string,
       references: readonly { readonly name: string; readonly tag: string | null }[],
@@ -168,7 +166,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
             else v.version_tag = r.tag or v.version::text = r.tag end
           order by (v.version_tag = r.tag) desc, v.version desc limit 1) v`),
 
-    /** The description of a version that was not removed, as JSON text. */
+    /** JSON text; null if the version was removed. */
     findDescription: async (id: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(DescriptionRow)`
         /* policyPacks.findDescription */
@@ -185,7 +183,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         /* policyPacks.findOrganization */ select o.name from policy_pack_versions v join policy_packs p on p.id = v.pack_id
         join organizations o on o.id = p.organization_id where v.id = ${versionId}`),
 
-    /** The newest version that clients can use. */
+    /** Clients can use the version. */
     findNewest: (organization: string, pack: string) =>
       db.maybeOne(sql.rows(VersionRow)`
         /* policyPacks.findNewest */
@@ -194,7 +192,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         where o.name = ${organization} and p.name = ${pack} and v.published_at is not null and v.removed_at is null
         order by v.version desc limit 1`),
 
-    /** Versions that clients can use, by name and number. */
+    /** Clients can use these versions; by name and number. */
     list: (organization: string) =>
       db.any(sql.rows(ListedRow)`
         /* policyPacks.list */
@@ -203,7 +201,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         where o.name = ${organization} and v.published_at is not null and v.removed_at is null
         order by p.name, v.version`),
 
-    /** A page of the packs with a version that clients can use, after the pack with this name, and the groups in which they are enabled. */
+    /** Packs with a version that clients can use, and the groups in which they are enabled. */
     listPage: (organization: string, after: string | null, limit: number) =>
       db.any(sql.rows(PagedRow)`
         /* policyPacks.listPage */
@@ -235,19 +233,18 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
             where a.pack_id = p.id order by g.name limit ${maxListedGroups}) e) g
         order by p.name`),
 
-    /** Publishes a version that has its archive. */
+    /** The archive must have arrived. */
     publish: (id: string) =>
       db.query(sql.nothing`
         /* policyPacks.publish */
         update policy_pack_versions set published_at = now()
         where id = ${id} and published_at is null and sha256 is not null`),
 
-    /** Deletes a version that was not published. */
     deleteUnpublished: (id: string) =>
       db.query(sql.nothing`
         /* policyPacks.deleteUnpublished */ delete from policy_pack_versions where id = ${id} and published_at is null`),
 
-    /** Removes published versions of a locked pack, one or all, and their archives. Returns the number of removed versions. */
+    /** Also removes the archives. The pack is locked. Returns the number of removed versions; `versionId` null: all. */
     remove: async (packId: string, versionId: string | null): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* policyPacks.remove */
@@ -258,7 +255,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
       return rowCount;
     },
 
-    /** Names of the groups in which a pack, or one version of it, is enabled. */
+    /** The pack, or one version of it, is enabled in these groups. */
     listGroupsUsing: async (packId: string, versionId: string | null): Promise<string[]> => {
       const rows = await db.any(sql.rows(GroupNameRow)`
         /* policyPacks.listGroupsUsing */
@@ -267,7 +264,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
       return rows.map(({ name }) => name);
     },
 
-    /** The packs that updates of a stack must run: the packs of its groups, or of the default group if the stack is in none. */
+    /** The packs of the stack's groups, or of the default group if the stack is in none. */
     listRequired: (ref: { readonly organization: string; readonly project: string; readonly stack: string }) =>
       db.any(sql.prepared('policy_packs_list_required', RequiredRow)`
         /* policyPacks.listRequired */

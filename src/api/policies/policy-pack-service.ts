@@ -13,7 +13,7 @@ import type { CreatePolicyPackRequest, RequiredPolicy } from './policies.schemas
 import { assertPolicyName, packInUse, packNotFound } from './policies.ts';
 import { createPolicyPackRepository, type PolicyPackRepository } from './policy-pack-repository.ts';
 
-/** A pack with the versions that clients can use, oldest first. */
+/** Lists the versions that clients can use, oldest first. */
 export interface ListedPack {
   readonly name: string;
   displayName: string;
@@ -21,7 +21,7 @@ export interface ListedPack {
   readonly versionTags: string[];
 }
 
-/** A version of a pack, by its tag, otherwise by its number. */
+/** `tag`: a tag, otherwise a number. */
 interface PackVersion {
   readonly organization: string;
   readonly name: string;
@@ -29,15 +29,14 @@ interface PackVersion {
 }
 
 /**
- * Limits on uploads of this process: each keeps 1 MiB and compresses. Only a few run for an organization, because senders may be slow. Many
- * may wait: the CLI does not repeat a refused upload, and its tag is then used up.
+ * Each upload of this process keeps 1 MiB and compresses. Only a few run for an organization, because senders may be slow. Many may wait:
+ * the CLI does not repeat a refused upload, and its tag is then used up.
  */
 const uploads: SemaphoreLimits = {
   ...{ atOnce: 32, atOncePerCaller: 4 },
   ...{ waiting: 200, waitingPerCaller: 100, waitMs: 120_000 },
 };
 
-/** Publishes, lists and removes policy packs, and finds the packs that a stack requires. */
 export class PolicyPackService {
   readonly #context: ApiContext;
   readonly #packs: PolicyPackRepository;
@@ -55,8 +54,8 @@ export class PolicyPackService {
   }
 
   /**
-   * Begins a version. Its archive is uploaded to the returned address, and then `publish` is called. Throws InvalidRequestError,
-   * QuotaReachedError, and ConflictError if the version exists, existed, or is being published.
+   * The archive is uploaded to the returned address, and then `publish` is called. Throws InvalidRequestError, QuotaReachedError, and
+   * ConflictError if the version exists, existed, or is being published.
    */
   async begin(
     organization: string,
@@ -98,19 +97,19 @@ export class PolicyPackService {
     return { version: begun.version, uploadUrl: await this.#urls.create('upload', begun.id, begun.begunAt) };
   }
 
-  /** Throws ForbiddenError unless the address is for the upload of this version's archive. */
+  /** Throws ForbiddenError. */
   async admitUpload(versionId: string, address: AddressQuery): Promise<void> {
     await this.#urls.check('upload', versionId, address);
   }
 
-  /** Throws ForbiddenError unless the address is for the download of this version's archive. */
+  /** Throws ForbiddenError. */
   async admitDownload(versionId: string, address: AddressQuery): Promise<void> {
     await this.#urls.check('download', versionId, address);
   }
 
   /**
-   * Stores the archive of a version that was begun, once there is a slot. `gone`: aborted when the client is gone. Throws the errors of
-   * PolicyArchives.receive and FairSemaphore.take, NotFoundError and ForbiddenError.
+   * Stores the archive once there is a slot. `gone`: aborted when the client is gone. Throws the errors of PolicyArchives.receive and
+   * FairSemaphore.take, NotFoundError and ForbiddenError.
    */
   async receive(versionId: string, body: AsyncIterable<Buffer>, gone: AbortSignal | null = null): Promise<void> {
     const organization = await this.#packs.findOrganization(versionId);
@@ -127,8 +126,8 @@ export class PolicyPackService {
   }
 
   /**
-   * Opens an archive at an admitted address. `gone`: aborted when the client is gone. Throws the errors of PolicyArchives.open and
-   * FairSemaphore.take, and ForbiddenError.
+   * The address is admitted. `gone`: aborted when the client is gone. Throws the errors of PolicyArchives.open and FairSemaphore.take, and
+   * ForbiddenError.
    */
   async open(versionId: string, { expires }: AddressQuery, gone: AbortSignal | null = null) {
     const opened = await this.#context.policyArchives.open(versionId, (organization) =>
@@ -139,10 +138,7 @@ export class PolicyPackService {
     throw addressExpired();
   }
 
-  /**
-   * Publishes a version whose archive has arrived. Repeating it changes nothing. Throws NotFoundError, and ConflictError without an
-   * archive: the CLI ignores the response to its upload.
-   */
+  /** Repeating it changes nothing. Throws ConflictError without an archive: the CLI ignores the response to its upload. */
   async publish({ organization, name, tag }: PackVersion, caller: Caller, audit: AuditTrail): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
       await lockManagement(tx, organization, caller);
@@ -183,7 +179,7 @@ export class PolicyPackService {
     return [...packs.values()];
   }
 
-  /** A version with its policies as they were published; null: the newest. Throws NotFoundError. */
+  /** Policies are as they were published. `tag` null: the newest version. */
   async get(organization: string, name: string, tag: string | null) {
     const packs = this.#packs;
     const found = await (tag === null
@@ -196,7 +192,7 @@ export class PolicyPackService {
     return { name, displayName, version, versionTag, policies: policies ?? [], applied: groups.length > 0 };
   }
 
-  /** The schemas of the configuration, by policy. Throws NotFoundError. */
+  /** The schemas of the configuration, by policy. */
   async schema(organization: string, name: string, tag: string): Promise<Record<string, object>> {
     const { policies } = await this.get(organization, name, tag);
     return Object.fromEntries(
@@ -205,8 +201,8 @@ export class PolicyPackService {
   }
 
   /**
-   * Removes one version of a pack, or all (null), with their archives. Their tags cannot be used again. Throws NotFoundError, and
-   * ConflictError if a policy group uses a version.
+   * `tag` null: all versions. Also removes the archives; the tags cannot be used again. Throws ConflictError if a policy group uses a
+   * version.
    */
   async remove(
     { organization, name, tag }: Omit<PackVersion, 'tag'> & { readonly tag: string | null },
@@ -234,7 +230,7 @@ export class PolicyPackService {
     );
   }
 
-  /** The packs that updates of a stack must run; empty if the stack does not exist. */
+  /** Empty if the stack does not exist. */
   async listRequired(ref: StackRef): Promise<RequiredPolicy[]> {
     const rows = await this.#packs.listRequired(ref);
     return Promise.all(
@@ -247,7 +243,7 @@ export class PolicyPackService {
   }
 }
 
-/** The repository of packs, which treats a version as abandoned once its upload address has expired. */
+/** A version counts as abandoned once its upload address has expired. */
 export function packRepository(db: Queryable): PolicyPackRepository {
   return createPolicyPackRepository(db, addressSeconds);
 }

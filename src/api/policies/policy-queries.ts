@@ -5,7 +5,6 @@ import { groupNotFound, seenBy } from './policies.ts';
 import { createPolicyGroupRepository } from './policy-group-repository.ts';
 import { packRepository } from './policy-pack-service.ts';
 
-/** Policies, for the dashboard. */
 export class PolicyQueries {
   readonly #db: ApiContext['db'];
 
@@ -13,7 +12,7 @@ export class PolicyQueries {
     this.#db = db;
   }
 
-  /** Packs by name, with their newest versions and their groups, and the name after which the next page starts. */
+  /** Packs by name, with newest versions and groups. */
   async listPacks(organization: string, after: string | null, limit: number) {
     const rows = await packRepository(this.#db).listPage(organization, after, limit + 1);
     const page = rows.slice(0, limit);
@@ -28,7 +27,7 @@ export class PolicyQueries {
     return { items, next: rows.length > limit ? (page.at(-1)?.name ?? null) : null };
   }
 
-  /** Groups by name, the default group first, and the group after which the next page starts. */
+  /** Groups by name, the default group first. */
   async listGroups(
     caller: Caller,
     organization: string,
@@ -42,7 +41,6 @@ export class PolicyQueries {
     return { items: page, next: rows.length > limit ? (page.at(-1) ?? null) : null };
   }
 
-  /** A group with its packs. Throws NotFoundError. */
   async getGroup(organization: string, name: string) {
     const groups = createPolicyGroupRepository(this.#db);
     const group = await groups.find(organization, name);
@@ -55,7 +53,7 @@ export class PolicyQueries {
     };
   }
 
-  /** Stacks of a group that the caller may read, by name; all stacks for callers who manage groups. Throws NotFoundError. */
+  /** Stacks by name: those that the caller may read; for callers who manage groups, all. */
   async listStacks(
     caller: Caller,
     { name, organization }: { readonly organization: string; readonly name: string },

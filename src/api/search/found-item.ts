@@ -5,7 +5,6 @@ const providerPrefix = 'pulumi:providers:';
 
 export type FoundItem = ReturnType<typeof foundItem>;
 
-/** A resource in search results. */
 export function foundItem(row: FoundResource, { organization, project, stack }: WalkedStack) {
   const { at: _at, changedAt, key: _key, place: _place, provider, providerUrn, ...resource } = row;
   const type = provider ?? (row.type.startsWith(providerPrefix) ? row.type : null);
@@ -18,7 +17,7 @@ export function foundItem(row: FoundResource, { organization, project, stack }: 
   };
 }
 
-/** The package of a provider type; other types unchanged. */
+/** Types other than those of providers stay unchanged. */
 export function packageOf(type: string): string {
   return type.startsWith(providerPrefix) ? type.slice(providerPrefix.length) : type;
 }

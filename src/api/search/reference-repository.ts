@@ -8,21 +8,21 @@ const EdgeRow = Type.Object({
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  /** The name in the reference: organization/project/stack. */
+  /** organization/project/stack. */
   reads: Type.String(),
 });
 export type ReferenceEdge = Row<typeof EdgeRow>;
 
 const NameRow = Type.Object({ name: Type.String() });
 
-/** References of stacks to others, in the index of states. */
+/** References in the index of states. */
 export function createReferenceRepository(db: Queryable) {
   const readable = (organization: SearchedOrganization) =>
     organization.facts === null
       ? sql.fragment`true`
       : sql.fragment`effective_permissions(${organization.facts}::jsonb, ${organization.id}::uuid, l.project_name, l.stack_name) & 1 = 1`;
   return {
-    /** References of the readable stacks of an organization, sorted by name, for at most `stacks` stacks with references. */
+    /** Sorted by name, for at most `stacks` readable stacks with references. */
     listOfOrganization: (
       organization: SearchedOrganization,
       { limit, stacks }: { readonly limit: number; readonly stacks: number },
@@ -39,7 +39,6 @@ export function createReferenceRepository(db: Queryable) {
             select distinct reads from stack_resources where stack_id = l.stack_id and reads is not null order by reads) r
         order by l.project_name, l.stack_name, r.reads limit ${limit}`),
 
-    /** The references of a stack. */
     listOfStack: ({ organization, project, stack }: StackRef, limit: number) =>
       db.any(sql.rows(EdgeRow)`
         /* references.listOfStack */
@@ -49,7 +48,7 @@ export function createReferenceRepository(db: Queryable) {
         where o.name = ${organization} and l.project_name = ${project} and l.stack_name = ${stack} and r.reads is not null
         order by r.reads limit ${limit}`),
 
-    /** Readable consumers of this stack in an organization, sorted by name. */
+    /** Readable ones, sorted by name. */
     listConsumers: (organization: SearchedOrganization, name: string, limit: number) =>
       db.any(sql.rows(EdgeRow)`
         /* references.listConsumers */
@@ -59,7 +58,7 @@ export function createReferenceRepository(db: Queryable) {
         where l.organization_id = ${organization.id} and ${readable(organization)}
         order by 2, 3 limit ${limit}`),
 
-    /** The given stacks of an organization that exist and are readable. */
+    /** The given stacks that exist and are readable. */
     listReadable: async (
       organization: SearchedOrganization,
       refs: readonly Pick<StackRef, 'project' | 'stack'>[],

@@ -10,15 +10,14 @@ import type { SearchedOrganization } from './search-repository.ts';
 const maxStacks = 500;
 const maxReferences = 2_000;
 
-/** A stack in a graph of references. */
 export interface ReferenceNode extends StackRef {
-  /** Whether the caller may read the stack; false if it does not exist, too. */
+  /** False also if the stack does not exist. */
   readonly isReadable: boolean;
 }
 
 /**
- * Stack references in the newest states of stacks. A stack that the caller may not read is named only if a state that the caller may read
- * names it.
+ * References in the newest states of stacks. A stack that the caller may not read is named only if a state that the caller may read names
+ * it.
  */
 export class ReferenceService {
   readonly #context: ApiContext;
@@ -27,7 +26,7 @@ export class ReferenceService {
     this.#context = context;
   }
 
-  /** All references of the stacks of an organization: at most 500 stacks. `behind`: the lag of the index. */
+  /** References of at most 500 stacks. `behind`: the lag of the index. */
   async graph(caller: Caller, organization: string) {
     const organizations = await this.#organizations(caller);
     const home = organizations.find(({ name }) => name === organization);
@@ -54,7 +53,7 @@ export class ReferenceService {
     return { nodes: await this.#nodes(organizations, [...names]), edges, isCut, behind };
   }
 
-  /** The stacks that a stack reads, and the stacks that read it. */
+  /** The stacks that a stack reads, and those that read it. */
   async ofStack(caller: Caller, ref: StackRef) {
     const organizations = await this.#organizations(caller);
     const rows = createReferenceRepository(readsByGrants(this.#context.db, organizations));

@@ -7,14 +7,14 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-/** References of stacks to the outputs of other stacks. */
+/** References to the outputs of other stacks. */
 export const referencesRouter = router({
-  /** References of all stacks of an organization: at most 500 stacks. */
+  /** References of at most 500 stacks. */
   graph: organizationProcedure('read').query(({ ctx: { caller, services }, input: { organization } }) =>
     services.references.graph(caller, organization),
   ),
 
-  /** The stacks that a stack reads, and the stacks that read it. */
+  /** The stacks that a stack reads, and those that read it. */
   ofStack: stackProcedure('read').query(({ ctx: { caller, services }, input: ref }) =>
     services.references.ofStack(caller, ref),
   ),

@@ -9,12 +9,12 @@ const IndexedRow = Type.Object({
   stackId: Type.String(),
   /** Null: nothing is indexed yet. */
   indexedVersion: Nullable(Type.Integer()),
-  /** Changes are known for versions above this one. */
+  /** Changes are known above this version. */
   knownFrom: Nullable(Type.Integer()),
-  /** Changes are known for versions up to this one; a version that has not ended has none yet. */
+  /** Changes are known up to this version; one that has not ended has none yet. */
   knownTo: Nullable(Type.Integer()),
   headVersion: Type.Integer(),
-  /** The version of the newest state: the version of a running update, or `headVersion`. */
+  /** The version of a running update, or `headVersion`. */
   newestVersion: Type.Integer(),
 });
 export type IndexedStack = Row<typeof IndexedRow>;
@@ -26,18 +26,18 @@ const ResourceRow = Type.Object({
   type: Type.String(),
   name: Type.String(),
   parent: Text,
-  /** The type of the resource's provider. */
+  /** The type of the provider. */
   provider: Text,
   providerVersion: Text,
   protect: Type.Boolean(),
   isCustom: Type.Boolean(),
   isExternal: Type.Boolean(),
-  /** Whether the resource was replaced, and is pending deletion. */
+  /** Replaced, and pending deletion. */
   isDeleted: Type.Boolean(),
   dependencies: Type.Integer(),
   /** Counted up to `maxChildren`. */
   children: Type.Integer(),
-  /** The last version that changed the resource; null if unknown. */
+  /** Null if unknown. */
   changedIn: Nullable(Type.Integer()),
 });
 export type IndexedResource = Row<typeof ResourceRow>;
@@ -65,7 +65,7 @@ const AuthorRow = Type.Object({
   branch: Text,
   ciUrl: Text,
 });
-/** A resource has up to 2,000 dependencies: a page of rows alone could have millions. */
+/** A resource has up to 2,000 dependencies: a page could have millions. */
 const maxPageDependencies = 20_000;
 
 export type VersionAuthorRow = Row<typeof AuthorRow>;
@@ -93,18 +93,16 @@ const VersionRow = Type.Object({
   replaced: Nullable(Type.Integer()),
   deleted: Nullable(Type.Integer()),
   isStateDeleted: Type.Boolean(),
-  /** The user who pinned the version. */
   pinnedBy: Text,
 });
 export type VersionRow = Row<typeof VersionRow>;
 
-/** A position in a list of resources. */
 export interface ResourcePosition {
   readonly place: string;
   readonly key: string;
 }
 
-/** Filters of a list of resources; a resource must match all of them. */
+/** A resource must match all of them. */
 export interface ResourceFilter {
   /** Part of name, type or URN, in lower case. */
   readonly text: string | null;
@@ -115,12 +113,11 @@ export interface ResourceFilter {
 
 const maxMessageChars = 300;
 /**
- * With a limit, and a range in the order of the index of parents, each count is a search in that index, even if nearly all resources of a
- * stack have the same parent. For `=`, Postgres would scan another index, expecting to find children soon.
+ * With a limit, and a range in the order of the index of parents, each count is a search in that index, even if nearly all resources have
+ * the same parent. For `=`, Postgres would scan another index, expecting to find children soon.
  */
 const maxChildren = 100;
 
-/** Reads the index of states. */
 export function createResourceRepository(db: Queryable) {
   const columns = sql.fragment`
     r.key, r.place, r.urn, r.type, r.name, parent.urn as parent, provider.type as provider,
@@ -173,7 +170,6 @@ export function createResourceRepository(db: Queryable) {
         select ${columns} from stack_resources r ${joins}
         where r.stack_id = ${stackId} and r.key = any (${sql.array([...keys], 'text')}) order by r.place, r.key`),
 
-    /** URNs of resources that depend on this resource. */
     listDependents: async (stackId: string, key: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(UrnRow)`
         /* resources.listDependents */
@@ -182,7 +178,7 @@ export function createResourceRepository(db: Queryable) {
     },
 
     /**
-     * Dependencies of at most `limit` resources in the order of lists, and about `maxPageDependencies` in total. Empty after the last
+     * The dependencies of at most `limit` resources in the order of lists, and about `maxPageDependencies` in total. Empty after the last
      * resource.
      */
     listEdges: async (
@@ -210,7 +206,7 @@ export function createResourceRepository(db: Queryable) {
         select ${author} from updates u left join users a on a.id = u.requested_by
         where u.stack_id = ${stackId} and u.stack_version = ${version}`),
 
-    /** Versions that have changed the resource, newest first. */
+    /** Newest first. */
     listChanges: async (
       stackId: string,
       key: string,
@@ -227,7 +223,7 @@ export function createResourceRepository(db: Queryable) {
       return rows.map((row) => ({ ...row, paths: row.paths === null ? null : (JSON.parse(row.paths) as string[]) }));
     },
 
-    /** Versions of a stack, newest first. */
+    /** Newest first. */
     listVersions: (stackId: string, before: number | null, limit: number) =>
       db.any(sql.rows(VersionRow)`
         /* versions.list */

@@ -1,10 +1,9 @@
-/** Limits of one search; beyond them it is cut short. */
+/** A search that exceeds them is cut short. */
 export interface SearchBounds {
-  /** Maximum time, in ms. */
   readonly ms: number;
-  /** Maximum number of scanned resources. */
+  /** Scanned resources. */
   readonly resources: number;
-  /** The limit on resources for counts: a count costs the same in every larger fleet. */
+  /** The limit for counts, which cost the same in every larger fleet. */
   readonly counted: number;
 }
 
@@ -13,7 +12,6 @@ export const defaultBounds: SearchBounds = { ms: 1_500, resources: 5_000_000, co
 /** A stack costs as much as this many resources. */
 const stackCost = 10;
 
-/** The remaining budget of a search. */
 export class SearchBudget {
   readonly #until: number;
   readonly #gone: AbortSignal | null;
@@ -25,7 +23,7 @@ export class SearchBudget {
     this.#gone = gone;
   }
 
-  /** Whether budget is left, and a client still waits for the result. */
+  /** Whether budget is left, and a client still waits. */
   spend({ resources, stacks }: { readonly resources: number; readonly stacks: readonly unknown[] }): boolean {
     if (this.#gone?.aborted) return false;
     this.#resources -= resources + stackCost * stacks.length;

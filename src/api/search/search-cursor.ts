@@ -7,24 +7,22 @@ const position = [Name, Name, Name, At, At] as const;
 const CursorFields = Type.Tuple([...position]);
 const CountedFields = Type.Tuple([...position, Type.Integer({ minimum: 0 }), Type.Boolean()]);
 
-/** The number of resources that a search has found; `isCut`: there may be more. */
+/** `isCut`: there may be more. */
 export interface SearchTotal {
   readonly total: number;
   readonly isCut: boolean;
 }
 
-/** A position in the results as text. */
 export function encodeSearchCursor(at: SearchCursor): string {
   return encodeCursor(fieldsOf(at));
 }
 
-/** Throws InvalidRequestError. */
 export function decodeSearchCursor(cursor: string | null | undefined): SearchCursor | null {
   const read = decodeCursor(cursor, CursorFields);
   return read === null ? null : positionOf(read);
 }
 
-/** The position with the total, which is counted only once, for the first page. */
+/** The total is counted only once, for the first page. */
 export function encodeCountedCursor(at: SearchCursor, { isCut, total }: SearchTotal): string {
   return encodeCursor([...fieldsOf(at), total, isCut]);
 }

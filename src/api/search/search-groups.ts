@@ -4,7 +4,7 @@ import type { StackTerm } from './search-terms.ts';
 import { type WalkedStack, walkStacks } from './stack-walk.ts';
 
 const maxGroups = 100;
-/** The limit is higher than for lists, because counts are cheaper. */
+/** Higher than for lists: counts are cheaper. */
 const firstResources = 50_000;
 
 export interface SearchGroup {
@@ -18,14 +18,13 @@ export interface SearchGroup {
 export interface SearchCounts {
   readonly resources: number;
   readonly groups: readonly SearchGroup[];
-  /** The number of further groups. */
   readonly otherGroups: number;
-  /** Whether the counts are too low, because the search was cut short. */
+  /** The search was cut short, so the counts are too low. */
   readonly isCut: boolean;
   readonly isTrimmed: boolean;
 }
 
-/** Adds up the counts that `countBatch` returns for each batch of stacks; returns the largest groups. */
+/** Adds up what `countBatch` returns for each batch of stacks; returns the largest groups. */
 export async function countGroups(
   rows: SearchRepository,
   organizations: readonly SearchedOrganization[],

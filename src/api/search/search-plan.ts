@@ -4,16 +4,15 @@ import type { ResourceTerm, StackTerm } from './search-terms.ts';
 import type { WalkedStack } from './stack-walk.ts';
 import { isInRange } from './version-range.ts';
 
-/** A condition that matches more resources does not narrow down the stacks. */
+/** A condition with more matches does not narrow down the stacks. */
 const maxProbed = 5_000;
-/** The same applies if Postgres does not find the matches within this time, in ms. */
+/** Nor does one whose matches Postgres does not find within this time. */
 const probeMs = 1_000;
-/** Words in more resources are not probed: their index lists all matches before it returns the first. */
+/** Words in more resources are not probed: their index lists all matches before the first is returned. */
 const maxListed = 100_000;
 /** With fewer stacks, no further conditions are probed. */
 const fewStacks = 100;
 
-/** The conditions of a search on stacks and on resources. */
 export interface SearchPlan {
   readonly terms: readonly StackTerm[];
   readonly resourceTerms: readonly ResourceTerm[];
@@ -47,7 +46,7 @@ export async function planSearch(rows: SearchRepository, terms: readonly Term[])
   return { terms: stackTerms, resourceTerms, within };
 }
 
-/** Whether an index finds the resources that match the term. */
+/** An index finds the matches. */
 function isProbed({ condition, isNegated }: ResourceTerm): boolean {
   if (isNegated) return false;
   if (condition.kind === 'words') return true;
@@ -58,7 +57,7 @@ function isProbed({ condition, isNegated }: ResourceTerm): boolean {
   return (field === 'type' || field === 'name') && !pattern.startsWith('*');
 }
 
-/** The stacks whose providers match the provider terms, and the versions in the ranges of the terms. */
+/** Keeps the stacks with a provider version in the range of each version term, and adds the versions in the ranges to the terms. */
 export async function narrow(
   rows: SearchRepository,
   stacks: readonly WalkedStack[],

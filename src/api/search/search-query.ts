@@ -1,11 +1,11 @@
 import { SearchQueryError } from '../platform/http/search-query-error.ts';
 import { parseVersionRange, type VersionRange } from './version-range.ts';
 
-/** Text fields: values may contain `*`. Fields of stacks are evaluated before resources are scanned. */
+/** Values may contain `*`. Fields of stacks are evaluated before resources are scanned. */
 export type ResourceField = 'type' | 'name' | 'urn' | 'parent' | 'provider';
 export type FlagField = 'protect' | 'custom' | 'external' | 'deleted';
 
-/** The condition of a term on a resource or on its stack. */
+/** A condition on a resource or on its stack. */
 export type Condition =
   /** Words or beginnings of words in type and name. All but the last are whole words. */
   | { readonly kind: 'words'; readonly words: readonly string[] }
@@ -19,7 +19,7 @@ export type Condition =
   | { readonly kind: 'stack'; readonly organization: string; readonly project: string; readonly stack: string }
   | { readonly kind: 'tag'; readonly name: string; readonly value: string | null };
 
-/** A term of a query. Positions are in characters from 0. */
+/** Positions are in characters from 0. */
 export interface Term {
   readonly condition: Condition;
   readonly isNegated: boolean;
@@ -49,7 +49,7 @@ const termPattern = /\s*(?:(-?)(?:([A-Za-z][\w.]*):)?(?:"((?:[^"\\]|\\.)*)"|([^\
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the same characters as in the database.
 const separators = /[\x01-\x2f\x3a-\x60\x7b-\x7f]+/;
 
-/** Reads a query: terms that must all match, for example `type:aws:rds/* -protect:true version:<6 orders`. Throws SearchQueryError. */
+/** All terms must match, for example `type:aws:rds/* -protect:true version:<6 orders`. Throws SearchQueryError. */
 export function parseSearchQuery(text: string): Term[] {
   if (text.length > maxChars)
     throw new SearchQueryError(`it has more than ${maxChars} characters`, maxChars, text.length);
@@ -150,13 +150,13 @@ function toVersion(value: string, fail: Fail): Condition {
 const unitSeconds = { m: 60, h: 3_600, d: 86_400, w: 7 * 86_400, y: 365 * 86_400 } as const;
 const maxAgeSeconds = 200 * unitSeconds.y;
 
-/** A lower or upper bound of an age. */
+/** A lower or upper bound. */
 export interface AgeLimit {
   readonly isOlder: boolean;
   readonly seconds: number;
 }
 
-/** `<7d` and `7d`: within the last seven days. Returns the error text if it is invalid. */
+/** `<7d` and `7d`: within the last seven days. Returns the text of the error if the age is invalid. */
 export function parseAge(value: string): AgeLimit | string {
   const [, operator = '', count = '', unit = ''] = /^(<=?|>=?|)(\d{1,6})([mhdwy])$/.exec(value) ?? [];
   if (count === '') return 'must be an age in minutes, hours, days, weeks or years, such as <7d or >1y';

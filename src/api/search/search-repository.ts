@@ -22,7 +22,7 @@ const StackRow = Type.Object({
 export type SearchedStack = Row<typeof StackRow>;
 
 const FoundRow = Type.Object({
-  /** Position of the stack among the searched stacks, from 1. */
+  /** Among the searched stacks, from 1. */
   at: Type.Integer(),
   key: Type.String(),
   place: Type.String(),
@@ -30,7 +30,7 @@ const FoundRow = Type.Object({
   type: Type.String(),
   name: Type.String(),
   parent: Text,
-  /** URN and type of the resource's provider. */
+  /** The provider of the resource. */
   providerUrn: Text,
   provider: Text,
   providerVersion: Text,
@@ -38,7 +38,7 @@ const FoundRow = Type.Object({
   isCustom: Type.Boolean(),
   isExternal: Type.Boolean(),
   isDeleted: Type.Boolean(),
-  /** The last version that changed the resource, and its end; null if unknown. */
+  /** The last change of the resource; null if unknown. */
   changedIn: Nullable(Type.Integer()),
   changedAt: Nullable(Timestamp),
 });
@@ -53,7 +53,7 @@ const EstimateRow = Type.Object({
 });
 const HiddenRow = Type.Object({ isTrimmed: Type.Boolean() });
 
-/** An organization and the facts that decide which of its stacks are found, as JSON; null: all stacks. */
+/** `facts`: JSON; they decide which stacks are found; null: all. */
 export interface SearchedOrganization {
   readonly id: string;
   readonly name: string;
@@ -68,7 +68,7 @@ const isProvider = (alias: ReturnType<typeof sql.fragment>) => sql.fragment`${al
 
 export type SearchRepository = ReturnType<typeof createSearchRepository>;
 
-/** Searches the index of states within a transaction: see `begin`. */
+/** Call within a transaction: see `begin`. */
 export function createSearchRepository(tx: Queryable) {
   return {
     /** Limits each statement of the transaction, and makes Postgres use indexes only: it cannot estimate the selectivity of texts. */
@@ -79,7 +79,7 @@ export function createSearchRepository(tx: Queryable) {
           set_config('jit', 'off', true)`);
     },
 
-    /** The estimated number of resources that have these whole words, from the statistics of Postgres alone. */
+    /** Resources with these whole words, from the statistics of Postgres alone. */
     estimate: async (words: readonly string[]): Promise<number> => {
       const query = words.map((word) => `'${word}'`).join(' & ');
       const row = await tx.one(sql.rows(EstimateRow)`
@@ -88,10 +88,7 @@ export function createSearchRepository(tx: Queryable) {
       return row['QUERY PLAN'][0]?.Plan['Plan Rows'] ?? 0;
     },
 
-    /**
-     * Stacks with a resource that matches the condition, regardless of permissions and organizations. `many`: more than `limit` resources
-     * match. `slow`: the probe would take longer than `ms`.
-     */
+    /** Ignores permissions and organizations. `many`: more than `limit` resources match. `slow`: the probe would take longer than `ms`. */
     probe: async (
       condition: ResourceCondition,
       { limit, ms }: { readonly limit: number; readonly ms: number },
@@ -114,7 +111,7 @@ export function createSearchRepository(tx: Queryable) {
       }
     },
 
-    /** A page of the readable and indexed stacks of an organization, sorted by name. */
+    /** Readable and indexed stacks, sorted by name. */
     listStacks: ({
       after,
       limit,
@@ -155,10 +152,7 @@ export function createSearchRepository(tx: Queryable) {
           }
         order by l.project_name, l.stack_name limit ${limit}`),
 
-    /**
-     * Whether stacks of the organization may be hidden from the caller. Independent of the query, because it would otherwise reveal hidden
-     * matches.
-     */
+    /** The caller may not read some stacks. Independent of the query, which would otherwise reveal hidden matches. */
     isTrimmed: async ({ facts, id }: SearchedOrganization): Promise<boolean> => {
       if (facts === null) return false;
       const row = await tx.one(sql.rows(HiddenRow)`
@@ -171,14 +165,14 @@ export function createSearchRepository(tx: Queryable) {
       return row.isTrimmed;
     },
 
-    /** The providers of these stacks, each version once. */
+    /** Returns each version once. */
     listProviders: (stackIds: readonly string[]) =>
       tx.any(sql.rows(ProviderRow)`
         /* search.listProviders */
         select distinct r.stack_id as "stackId", r.type, r.provider_version as version from stack_resources r
         where r.stack_id = any (${ids(stackIds)}) and ${isProvider(sql.fragment`r`)}`),
 
-    /** Resources of these stacks, in their order, and within each in the order of type and name. `after`: a position in the first stack. */
+    /** Resources in the order of the stacks, and within each in the order of type and name. `after`: a position in the first stack. */
     list: (
       stackIds: readonly string[],
       terms: readonly ResourceTerm[],
@@ -210,7 +204,7 @@ export function createSearchRepository(tx: Queryable) {
         ) changed on true
         order by f.at, f.place, f.key`),
 
-    /** The number of resources of these stacks, by the given field. `stack`: by its id. */
+    /** Counts resources. `stack`: by its id. */
     count: (stackIds: readonly string[], terms: readonly ResourceTerm[], by: GroupField) =>
       tx.any(sql.rows(CountRow)`
         /* search.count */
@@ -229,7 +223,7 @@ export function createSearchRepository(tx: Queryable) {
         where r.stack_id = any (${ids(stackIds)}) and ${all(terms.map(resourceSql))}
         group by 1, 2`),
 
-    /** Versions of providers in these stacks, with the numbers of stacks and of resources. */
+    /** Versions with the numbers of stacks and of resources. */
     countProviders: (stackIds: readonly string[]) =>
       tx.any(sql.rows(CountRow)`
         /* search.countProviders */

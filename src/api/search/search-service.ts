@@ -21,13 +21,13 @@ import {
 import { type WalkedStack, walkStacks } from './stack-walk.ts';
 import { compareVersionTexts } from './version-range.ts';
 
-/** A statement that takes longer fails, in ms. */
+/** Longer statements fail. */
 const statementMs = 5_000;
-/** Maximum number of concurrent searches in one process: other calls also need connections to Postgres. */
+/** Concurrent searches in one process: other calls also need connections to Postgres. */
 const atOnce = 3;
 const firstResources = 5_000;
 
-/** A position in the results; without `place` and `key`, after a whole stack. */
+/** Without `place` and `key`: after a whole stack. */
 export interface SearchCursor extends StackRef {
   readonly place: string | null;
   readonly key: string | null;
@@ -35,30 +35,28 @@ export interface SearchCursor extends StackRef {
 
 export interface SearchPage {
   readonly items: readonly FoundItem[];
-  /** The position of the next page; null at the end. */
+  /** Null at the end. */
   readonly next: SearchCursor | null;
-  /** Whether the search was cut short: if `next` is not null, there may be more results, though the page is not full. */
+  /** The search was cut short: if `next` is not null, there may be more results, though the page is not full. */
   readonly isCut: boolean;
-  /** Whether there may be stacks that the caller may not read. */
+  /** There may be stacks that the caller may not read. */
   readonly isTrimmed: boolean;
 }
 
-/** A response from the index. */
 export interface FromIndex {
-  /** The lag of the index in the searched organizations; null: none. */
+  /** The lag in the searched organizations. */
   readonly behind: IndexLag | null;
 }
 
 export type SearchGroupField = GroupField | 'project';
 
-/** A search took longer than a statement may. */
 class SearchTooBroadError extends AppError {
   override readonly name = 'SearchTooBroadError';
   override readonly status = 422;
   override readonly code = 'search-too-broad';
 }
 
-/** Searches the index of the newest states of all stacks that the caller may read. */
+/** The newest states of all stacks that the caller may read. */
 export class SearchService {
   readonly #context: ApiContext;
   readonly #bounds: SearchBounds;
@@ -69,10 +67,7 @@ export class SearchService {
     this.#bounds = bounds;
   }
 
-  /**
-   * A page of the resources that match all terms: stacks sorted by name, resources by type and name. Throws
-   * SearchQueryError, NotFoundError.
-   */
+  /** Stacks are sorted by name, resources by type and name. Throws SearchQueryError. */
   async list(
     caller: Caller,
     query: {
@@ -116,7 +111,7 @@ export class SearchService {
     });
   }
 
-  /** The number of matching resources by a field: the largest groups. Throws SearchQueryError, NotFoundError. */
+  /** The largest groups. Throws SearchQueryError. */
   async count(
     caller: Caller,
     query: { readonly text: string; readonly organization: string | null; readonly by: SearchGroupField },
@@ -149,7 +144,7 @@ export class SearchService {
     });
   }
 
-  /** Versions of providers, with the numbers of stacks and of resources; the newest of each provider first. Throws NotFoundError. */
+  /** The newest version of each provider first. */
   async providers(
     caller: Caller,
     organization: string | null,

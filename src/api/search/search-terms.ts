@@ -6,33 +6,30 @@ import type { Condition, FlagField, Term } from './search-query.ts';
 export type StackCondition = Extract<Condition, { kind: 'stack' | 'tag' | 'changed' }>;
 export type ResourceCondition = Exclude<Condition, { kind: 'stack' | 'tag' }>;
 
-/** A term about stacks. */
 export type StackTerm = Pick<Term, 'isNegated'> & { readonly condition: StackCondition };
 
-/** A term about resources. */
 export type ResourceTerm = Pick<Term, 'isNegated'> & {
   readonly condition: ResourceCondition;
-  /** For a term about provider versions: the versions in its range, among the searched stacks. */
+  /** The versions in the term's range, among the searched stacks. */
   readonly versions?: readonly string[];
 };
 
-/** Indexes contain this many characters of a text's beginning. */
+/** Indexes contain only the beginning of a text. */
 const indexedChars = 200;
 const providerPrefix = 'pulumi:providers:';
 const no = sql.fragment`false`;
 
-/** The conjunction of the conditions. */
 export function all(conditions: readonly ReturnType<typeof sql.fragment>[]) {
   return conditions.length === 0 ? sql.fragment`true` : sql.join([...conditions], sql.fragment` and `);
 }
 
-/** The condition of a term on a stack `l` of the organization. */
+/** A condition on a stack `l` of the organization. */
 export function stackSql({ condition, isNegated }: StackTerm, organization: string) {
   const holds = stackHoldsSql(condition, organization);
   return isNegated ? sql.fragment`not (${holds})` : sql.fragment`(${holds})`;
 }
 
-/** The condition on a stack `l`. */
+/** A condition on a stack `l`. */
 function stackHoldsSql(condition: StackCondition, organization: string) {
   switch (condition.kind) {
     case 'tag': {
@@ -59,7 +56,7 @@ function stackHoldsSql(condition: StackCondition, organization: string) {
   }
 }
 
-/** The condition of a term on a resource `r`. */
+/** A condition on a resource `r`. */
 export function resourceSql({ isNegated, ...term }: ResourceTerm) {
   const holds = holdsSql(term);
   return isNegated ? sql.fragment`not coalesce(${holds}, false)` : sql.fragment`(${holds})`;
@@ -68,7 +65,7 @@ export function resourceSql({ isNegated, ...term }: ResourceTerm) {
 function holdsSql({ condition, versions = [] }: Omit<ResourceTerm, 'isNegated'>) {
   switch (condition.kind) {
     case 'words': {
-      // Words contain no special characters of this pattern.
+      // Words contain no special characters of the pattern.
       const query = condition.words
         .map((word, at) => `'${word}'${at === condition.words.length - 1 ? ':*' : ''}`)
         .join(' & ');
@@ -127,7 +124,7 @@ function textSql({ field, pattern }: Extract<Condition, { kind: 'text' }>) {
   }
 }
 
-/** The condition on the provider `p` of the resource. */
+/** A condition on the provider `p` of the resource. */
 function ofProvider(condition: ReturnType<typeof sql.fragment>) {
   return sql.fragment`exists (select 1 from stack_resources p where p.stack_id = r.stack_id and p.key = r.provider and ${condition})`;
 }
@@ -144,7 +141,7 @@ function changedSql({ isOlder, seconds }: Extract<Condition, { kind: 'changed' }
     where i.stack_id = r.stack_id)) < ${limit}`;
 }
 
-/** Whether a text matches a pattern, in which `*` stands for any characters. */
+/** `*` stands for any characters. */
 function matches(text: ReturnType<typeof sql.fragment>, pattern: string) {
   return pattern.includes('*')
     ? sql.fragment`${text} like ${likePattern(pattern)}`

@@ -4,12 +4,11 @@ import { ReferenceService } from './reference-service.ts';
 import { registerSearchRoutes } from './search.routes.ts';
 import { SearchService } from './search-service.ts';
 
-/** The services of searches over the resources of all stacks. Called once per app. */
+/** Called once per app. */
 export function createSearchServices(context: ApiContext) {
   return { search: new SearchService(context), references: new ReferenceService(context) };
 }
 
-/** The routes of searches over the resources of all stacks. */
 export function registerSearchDomain(routes: RouteScope, services: Parameters<typeof registerSearchRoutes>[1]): void {
   registerSearchRoutes(routes, services);
 }

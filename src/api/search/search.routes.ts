@@ -37,7 +37,7 @@ const maxSize = 200;
 /** The CLI prints a warning if the index lags by more than this. */
 const warnedLagSeconds = 60;
 
-/** Search over all stacks, as `pulumi org search` and `pulumi insights resource search` call it. */
+/** `pulumi org search` and `pulumi insights resource search` call these routes. */
 export function registerSearchRoutes(app: RouteScope, services: Services): void {
   app.get(
     path,
@@ -123,7 +123,7 @@ async function search(
   };
 }
 
-/** Throws InvalidRequestError for options of the CLI that would be ignored. There is nothing to `collapse`. */
+/** Refuses options of the CLI that would be ignored. There is nothing to `collapse`. */
 function assertSupported({
   properties,
   sort = [],
@@ -133,9 +133,7 @@ function assertSupported({
   if (properties) throw new InvalidRequestError('The index has no values of properties: omit properties');
 }
 
-/**
- * Warnings for the CLI to print, because it does not know the corresponding members of the response. `atLeast`: a total that is too low.
- */
+/** The CLI does not know the corresponding members of the response. `atLeast`: a total that is too low. */
 function warningsOf({ behind, isCut }: SearchPage & FromIndex, atLeast: number | undefined): readonly string[] {
   const warnings: string[] = [];
   if (isCut)

@@ -18,15 +18,9 @@ const Field = Type.Union([
   Type.Literal('provider'),
 ]);
 
-/**
- * Search over the newest states of all stacks that the caller may read, or of one organization. `isCut`: the search was cut short;
- * `isTrimmed`: there may be stacks that the caller may not read.
- */
+/** `isCut`: the search was cut short; `isTrimmed`: there may be stacks that the caller may not read. */
 export const searchRouter = router({
-  /**
-   * Resources: stacks in the order of their names, then type and name. A page that is cut short may have few or no items, and still a
-   * `next`.
-   */
+  /** Stacks in the order of their names, then type and name. A page that is cut short may have few or no items, and still a `next`. */
   list: userProcedure
     .input(input(Type.Object({ query, organization: Type.Optional(Name), ...page })))
     .query(
@@ -40,14 +34,14 @@ export const searchRouter = router({
       },
     ),
 
-  /** The number of matching resources by a field: the largest groups. */
+  /** The largest groups. */
   count: userProcedure
     .input(input(Type.Object({ query, organization: Type.Optional(Name), by: Field })))
     .query(({ ctx: { caller, request, services }, input: { by, organization = null, query: of } }) =>
       services.search.count(caller, { text: of, organization, by }, request.gone),
     ),
 
-  /** Provider versions, and the number of stacks with each. */
+  /** Includes the number of stacks with each version. */
   providers: userProcedure
     .input(input(Type.Object({ organization: Type.Optional(Name) })))
     .query(({ ctx: { caller, request, services }, input: { organization = null } }) =>

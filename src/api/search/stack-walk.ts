@@ -2,26 +2,25 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import type { SearchedOrganization, SearchedStack, SearchRepository } from './search-repository.ts';
 import type { StackTerm } from './search-terms.ts';
 
-/** A stack that the caller may read. */
 export interface WalkedStack extends StackRef {
   readonly id: string;
 }
 
-/** Consecutive stacks in the order of their names, and the number of their resources. */
+/** Consecutive stacks in the order of names, and the number of their resources. */
 export interface StackBatch {
   readonly stacks: readonly WalkedStack[];
   readonly resources: number;
 }
 
 export interface Walk {
-  /** In the order of their names. */
+  /** In the order of names. */
   readonly organizations: readonly SearchedOrganization[];
   readonly terms: readonly StackTerm[];
   /** Only these stacks; null: all. */
   readonly within: readonly string[] | null;
   /** `isFrom`: including that stack. */
   readonly after: { readonly ref: StackRef; readonly isFrom: boolean } | null;
-  /** Number of resources in the first batch, unless a single stack has more; later batches grow. */
+  /** Size of the first batch, unless a single stack has more; later batches grow. */
   readonly firstResources: number;
 }
 
@@ -29,11 +28,11 @@ const stacksPerPage = 1_000;
 const maxStacks = 500;
 const maxResources = 50_000;
 
-/** Stacks that the caller may read, in batches of about the same cost, so that a scan of them can stop in time and report its position. */
+/** Batches of about the same cost, so that a scan can stop in time and report its position. */
 export async function* walkStacks(rows: SearchRepository, walk: Walk): AsyncGenerator<StackBatch, void> {
   const { after, organizations, terms, within } = walk;
   let target = walk.firstResources;
-  // In the database's order of names; an organization that the caller has left meanwhile counts as first.
+  // In the database's order of names; an organization that the caller has left counts as first.
   const begun = organizations.findIndex(({ name }) => name === after?.ref.organization);
   for (const organization of organizations.slice(Math.max(0, begun))) {
     const { name } = organization;

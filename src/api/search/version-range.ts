@@ -1,16 +1,16 @@
-/** A version, or its beginning: `6`, `6.1`. */
+/** `6`, `6.1`, or a whole version. */
 interface VersionPrefix {
   readonly parts: readonly number[];
   readonly prerelease: readonly string[];
 }
 
-/** A half-open range of versions: from `from` on, before `before`. Null: no limit. */
+/** Half-open: from `from` on, before `before`. Null: no limit. */
 export interface VersionRange {
   readonly from: Version | null;
   readonly before: Version | null;
 }
 
-/** A semantic version without its build, which does not affect the order. */
+/** Without the build, which does not affect the order. */
 export interface Version {
   readonly numbers: readonly [number, number, number];
   readonly prerelease: readonly string[];
@@ -21,10 +21,7 @@ export interface Version {
 const versionPattern =
   /^v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:\.\*|\.x)?(?:-([0-9A-Za-z.-]{1,100}))?(?:\+[0-9A-Za-z.-]{1,100})?$/;
 
-/**
- * Reads `6`, `6.1`, `6.1.2`, `<6`, `>=6.1`, `6.1..6.4`. A prefix stands for all versions that begin with it: `>6` means 7.0.0 or newer.
- * Null if it is invalid.
- */
+/** Reads `6`, `6.1`, `6.1.2`, `<6`, `>=6.1`, `6.1..6.4`. A prefix stands for all versions that begin with it: `>6` means 7.0.0 or newer. */
 export function parseVersionRange(text: string): VersionRange | null {
   const [low = '', high, ...rest] = text.split('..');
   if (rest.length > 0) return null;
@@ -42,7 +39,7 @@ export function parseVersionRange(text: string): VersionRange | null {
   return { from: lowest(version), before: behind(version) };
 }
 
-/** Whether a version lies in the range. Text that is not a semantic version is in no range. */
+/** Text that is not a semantic version is in no range. */
 export function isInRange(text: string, { before, from }: VersionRange): boolean {
   const prefix = parsePrefix(text);
   if (prefix?.parts.length !== 3) return false;
@@ -52,7 +49,7 @@ export function isInRange(text: string, { before, from }: VersionRange): boolean
   );
 }
 
-/** Orders version texts; invalid ones come first. */
+/** Invalid versions come first. */
 export function compareVersionTexts(a: string, b: string): number {
   const [one, other] = [parsePrefix(a), parsePrefix(b)];
   if (one === null || other === null)
@@ -68,12 +65,12 @@ function parsePrefix(text: string): VersionPrefix | null {
   return prerelease.length > 0 && parts.length < 3 ? null : { parts, prerelease };
 }
 
-/** The first version with this prefix. `6` does not include prereleases of 6.0.0, which are before it. */
+/** `6` does not include prereleases of 6.0.0, which are before it. */
 function lowest({ parts: [major = 0, minor = 0, patch = 0], prerelease }: VersionPrefix): Version {
   return { numbers: [major, minor, patch], prerelease, edge: 'first' };
 }
 
-/** The end of the versions with this prefix: `6.1` ends before the first prerelease of 6.2.0, and `6.1.2` right after itself. */
+/** `6.1` ends before the first prerelease of 6.2.0, and `6.1.2` right after itself. */
 function behind(prefix: VersionPrefix): Version {
   const [major = 0, minor = 0] = prefix.parts;
   if (prefix.parts.length === 3) return { ...lowest(prefix), edge: 'last' };

@@ -5,15 +5,15 @@ import { denseSliceBytes, nextSlice, scanInSlices, timeSliceBytes } from '../../
 
 /** The current CLI sends at most 1000 values; older ones send all values of a state (pkg/resource/stack/secrets.go). */
 const maxItems = 100_000;
-/** Maximum nesting, including members that are not read. */
+/** Members that are not read count, too. */
 const maxDepth = 500;
 const backslash = 0x5c;
 
-// No group is repeated, because that would overflow the regex engine's stack on a long text.
+// A repeated group would overflow the regex engine's stack on a long text.
 const base64Pattern = /^[A-Za-z0-9+/]*={0,2}$/;
 const base64WithoutPadding = /^[A-Za-z0-9+/]*$/;
 
-/** Base64 values inside a body. Only their positions are stored, so that a body with many values takes little extra memory. */
+/** Only the positions of the values are stored, so that a body with many takes little extra memory. */
 export class EncodedValues {
   readonly #body: Buffer;
   readonly #spans: readonly Span[];
@@ -29,12 +29,12 @@ export class EncodedValues {
     return this.#spans.length;
   }
 
-  /** The name of a value in error messages. */
+  /** The name is for error messages. */
   nameOf(index: number): string {
     return this.#nameOf(index);
   }
 
-  /** The string's text, in chunks of at most 1 MiB. */
+  /** Each chunk has at most 1 MiB. */
   *chunks(index: number): Generator<string> {
     const raw = this.#raw(index);
     if (raw.includes(backslash)) {
@@ -45,7 +45,7 @@ export class EncodedValues {
       yield raw.toString('latin1', at, at + timeSliceBytes);
   }
 
-  /** Decodes the base64 text. Throws InvalidRequestError. */
+  /** Throws InvalidRequestError. */
   async decode(index: number): Promise<Buffer> {
     const parts: Buffer[] = [];
     let last = '';
@@ -69,7 +69,7 @@ export class EncodedValues {
   }
 }
 
-/** The value of a string member of the body. Throws InvalidRequestError, JsonSyntaxError. */
+/** The member is a string. Throws InvalidRequestError, JsonSyntaxError. */
 export async function readValue(body: Buffer, member: string): Promise<EncodedValues> {
   let found: (Span & { kind: JsonKind }) | null = null;
   await scanBody(body, 1, (path, kind, start, end) => {
@@ -80,7 +80,7 @@ export async function readValue(body: Buffer, member: string): Promise<EncodedVa
   return new EncodedValues(body, [value], () => member);
 }
 
-/** The values of an array of strings in the body. Throws InvalidRequestError, JsonSyntaxError. */
+/** The member is an array of strings. Throws InvalidRequestError, JsonSyntaxError. */
 export async function readValues(body: Buffer, member: string): Promise<EncodedValues> {
   let spans: Span[] | null = null;
   let found: Span[] = [];
@@ -119,7 +119,7 @@ async function scanBody(
   if (!isObject) throw new InvalidRequestError('body must be object');
 }
 
-/** The base64 of bytes, in chunks of at most 1 MiB. */
+/** Each chunk has at most 1 MiB. */
 export function* base64Chunks(bytes: Buffer): Generator<string> {
   const step = (timeSliceBytes / 4) * 3;
   for (let at = 0; at < bytes.length; at += step) yield bytes.toString('base64', at, at + step);

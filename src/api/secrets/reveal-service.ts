@@ -14,7 +14,6 @@ import { createUpdateQueryRepository } from '../updates/update-query-repository.
 import type { SecretService } from './secret-service.ts';
 import { secureValues } from './secure-values.ts';
 
-/** A value of a stack that is displayed as a secret. */
 export type SecretLocation =
   | { readonly of: 'output'; readonly name: string }
   | { readonly of: 'config'; readonly key: string }
@@ -30,13 +29,11 @@ export type SecretLocation =
 const maxValueBytes = 1024 * 1024;
 const maxSecrets = 200;
 
-/** Only the CLI can decrypt a value. */
 class NotOursError extends InvalidRequestError {
   override readonly name = 'NotOursError';
   override readonly code = 'not-decryptable';
 }
 
-/** Reveals single secrets to users. */
 export class RevealService {
   readonly #context: ApiContext;
   readonly #secrets: SecretService;
@@ -49,8 +46,8 @@ export class RevealService {
   }
 
   /**
-   * The plaintext of a value: text unchanged, other values as JSON. The read is recorded with the location of the value before it returns.
-   * Throws NotFoundError, ConflictError if the resource has changed since it was shown, InvalidRequestError if only the CLI can decrypt it,
+   * Text unchanged, other values as JSON. The read is recorded with the location of the value before it returns. Throws NotFoundError,
+   * ConflictError if the resource has changed since it was shown, InvalidRequestError if only the CLI can decrypt the value,
    * UnavailableError, and the errors of `scan`.
    */
   async reveal(
@@ -149,13 +146,12 @@ export class RevealService {
   }
 }
 
-/** A value with its secrets, and its redacted form. */
 interface Encrypted {
   readonly ciphertexts: readonly Buffer[];
   readonly show: (plaintexts: readonly Buffer[]) => string;
 }
 
-/** The location of the value for the audit log, without the value. */
+/** The location for the audit log, without the value. */
 function pathOf(location: SecretLocation): string {
   if (location.of === 'output') return `outputs.${location.name}`;
   if (location.of === 'config') return `config.${location.key}`;

@@ -13,13 +13,12 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { EncodedValues } from './encoded-values.ts';
 
-/** The fixed cost of a value in addition to its bytes, expressed in bytes. */
+/** The fixed cost of a value, in addition to its bytes. */
 const overheadBytes = 1024;
 
-/** Names of secrets are cut to this length in the audit log. */
+/** Longer names of secrets are cut in the audit log. */
 const maxNameChars = 300;
 
-/** Encrypts and decrypts values for a stack given by its path. */
 export class SecretService {
   readonly #context: ApiContext;
 
@@ -27,7 +26,7 @@ export class SecretService {
     this.#context = context;
   }
 
-  /** Returns ciphertexts in the order of the plaintexts. Throws PayloadTooLargeError if a plaintext is too large. */
+  /** Returns ciphertexts in the order of the plaintexts. Throws PayloadTooLargeError. */
   async encrypt(ref: StackRef, plaintexts: EncodedValues): Promise<Buffer[]> {
     const { cipher, config, stacks } = this.#context;
     const stack = await stacks.find(ref);
@@ -47,10 +46,9 @@ export class SecretService {
   }
 
   /**
-   * Decrypts values that were encrypted for the stack at this path, or for one that had the path before a rename, because old checkpoints
-   * still refer to the old path. Returns plaintexts by the index of their ciphertext; of equal ciphertexts, only the first is included. The
-   * read is recorded before it returns. Throws InvalidRequestError for ciphertexts of other stacks, ForbiddenError if the caller may
-   * decrypt none, and UnavailableError.
+   * Also decrypts values of a stack that had this path before a rename: old checkpoints still refer to the old path. Returns plaintexts by
+   * the index of their ciphertext; of equal ciphertexts, only the first is included. The read is recorded before it returns. Throws
+   * InvalidRequestError for ciphertexts of other stacks, ForbiddenError if the caller may decrypt none, and UnavailableError.
    */
   async decrypt(
     ref: StackRef,
@@ -89,7 +87,7 @@ export class SecretService {
     return plaintexts;
   }
 
-  /** The stacks whose secrets may be decrypted, by their current names and tags. */
+  /** The current names and tags decide. */
   async #listDecryptable(ref: StackRef, access: LockedAccess, ids: readonly string[]): Promise<readonly string[]> {
     if (access.facts === null) return ids;
     const stacks = await this.#context.stacks.listByIds(ids);
@@ -101,7 +99,7 @@ export class SecretService {
     throw missingPermission('decrypt', readable, ref);
   }
 
-  /** Records that the CLI showed a secret, or that a command showed several. Throws NotFoundError, UnavailableError. */
+  /** The CLI showed one secret, or a command showed several. Throws UnavailableError. */
   async recordShown(
     ref: StackRef,
     { name, command }: { readonly name: string | null; readonly command: string | null },
@@ -115,7 +113,7 @@ export class SecretService {
     await audit.recordSecretRead(this.#context.db, read);
   }
 
-  /** The stack at this path, and stacks that had the path before a rename. Throws NotFoundError. */
+  /** Includes stacks that had the path before a rename. */
   async #listStackIds(ref: StackRef): Promise<readonly string[]> {
     const { encryptionKeys, identity } = this.#context;
     const organization = await identity.findOrganization(ref.organization);
@@ -131,7 +129,7 @@ function clean(text: string): string {
   return text.slice(0, maxNameChars).toWellFormed().replaceAll('\0', '');
 }
 
-/** Passes decoded values to `work` in groups of about 1 MiB, one group per time slice. */
+/** Groups of about 1 MiB, one per time slice. */
 async function inGroups(
   values: EncodedValues,
   indexes: Iterable<number> | AsyncIterable<number>,

@@ -5,13 +5,12 @@ import { RevealService } from './reveal-service.ts';
 import { SecretService } from './secret-service.ts';
 import { registerSecretRoutes } from './secrets.routes.ts';
 
-/** The services of secrets. Called once per app. */
+/** Called once per app. */
 export function createSecretServices(context: ApiContext, { resources }: { readonly resources: ResourceService }) {
   const secrets = new SecretService(context);
   return { secrets, reveal: new RevealService(context, { resources, secrets }) };
 }
 
-/** The routes of secrets. */
 export function registerSecretDomain(routes: RouteScope, services: Parameters<typeof registerSecretRoutes>[1]): void {
   registerSecretRoutes(routes, services);
 }

@@ -32,7 +32,7 @@ const encrypting = {
   audit: { none: 'returns ciphertexts and changes nothing' },
   whileReadOnly: 'running updates need it',
 } as const;
-/** The service checks the permission to decrypt: the path may be a former name of a stack. */
+/** The service checks the permission: the path may be a former name. */
 const decrypting = {
   access: { kind: 'stack', permission: 'decrypt', former: true },
   rate: 'needed',
@@ -46,7 +46,7 @@ const logging = {
   whileReadOnly: 'it records a read',
 } as const;
 
-/** Encryption of stack secrets. Bodies are never logged. */
+/** Bodies are never logged. */
 export function registerSecretRoutes(app: RouteScope, services: Services): void {
   encryptValue(app, services);
   decryptValue(app, services);
@@ -139,7 +139,7 @@ function logDecryptions(app: RouteScope, { secrets }: Services): void {
   }
 }
 
-/** Reads the body and holds its share of the memory until the last chunk of the response is produced. */
+/** Holds the body's share of the memory until the last chunk of the response is produced. */
 async function respondFrom(
   services: Services,
   request: FastifyRequest,
@@ -149,7 +149,7 @@ async function respondFrom(
   const { body, release } = await receiveBody(services, request, services.config.limits.maxControlBodyBytes);
   const response = async function* (): AsyncGenerator<string> {
     try {
-      // Short values are joined: one step of the stream for each of 100,000 values would cost more than the values.
+      // One step of the stream for each of 100,000 short values would cost more than the values.
       let text = '';
       for (const part of await work(body)) {
         text += part;
@@ -165,7 +165,7 @@ async function respondFrom(
   return sendChunks(reply, response());
 }
 
-/** Config of a route that reads its body itself, within its own size limit. */
+/** The route reads its body itself, within its own size limit. */
 function reading(body: TSchema, response: TSchema) {
   return { body: 'payload', described: { body, responses: { 200: response } } } as const;
 }
@@ -186,7 +186,7 @@ function* ciphertextsJson(ciphertexts: readonly Buffer[]): Generator<string> {
   yield ']}';
 }
 
-/** Uses the strings of the request as keys: the CLI panics if one differs in a single character. Base64 needs no escaping. */
+/** The keys are the request's strings: the CLI panics if one differs in a single character. Base64 needs no escaping. */
 function* plaintextsJson(ciphertexts: EncodedValues, plaintexts: ReadonlyMap<number, Buffer>): Generator<string> {
   yield '{"plaintexts":{';
   let separator = '"';

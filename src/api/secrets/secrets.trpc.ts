@@ -23,9 +23,8 @@ const Location = Type.Union([
   }),
 ]);
 
-/** Secrets of stacks. */
 export const secretsRouter = router({
-  /** Decrypts one value of the newest state or of the last configuration, for display. Only for values that this server has encrypted. */
+  /** One value of the newest state or of the last configuration. Only for values that this server has encrypted. */
   reveal: stackScanMutation('decrypt', 'secret.show')
     .meta({ whileReadOnly: 'it reads' })
     .input(input(Type.Object({ location: Location })))

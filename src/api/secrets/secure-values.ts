@@ -1,12 +1,11 @@
 import type { Span } from '../../shared/platform/json/json-scanner.ts';
 import { scanJson } from '../../shared/platform/json/json-text.ts';
 
-/** A secret in a structured setting. */
 export interface SecureValue extends Span {
   readonly ciphertext: string;
 }
 
-/** Objects `{"secure": ciphertext}` in a structured setting, in order; they are never nested. Null if it is not JSON. */
+/** Objects `{"secure": ciphertext}`, in order; they are never nested. Null if the text is not JSON. */
 export function secureValues(json: string): SecureValue[] | null {
   if (!/^\s*[[{]/.test(json)) return null;
   const text = Buffer.from(json);

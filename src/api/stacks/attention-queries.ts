@@ -16,25 +16,21 @@ import { branchName } from '../updates/setting-views.ts';
 import { createUpdateQueryRepository, type QueuedRunRow } from '../updates/update-query-repository.ts';
 import { createAttentionRepository, type FrozenRow, type TroubledRow } from './attention-repository.ts';
 
-/** Maximum number of rows of each kind; the lists of stacks, approvals and runs have the rest. */
+/** Rows of each kind; the lists of stacks, approvals and runs have the rest. */
 const maxItems = 5;
 /** Larger counts are not exact. */
 const maxCounted = 100;
 /**
- * Maximum number of stacks and approvals to examine, the newest change first: a failure, an interruption and a check for drift are changes.
- * `searched`: maximum number of a freeze's stacks to search for a readable one.
+ * Stacks and approvals to examine, the newest change first: a failure, an interruption and a check for drift are changes. `searched`:
+ * maximum number of a freeze's stacks to search for a readable one.
  */
 const mostStacks = { scanned: 5_000, searched: 50_000 };
-/**
- * Maximum number of organizations whose approvals are read, and of pages for each. The caller's own requests, which they may not approve,
- * can fill pages.
- */
+/** Organizations whose approvals are read, and pages for each. The caller's own requests, which they may not approve, can fill pages. */
 const maxApproving = 20;
 const maxPages = 5;
-/** A run in a queue needs attention after this time. */
 const longWaitSeconds = 600;
 
-/** Items that need attention, for the dashboard: over all organizations of a user, or in one. */
+/** Items over all organizations of a user, or in one. */
 export class AttentionQueries {
   readonly #db: ApiContext['db'];
   readonly #approvals: ApprovalQueries;
@@ -47,8 +43,8 @@ export class AttentionQueries {
   }
 
   /**
-   * The newest items of each kind with their counts, limited to stacks that the caller may read. `findAt` returns the facts that decide
-   * about the caller at a target. Throws NotFoundError.
+   * The newest items of each kind with their counts, limited to stacks that the caller may read. `findAt`: the facts that decide about the
+   * caller at a target.
    */
   async list({ tokenId }: Caller, name: string | null, findAt: (target: CallTarget) => Promise<Caller>) {
     const organizations = await createStackListRepository(this.#db).listOrganizations(tokenId, { name, from: null });
@@ -67,7 +63,7 @@ export class AttentionQueries {
       approvals,
       frozen,
       queued: groupOf(waiting.map(runView)),
-      /** Whether some stacks or requests were not examined. */
+      /** Some stacks or requests were not examined. */
       isPartial: isPartial || isCut || hasMoreApprovals,
     };
   }
@@ -82,7 +78,7 @@ export class AttentionQueries {
       const target = { organization, project: null, stack: null };
       const { id, facts } = organizations.find(({ name }) => name === organization) as ListedOrganization;
       const caller = await findAt(target);
-      // The caller's role decides, and permits no approval.
+      // The role decides, and permits no approval.
       if (facts === null && (caller.role === null || !permits(rolePermissions[caller.role], 'admin'))) continue;
       const maxScanned = this.#most.scanned;
       const query = { ...target, isGiven: false, held: permissionSet(['admin']), limit: maxCounted + 1, maxScanned };
@@ -146,7 +142,6 @@ function freezeView({ hasMore: _, now, settings, since, tagName, tagValue, ...ro
   return {
     ...row,
     tag,
-    /** A description of the rule's scope. */
     scope: describeScope({ project, stack, tag }, organization),
     since: since.toISOString(),
     until: times.inForce?.until?.toISOString() ?? null,

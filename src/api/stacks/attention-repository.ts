@@ -8,7 +8,7 @@ const Text = Nullable(Type.String());
 
 const TroubledRow = Type.Object({
   trouble: Type.Union([Type.Literal('failed'), Type.Literal('interrupted'), Type.Literal('drifted')]),
-  /** Number of stacks with this trouble. */
+  /** Stacks with this trouble. */
   count: Type.Integer(),
   organization: Type.String(),
   project: Type.String(),
@@ -39,9 +39,9 @@ const FrozenRow = Type.Object({
   since: Timestamp,
   /** By the database's clock. */
   now: Timestamp,
-  /** Number of frozen stacks that the reader may read, at most `maxCounted`. */
+  /** Frozen stacks that the reader may read, at most `maxCounted`. */
   stacks: Type.Integer(),
-  /** Whether no readable stack was found among the first stacks of the freeze, and it has more stacks. */
+  /** No readable stack was found among the first stacks of the freeze, and it has more. */
   hasMore: Type.Boolean(),
 });
 export type FrozenRow = Row<typeof FrozenRow>;
@@ -51,16 +51,16 @@ const NameRow = Type.Object({ name: Type.String() });
 
 const maxMessage = 300;
 
-/** Items that need attention in organizations, limited to stacks that the facts allow to read. */
+/** Limited to stacks that the facts allow to read. */
 export function createAttentionRepository(db: Queryable) {
-  /** Stacks of an organization `o` whose last update ended with this trouble, the last changed first. */
+  /** Stacks of an organization `o`, the last changed first. */
   const ended = (trouble: ReturnType<typeof sql.fragment>, maxScanned: number) => sql.fragment`
     select c.* from stack_changes c where c.organization_id = o.id and c.trouble = ${trouble}
     order by c.changed_at desc, c.stack_id desc limit ${maxScanned}`;
   const drifted = (maxScanned: number) => sql.fragment`
     select c.* from stack_changes c where c.organization_id = o.id and c.is_drifted
     order by c.changed_at desc, c.stack_id desc limit ${maxScanned}`;
-  /** Stacks that may have a trouble: at most `maxScanned` of each kind. Reads no other stacks. */
+  /** At most `maxScanned` stacks of each kind. Reads no other stacks. */
   const looked = (organizations: readonly ListedOrganization[], maxScanned: number) => sql.fragment`
     select * from (
       select row_number() over (partition by l.kind order by l.changed_at desc, l.stack_id desc) as at, l.*
@@ -71,7 +71,7 @@ export function createAttentionRepository(db: Queryable) {
           union all select 'interrupted', i.* from (${ended(sql.fragment`'cancelled'`, maxScanned)}) i
           union all select 'drifted', d.* from (${drifted(maxScanned)}) d) k) l) n
     where n.at <= ${maxScanned}`;
-  /** Up to `most` stacks of a rule `r` of an organization `o`. */
+  /** Stacks of a rule `r` of an organization `o`. */
   const ofRule = (most: number) => sql.fragment`
     (select l.project_name, l.stack_name from stack_listings l
       where r.project is null and r.tag_name is null and l.organization_id = o.id and l.tag_name = '' limit ${most})
@@ -84,7 +84,7 @@ export function createAttentionRepository(db: Queryable) {
       where l.organization_id = o.id and l.tag_name = r.tag_name and l.tag_name <> '' and l.tag_value = r.tag_value
         and (r.project is null or l.project_name = r.project) limit ${most})`;
   return {
-    /** Stacks whose last update failed or was interrupted, and drifted stacks: the newest `limit` of each kind. */
+    /** Failed, interrupted and drifted stacks: the newest `limit` of each kind. */
     listTroubled: (organizations: readonly ListedOrganization[], maxScanned: number, limit: number) =>
       db.any(sql.rows(TroubledRow)`
         /* attention.listTroubled */
@@ -116,7 +116,7 @@ export function createAttentionRepository(db: Queryable) {
         left join users a on a.id = u.requested_by left join api_tokens t on t.id = u.token_id and u.requested_by is null
         where l.rank <= ${limit} order by l.trouble, l.rank`),
 
-    /** Whether the organizations have more than `maxScanned` stacks that may have a trouble of one kind. */
+    /** More than `maxScanned` stacks that may have a trouble of one kind. */
     hasMore: async (organizations: readonly ListedOrganization[], maxScanned: number): Promise<boolean> => {
       const row = await db.one(sql.rows(CountRow)`
         /* attention.hasMore */
@@ -125,8 +125,8 @@ export function createAttentionRepository(db: Queryable) {
     },
 
     /**
-     * These freezes, the newest first, with the number of their stacks that the reader may read. A freeze without readable stacks is left
-     * out, or comes last if not all of its stacks were examined.
+     * The newest first, with the number of their stacks that the reader may read. A freeze without readable stacks is left out, or comes
+     * last if not all of its stacks were examined.
      */
     listFrozen: (
       organizations: readonly ListedOrganization[],
@@ -150,7 +150,6 @@ export function createAttentionRepository(db: Queryable) {
         where f.stacks > 0 or m."hasMore"
         order by f.stacks = 0, r.set_at desc, r.id limit ${limit}`),
 
-    /** Whether more than `maxScanned` approvals are pending in the organization. */
     hasMoreApprovals: async (organizationId: string, maxScanned: number): Promise<boolean> => {
       const { isMore } = await db.one(sql.rows(CountRow)`
         /* attention.hasMoreApprovals */
@@ -159,7 +158,7 @@ export function createAttentionRepository(db: Queryable) {
       return isMore;
     },
 
-    /** Names of the organizations with pending approvals, the oldest request first. */
+    /** The oldest request first. */
     listWithApprovals: async (organizations: readonly ListedOrganization[], limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* attention.listWithApprovals */

@@ -10,16 +10,16 @@ import { CreateStackRequest } from './stacks.schemas.ts';
 
 const checked = Compile(CreateStackRequest);
 
-/** Maximum size of the request without the state, in bytes. */
+/** The size of the request without the state. */
 const maxOtherBytes = 4 * 1024 * 1024;
 
-/** The request to create a stack, and the bytes of its state, which share the memory of the body. */
+/** The bytes of the state share the memory of the body. */
 export interface CreateRequest {
   readonly request: Static<typeof CreateStackRequest>;
   readonly state: Buffer | null;
 }
 
-/** Splits the request from its state, which is not parsed. Throws InvalidRequestError, JsonSyntaxError, PayloadTooLargeError. */
+/** The state is not parsed. Throws InvalidRequestError, JsonSyntaxError, PayloadTooLargeError. */
 export async function readCreateRequest(body: Buffer): Promise<CreateRequest> {
   let found: Span | null = null;
   const scanner = new JsonScanner({

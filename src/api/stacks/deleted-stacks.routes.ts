@@ -20,7 +20,6 @@ const path = '/api/orgs/:organization/deleted-stacks';
 const access = { kind: 'organization', permission: 'manage' } as const;
 const pageSize = 100;
 
-/** Deleted stacks of an organization that can be restored, for its admins. */
 export function registerDeletedStackRoutes(app: RouteScope, services: Services): void {
   listDeletedStacks(app, services);
   restoreStack(app, services);

@@ -9,7 +9,6 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-/** Deleted stacks that can be restored. */
 export const deletedStacksRouter = router({
   /** The last deleted stack first. */
   list: organizationProcedure('manage')
@@ -18,7 +17,7 @@ export const deletedStacksRouter = router({
       services.deletedStacks.list(organization, cursor, limit),
     ),
 
-  /** Returns the name of the restored stack. Omitted names stay unchanged. */
+  /** Omitted names stay unchanged. */
   restore: organizationMutation('manage', 'stack.undelete')
     .input(input(Type.Object({ id: Id, project: Type.Optional(Name), stack: Type.Optional(Name) })))
     .mutation(({ ctx: { audit, caller, services }, input: { project = null, stack = null, ...target } }) =>

@@ -15,13 +15,12 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 
-/** Names of the restored stack; null: as before. */
+/** Null: as before. */
 export interface RestoredName {
   readonly project: string | null;
   readonly stack: string | null;
 }
 
-/** Deleted stacks of an organization, for its admins. */
 export class DeletedStacks {
   readonly #context: ApiContext;
   readonly #restorer: DeletedStackRestorer;
@@ -31,7 +30,7 @@ export class DeletedStacks {
     this.#restorer = new DeletedStackRestorer(context);
   }
 
-  /** Restorable stacks, the last deleted first, and the position of the next page. Throws InvalidRequestError. */
+  /** The last deleted first. */
   async list(organization: string, continuation: string | null, limit: number) {
     const before = continuation === null ? null : readPosition(continuation);
     const rows = await createRestorableStackRepository(this.#context.db).list(organization, before, limit + 1);
@@ -44,8 +43,8 @@ export class DeletedStacks {
   }
 
   /**
-   * Restores a stack, and returns its name. Throws NotFoundError, ForbiddenError, StackPurgedError, NameTakenError, QuotaReachedError and
-   * InvalidRequestError; nothing is changed if it throws.
+   * Throws NotFoundError, ForbiddenError, StackPurgedError, NameTakenError, QuotaReachedError and InvalidRequestError; nothing is changed
+   * if it throws.
    */
   async restore(
     caller: Caller,
@@ -65,7 +64,7 @@ export class DeletedStacks {
           if (found) await quotas.assertMayAddStack(tx, { id: found.id, name: organization }, limits);
         },
         record: async (tx, from, to) => {
-          // Checked last, because the name of the restored stack may have to wait for other transactions.
+          // Last, because the name of the restored stack may have to wait for other transactions.
           await quotas.assertMayKeepStack(tx, { id: from.organizationId, name: organization }, limits);
           const details = { stackId: from.id, deletedAt: from.deletedAt.toISOString(), to: formatStackRef(to) };
           return audit.record(tx, { organization, object: formatStackRef(from), details });
@@ -74,7 +73,7 @@ export class DeletedStacks {
     );
   }
 
-  /** Ends the time in which the stack can be restored. Throws NotFoundError, ForbiddenError, StackPurgedError. */
+  /** Ends the time in which the stack can be restored. */
   async purge(
     caller: Caller,
     { id, organization }: { readonly organization: string; readonly id: string },
@@ -92,7 +91,6 @@ export class DeletedStacks {
   }
 }
 
-/** Throws InvalidRequestError. */
 function readPosition(continuation: string): DeletedStackPosition {
   const [deletedMicros = '', id = '', ...rest] = continuation.split('.');
   if (!/^\d{1,17}$/.test(deletedMicros) || !isUuid(id) || rest.length > 0)
@@ -108,9 +106,9 @@ function stackView(row: RestorableStackRow) {
     deletedAt: row.deletedAt.toISOString(),
     deletedBy: row.deletedBy,
     restorableUntil: row.restorableUntil?.toISOString() ?? row.deletedAt.toISOString(),
-    /** Whether another stack now has the name, so that a restore needs a new one. */
+    /** A restore then needs a new name. */
     isNameTaken: row.isNameTaken,
-    /** Whether the stack is under a legal hold, which prevents its final deletion. */
+    /** A legal hold prevents the final deletion. */
     isHeld: row.isHeld,
   };
 }

@@ -2,7 +2,7 @@ import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { createImportRunRepository, type ImportRunRow } from '../../shared/stacks/import-run-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 
-/** Runs of `holdfast import` into an organization. */
+/** Runs of `holdfast import`. */
 export class ImportRuns {
   readonly #context: ApiContext;
 
@@ -10,21 +10,20 @@ export class ImportRuns {
     this.#context = context;
   }
 
-  /** The newest first, and the position of the next page. */
+  /** The newest first. */
   async list(organization: string, before: number | null, limit: number) {
     const rows = await this.#rows().list(organization, before, limit + 1);
     const items = rows.slice(0, limit);
     return { items: items.map(runView), next: rows.length > limit ? (items.at(-1)?.number ?? null) : null };
   }
 
-  /** Throws NotFoundError. */
   async get(organization: string, id: string) {
     const run = await this.#rows().find(organization, id);
     if (!run) throw new NotFoundError('There is no such import');
     return runView(run);
   }
 
-  /** The stacks of a run by name, and the position of the next page. */
+  /** The stacks of a run by name. */
   async listStacks(organization: string, id: string, after: string | null, limit: number) {
     const rows = await this.#rows().listStacks(organization, id, after ?? '', limit + 1);
     const items = rows.slice(0, limit);
@@ -45,7 +44,7 @@ function runView({ differentStacks, endedAt, number: _, startedAt, verifiedAt, v
     startedAt: startedAt.toISOString(),
     endedAt: endedAt?.toISOString() ?? null,
     sourceKind: sourceKindOf(run.source),
-    /** Null: the stack has not been compared with its source since. */
+    /** Null: not compared with the source since. */
     verified: verifiedAt && {
       at: verifiedAt.toISOString(),
       stacks: verifiedStacks ?? 0,
@@ -54,7 +53,6 @@ function runView({ differentStacks, endedAt, number: _, startedAt, verifiedAt, v
   };
 }
 
-/** The kind of source that the address names. */
 function sourceKindOf(source: string): 'service' | 'bucket' | 'archive' | 'folder' {
   if (/^https?:/i.test(source)) return 'service';
   if (/^s3:/i.test(source)) return 'bucket';

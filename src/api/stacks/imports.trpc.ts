@@ -12,7 +12,6 @@ declare module '../access/procedures/context.ts' {
 const NumberPosition = Type.Tuple([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })]);
 const NamePosition = Type.Tuple([Type.String({ maxLength: 1_000, pattern: '^[^\\u0000]*$' })]);
 
-/** Runs of `holdfast import`. */
 export const importsRouter = router({
   /** The newest first. */
   list: organizationProcedure('manage')
@@ -27,7 +26,7 @@ export const importsRouter = router({
     .input(input(Type.Object({ id: Id })))
     .query(({ ctx: { services }, input: { id, organization } }) => services.importRuns.get(organization, id)),
 
-  /** The result of a run for each stack, by name. */
+  /** The results of a run by stack name. */
   stacks: organizationProcedure('manage')
     .input(input(Type.Object({ id: Id, ...page })))
     .query(async ({ ctx: { services }, input: { cursor, id, limit = defaultPage, organization } }) => {

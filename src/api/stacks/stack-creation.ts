@@ -11,9 +11,8 @@ import type { Caller } from '../platform/http/request.ts';
 export interface NewStack {
   readonly ref: StackRef;
   readonly tags: Tags;
-  /** Names of teams that may update the stack. */
+  /** Teams that may update the stack. */
   readonly teams: readonly string[];
-  /** The initial deployment document, or null. */
   readonly state: Buffer | null;
 }
 
@@ -26,7 +25,7 @@ export async function admitCreation(
   const { organization } = stack.ref;
   if (caller.belongs) return assertMayCreate(caller, stack);
   if (caller.userId === null || caller.isScoped) throw organizationNotFound(organization);
-  // Does not check whether the organization exists, because non-members must not learn that.
+  // Does not check whether the organization exists: non-members must not learn that.
   if (config.organizationCreation === 'site-admin' && !caller.siteAdmin) {
     throw organizationNotFound(organization, '; only site admins create organizations here');
   }
@@ -38,7 +37,7 @@ function assertMayCreate(access: LockedAccess, { ref, tags }: NewStack): void {
   if (!hasPermission(held, 'write')) throw missingPermission('write', held, ref);
 }
 
-/** Locks the creation in an existing organization, which another call of the caller may have just created. */
+/** Another call of the caller may have just created the organization. */
 export async function lockCreation(
   identity: IdentityRepository,
   caller: Caller,

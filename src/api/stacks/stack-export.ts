@@ -9,12 +9,12 @@ import {
 } from './stack-queries.ts';
 
 const pageSize = 200;
-/** How much later a change may be committed than changes with a later time, in microseconds: longer than any transaction. */
+/** A change may be committed this much later than changes with a later time: longer than any transaction. */
 const overlapMicros = 120_000_000n;
 
 /**
- * All stacks that the query matches, each once, page by page. A stack that changes meanwhile moves to the top of the list, so the changed
- * part is read again until it contains nothing new. Throws NotFoundError, SearchQueryError.
+ * Each matching stack once, page by page. A stack that changes meanwhile moves to the top of the list, so the changed part is read again
+ * until it contains nothing new. Throws SearchQueryError.
  */
 export async function* exportStacks(
   queries: StackQueries,

@@ -2,7 +2,6 @@ import { type Static, Type } from 'typebox';
 import { SearchQueryError } from '../platform/http/search-query-error.ts';
 import { type AgeLimit, parseAge } from '../search/search-query.ts';
 
-/** Which stacks a list shows. */
 export const StatusFilter = Type.Union([
   Type.Literal('running'),
   Type.Literal('failed'),
@@ -12,7 +11,7 @@ export const StatusFilter = Type.Union([
 ]);
 export type StatusFilter = Static<typeof StatusFilter>;
 
-/** The parsed filter text of the list of stacks; a stack must match all parts. */
+/** A stack must match all parts. */
 interface StackFilter {
   /** Parts of `project/stack`, in any case. */
   readonly words: readonly string[];

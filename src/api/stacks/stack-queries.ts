@@ -25,18 +25,17 @@ import { parseStackFilter, type StatusFilter } from './stack-filter.ts';
 import { createStackQueryRepository, type OverviewRow } from './stack-query-repository.ts';
 import { createTagRepository } from './tag-repository.ts';
 
-/** Maximum number of stacks with a given former name to examine. */
 const maxRenamed = 200;
 
-/** Maximum number of an organization's stacks to count. */
+/** The stacks of one organization. */
 const maxCounted = 1_000;
 /**
- * Up to this number of stacks with a tag are sorted. If the tag is common, a list instead reads the stacks that changed last until it has
- * found enough.
+ * Up to this number of stacks with a tag are sorted. If the tag is common, a list reads the stacks that changed last until it has found
+ * enough.
  */
 const maxTagged = 1_000;
 
-/** Filters of a list of stacks; a stack must match all of them. */
+/** A stack must match all of them. */
 export interface OverviewQuery {
   /** Null: all organizations of the caller. */
   readonly organization: string | null;
@@ -49,7 +48,7 @@ export interface OverviewQuery {
   readonly limit: number;
 }
 
-/** A position in the list: the time of the stack's last change, in microseconds since the epoch, and its id. */
+/** The time of the stack's last change, in microseconds since the epoch, and its id. */
 export interface OverviewPosition {
   readonly changedAt: string;
   readonly id: string;
@@ -57,7 +56,6 @@ export interface OverviewPosition {
 
 export type StackCard = ReturnType<typeof cardOf>;
 
-/** Stacks, for the dashboard. */
 export class StackQueries {
   readonly #context: ApiContext;
   readonly #shown = new StateSummaries();
@@ -66,21 +64,21 @@ export class StackQueries {
     this.#context = context;
   }
 
-  /** The caller's organizations, with the number of their stacks if the caller may read all of them. */
+  /** Includes the number of stacks if the caller may read all of them. */
   async listOrganizations({ tokenId }: Caller) {
     const rows = await createStackQueryRepository(this.#context.db).listOrganizations(tokenId, maxCounted + 1);
     return rows.map(({ name, role, stacks }) => ({
       name,
       role,
       stackCount: stacks === null ? null : Math.min(stacks, maxCounted),
-      /** Whether there are more stacks than were counted. */
+      /** More than were counted. */
       hasMoreStacks: stacks !== null && stacks > maxCounted,
     }));
   }
 
   /**
-   * The stack that had this name before a rename: among the stacks that the caller may read, the last changed one. Null if the caller may
-   * read a stack that has the name now. Stacks that the caller may not read are ignored.
+   * The last changed of the stacks that had this name before a rename. Null if the caller may read a stack that has the name now. Stacks
+   * that the caller may not read are ignored.
    */
   async findRenamed(caller: Caller, ref: StackRef) {
     const mayRead = ({ project, stack, tags }: Pick<StackRow, 'project' | 'stack' | 'tags'>): boolean =>
@@ -92,10 +90,7 @@ export class StackQueries {
     return found ? { project: found.project, stack: found.stack } : null;
   }
 
-  /**
-   * Tag names with this prefix, or with `name` the values of that tag, of the organization's stacks that the caller may read. Throws
-   * NotFoundError.
-   */
+  /** Tag names with this prefix, or with `name` the values of that tag, of stacks that the caller may read. */
   async listTags(
     { tokenId }: Caller,
     organization: string,
@@ -108,7 +103,7 @@ export class StackQueries {
     return rows.map(({ text }) => text);
   }
 
-  /** One stack with all data of its overview. The state is read only for its outputs. Throws NotFoundError. */
+  /** The state is read only for its outputs. */
   async get(scan: StateScan, caller: Caller, ref: StackRef) {
     const { db } = this.#context;
     const found = await createUpdateRuleRepository(db).findStack(ref);
@@ -126,7 +121,7 @@ export class StackQueries {
       ...cardOf(row),
       createdAt: row.createdAt.toISOString(),
       permissions: namesOf(permissionsInPath(caller, ref)),
-      /** Whether rules stop updates until their commit is approved. */
+      /** Rules stop updates until their commit is approved. */
       hasApprovals:
         found.updateRules.first('change-limit') !== null || found.updateRules.first('protected-types') !== null,
       outputs: state?.outputs ?? null,
@@ -141,9 +136,8 @@ export class StackQueries {
             : { kind: fault.compactionError === null ? 'warning' : 'incomplete', message: describeFault(fault) },
       frozen: freeze && {
         ruleId: freeze.rule.id,
-        /** A description of the rule's scope. */
         scope: describeScope(freeze.rule, ref.organization),
-        /** Whether the rule is only for this stack, and always in force, so that thawing the stack removes the rule. */
+        /** The rule is only for this stack, and always in force, so that thawing the stack removes the rule. */
         isOfStackAlone: freeze.rule.stack !== null && freeze.rule.settings.windows === undefined,
         note: freeze.rule.note,
         until: freeze.until?.toISOString() ?? null,
@@ -153,8 +147,8 @@ export class StackQueries {
   }
 
   /**
-   * Pending operations of the newest version, which were in progress when its update ended, and that update. None while an update runs.
-   * `isKnown`: whether the state could be read. Throws NotFoundError.
+   * Operations of the newest version, which were in progress when its update ended. None while an update runs. `isKnown`: the state could
+   * be read.
    */
   async pending(scan: StateScan, ref: StackRef) {
     const { db, stacks } = this.#context;
@@ -185,7 +179,7 @@ export class StackQueries {
     };
   }
 
-  /** The display data of the newest version; null while an update runs, or if the state cannot be read. */
+  /** Null while an update runs, or if the state cannot be read. */
   async #readState(scan: StateScan, { checkpointId, id, stackVersion }: StackRow): Promise<StateSummary | null> {
     if (stackVersion === 0) return { outputs: [], pending: [], isCut: false };
     const key = `${id} ${stackVersion} ${checkpointId}`;
@@ -198,7 +192,7 @@ export class StackQueries {
     }
   }
 
-  /** A page of the stacks that the caller may read, and its last position if there are more. Throws NotFoundError, SearchQueryError. */
+  /** Stacks that the caller may read. Throws SearchQueryError. */
   async list(caller: Caller, query: OverviewQuery) {
     const { next, rows } = await this.listRows(caller, query);
     return { items: rows.map(cardOf), next };
@@ -246,7 +240,7 @@ export class StackQueries {
   }
 }
 
-/** A stack, for the dashboard. Times are ISO strings. */
+/** Times are ISO strings. */
 export function cardOf(row: OverviewRow) {
   return {
     organization: row.organization,

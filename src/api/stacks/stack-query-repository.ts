@@ -21,9 +21,9 @@ const OverviewRow = Type.Object({
   changedAt: Type.String(),
   updatedAt: Timestamp,
   createdAt: Timestamp,
-  /** Number of calls that wait for the stack. */
+  /** Calls that wait for the stack. */
   waiting: Type.Integer(),
-  /** Whether the last run that compared the state with the cloud found drift that has not been repaired since; null: never compared. */
+  /** The last run that compared the state with the cloud found drift that has not been repaired since; null: never compared. */
   isDrifted: Nullable(Type.Boolean()),
   lastId: Text,
   lastVersion: Nullable(Type.Integer()),
@@ -54,24 +54,22 @@ export interface OverviewFilter {
   readonly words: readonly string[];
   /** The lock holder: a login, or kind and name of a token. `*` matches any characters. */
   readonly owner: string | null;
-  /** The age of the stack's last change: at most, or at least, this many seconds. */
+  /** The age of the last change: at most, or at least, this many seconds. */
   readonly updated: { readonly isOlder: boolean; readonly seconds: number } | null;
   readonly project: string | null;
   readonly tag: { readonly name: string; readonly value: string | null } | null;
-  /** Whether the tag is so common that the list is read in its own order, rather than from the stacks with the tag. */
+  /** A list by a common tag is read in its own order, rather than from the stacks with the tag. */
   readonly isTagCommon: boolean;
   readonly status: 'running' | 'failed' | 'interrupted' | 'drifted' | null;
-  /** Active freezes: ids of rules; null: frozen stacks or not. */
+  /** Ids of rules; null: frozen stacks or not. */
   readonly frozenBy: readonly string[] | null;
-  /** Only stacks after this one, in the order of the list. */
   readonly before: { readonly changedAt: string; readonly id: string } | null;
   readonly limit: number;
 }
 
-/** The number of a stack's tags that pages show. */
 const maxShownTags = 20;
 
-/** Whether the last run that compared the stack found drift that has not been repaired since; null: never compared. */
+/** Null: never compared. */
 const isDrifted = (stackId: ReturnType<typeof sql.fragment>) => sql.fragment`(
   select r.is_detected and not exists (
     select 1 from updates u
@@ -106,7 +104,6 @@ const details = sql.fragment`
   left join updates v on v.id = s.active_update_id
   ${owners}`;
 
-/** Stacks with their data for the dashboard. */
 export function createStackQueryRepository(db: Queryable) {
   /** Stacks of one organization `o`, found by the most selective condition; without one, in the order of an index. */
   const candidates = ({ before, isTagCommon, owner, project, status, tag }: OverviewFilter) => {
@@ -133,7 +130,7 @@ export function createStackQueryRepository(db: Queryable) {
   };
   const matched = ({ frozenBy, isTagCommon, owner, status, tag, updated, words }: OverviewFilter) => {
     const all = [sql.fragment`true`];
-    // A join rather than `exists`, for which Postgres would read and sort all stacks with the tag.
+    // With `exists`, Postgres would read and sort all stacks with the tag.
     if (tag !== null && isTagCommon)
       all.push(sql.fragment`(
         select l.stack_id from stack_listings l
@@ -155,7 +152,7 @@ export function createStackQueryRepository(db: Queryable) {
       all.push(
         sql.fragment`exists (select 1 from stacks s where s.id = c.stack_id and s.active_update_id is not null)`,
       );
-    // Literals rather than parameters: Postgres uses the index of stacks with a trouble only if the condition implies one.
+    // Literals: Postgres uses the index of stacks with a trouble only if the condition implies one.
     if (status === 'failed') all.push(sql.fragment`c.trouble = 'failed'`);
     if (status === 'interrupted') all.push(sql.fragment`c.trouble = 'cancelled'`);
     if (status === 'drifted')
@@ -170,10 +167,7 @@ export function createStackQueryRepository(db: Queryable) {
     return sql.join(all, sql.fragment` and `);
   };
   return {
-    /**
-     * Readable live stacks, the newest change first. Reads no more of an organization than the page needs, unless a filter excludes most
-     * stacks.
-     */
+    /** The newest change first. Reads no more of an organization than the page needs, unless a filter excludes most stacks. */
     list: (filter: OverviewFilter, maxTags = maxShownTags) =>
       db.any(sql.rows(OverviewRow)`
         /* stackQueries.list */
@@ -193,7 +187,7 @@ export function createStackQueryRepository(db: Queryable) {
         ) s ${details}
         order by s.changed_at desc, s.id desc`),
 
-    /** Whether an organization has many stacks with the tag, and more than a 25th of its stacks have it. */
+    /** An organization has many stacks with the tag, and more than a 25th of its stacks have it. */
     isTagCommon: (
       organizations: readonly ListedOrganization[],
       { name, value }: NonNullable<OverviewFilter['tag']>,
@@ -229,7 +223,7 @@ export function createStackQueryRepository(db: Queryable) {
         where o.name = ${organization} and f.project_name = ${project} and f.stack_name = ${stack}
         order by s.updated_at desc limit ${limit}`),
 
-    /** The organizations of a token's holder by name. If all stacks of an organization may be read, with their number, up to `most`. */
+    /** Organizations by name, with the number of their stacks, up to `most`, if all of them may be read. */
     listOrganizations: (tokenId: string, most: number) =>
       db.any(sql.rows(CountRow)`
         /* stackQueries.listOrganizations */

@@ -18,13 +18,10 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect } from '../platform/http/request.ts';
 import { assertNotConsumed, awaitConsumers } from '../updates/rules/consumers.ts';
 
-/** States above this uncompressed size are renamed by a worker, however well they compress. */
+/** Larger states, uncompressed, are renamed by a worker. */
 const maxDirectDocumentBytes = 8 * 1024 * 1024;
 
-/**
- * The target of a rename: the contract's `org/project/stack`, or plain names in the CLI's dialect. Throws InvalidRequestError for invalid
- * names and for another organization.
- */
+/** `newName` may be the contract's `org/project/stack`. Throws InvalidRequestError for invalid names and for another organization. */
 export function renameTarget(
   from: StackRef,
   request: { newName?: string | null; newProject?: string | null },
@@ -54,7 +51,7 @@ export function renameTarget(
   return target;
 }
 
-/** Renames stacks: small states in this process, large ones on a worker (StackRenamer). */
+/** Small states in this process, large ones on a worker (StackRenamer). */
 export class StackRenaming {
   readonly #context: ApiContext;
   readonly #reclaim: Reclaim;
@@ -65,8 +62,8 @@ export class StackRenaming {
   }
 
   /**
-   * Renames a stack. Throws NotFoundError, StackBusyError, and ConflictError if the target exists or the stack was changed in the meantime;
-   * nothing is changed if it throws. `assertAwaited` throws if the client has disconnected.
+   * Throws NotFoundError, StackBusyError, and ConflictError if the target exists or the stack was changed in the meantime; nothing is
+   * changed if it throws. `assertAwaited` throws if the client has disconnected.
    */
   async rename(
     from: StackRef,
@@ -80,7 +77,7 @@ export class StackRenaming {
     if (await stacks.find(to)) throw stackExists(to);
     const ruled = await createUpdateRuleRepository(db).findStack(from);
     if (ruled) await assertNotConsumed(db, ruled, caller, 'rename', await awaitConsumers(db, ruled));
-    // The commit decides. This early check avoids rewriting a state for a rename that is refused anyway.
+    // The commit decides. This check avoids rewriting a state for a rename that is refused anyway.
     await assertSameSelection(db, caller, stack, to);
     await this.#reclaim(stack.id, { organization: stack.organization, waitsForLock: true });
     const head = await stateEdits.findHead(stack.id);
@@ -113,8 +110,8 @@ export class StackRenaming {
 }
 
 /**
- * Throws ForbiddenError unless the caller may write under the new name. Without the permission to manage, the caller must not gain a
- * permission by the rename, which would bypass grants.
+ * The caller must be allowed to write under the new name. Without the permission to manage, the caller must not gain a permission by the
+ * rename, which would bypass grants.
  */
 function assertMayRename(caller: Caller, from: StackRef, to: StackRef, tags: Tags): void {
   const before = permissionsOn(caller, { ...from, tags });
@@ -127,7 +124,7 @@ function assertMayRename(caller: Caller, from: StackRef, to: StackRef, tags: Tag
     );
 }
 
-/** Throws ForbiddenError if other rules or grants would apply to the stack, unless the caller may manage it. */
+/** Refuses a rename after which other rules or grants would apply, unless the caller may manage the stack. */
 async function assertSameSelection(db: Queryable, caller: Caller, stack: StackRow, to: StackRef): Promise<void> {
   const tags = readTags(stack.tags);
   const present = { project: stack.project, stack: stack.stack, tags };

@@ -53,16 +53,15 @@ export interface StackListQuery {
   readonly continuationToken: string | null;
 }
 
-/** Maximum number of stacks per page, and of bytes of their tags and names. Large, because `pulumi project ls` reads one page. */
+/** Stacks per page, and bytes of their tags and names. Large, because `pulumi project ls` reads one page. */
 const pageSize = 10_000;
 const pageBytes = 16 * 1024 * 1024;
-/** Maximum number of stacks, and of bytes, that are read and held at once. */
+/** Stacks, and bytes, that are read and held at once. */
 const chunkSize = 1_000;
 const chunkBytes = 1024 * 1024;
-/** Maximum number of organizations that one statement searches. */
+/** Organizations that one statement searches. */
 const organizationsAtOnce = 100;
 
-/** Creates, finds, lists, tags and deletes stacks. */
 export class StackService {
   readonly #context: ApiContext;
   readonly #reclaim: Reclaim;
@@ -75,9 +74,9 @@ export class StackService {
   }
 
   /**
-   * Creates the stack, and its organization and project if they do not exist. The creator of an organization becomes its admin. Throws
-   * ConflictError if the stack exists, ForbiddenError without the permission to write, and QuotaReachedError. Throws NotFoundError for
-   * non-members who may not create organizations, whether or not this one exists.
+   * Also creates its organization and project if they do not exist. The creator of an organization becomes its admin. Throws ConflictError
+   * if the stack exists, ForbiddenError, and QuotaReachedError. Throws NotFoundError for non-members who may not create organizations,
+   * whether or not this one exists.
    */
   async create(caller: Caller, stack: NewStack, audit: AuditTrail): Promise<StackRow> {
     const { documents } = this.#context;
@@ -98,7 +97,7 @@ export class StackService {
         let access: LockedAccess | null = null;
         if (organization.created && caller.userId !== null) {
           await identity.setMembership(organization.id, caller.userId, 'admin');
-          // After the membership, which locks the user exclusively: two calls that share the lock on the user would deadlock.
+          // After the membership, which locks the user exclusively: two calls that share this lock would deadlock.
           await lockOwner(tx, caller);
           const { organization: name } = ref;
           await audit.record(tx, { action: 'organization.create', organization: name, object: name });
@@ -133,8 +132,8 @@ export class StackService {
   }
 
   /**
-   * Whether the project has a stack that the caller may read. If it has none, `pulumi new` may take its name. For callers who may read any
-   * stack, the contract's projects outlive their stacks.
+   * Whether the caller may read a stack of the project; if not, `pulumi new` may take its name. For callers who may read any stack, the
+   * contract's projects outlive their stacks.
    */
   projectExists({ facts }: Caller, organization: string, project: string, dialect: Dialect): Promise<boolean> {
     return dialect === 'contract' && (!facts || readsAll(facts, project))
@@ -142,12 +141,11 @@ export class StackService {
       : this.#lists.hasReadableStack(organization, project, facts);
   }
 
-  /** Whether an update (or preview) of a stack that has or had this name is active, as far as the caller may know. */
+  /** Includes stacks that had this name before, as far as the caller may know. */
   isBusy(ref: StackRef, { facts }: Pick<Caller, 'facts'>): Promise<boolean> {
     return this.#context.stacks.isBusy(ref, facts);
   }
 
-  /** Throws NotFoundError. */
   async view(ref: StackRef): Promise<StackView> {
     const { db, stacks } = this.#context;
     const stack = await stacks.findWithFaults(ref);
@@ -155,7 +153,7 @@ export class StackService {
     return readStackView(db, stack);
   }
 
-  /** Yields a page of the caller's stacks that the caller may read, in chunks. Returns the next page's token, or null. */
+  /** Yields a page of the stacks that the caller may read, in chunks. Returns the next page's token. */
   async *list(caller: Caller, query: StackListQuery): AsyncGenerator<readonly StackListRow[], string | null> {
     let after =
       query.continuationToken === null ? null : decodeContinuation(query.continuationToken, parseQualifiedName);
@@ -196,12 +194,12 @@ export class StackService {
     return after && encodeContinuation(formatStackRef(after));
   }
 
-  /** Throws NotFoundError, InvalidRequestError, and ForbiddenError for tags by which grants select stacks. */
+  /** Throws ForbiddenError for tags by which grants select stacks. */
   async replaceTags(caller: Caller, ref: StackRef, tags: Tags, audit: AuditTrail): Promise<void> {
     await this.#changeTags(caller, ref, () => tags, audit);
   }
 
-  /** Sets or removes one tag. Throws EditConflictError, NotFoundError, and the errors of `replaceTags`. */
+  /** Throws EditConflictError, and the errors of `replaceTags`. */
   async editTag(caller: Caller, ref: StackRef, edit: TagEdit, audit: AuditTrail): Promise<void> {
     await this.#changeTags(caller, ref, (tags) => editTag(tags, edit), audit);
   }
@@ -221,11 +219,11 @@ export class StackService {
   }
 
   /**
-   * Deletes the stack. When this resolves, no caller can see the stack and its name is free. It can be restored for `deletedStackDays`;
-   * afterwards, a sweep deletes its data. With `keepResources`, refuses while the state is incomplete, or has resources other than the
-   * stack's root: the message is the exact one that the CLI matches (pkg/backend/httpstate/client/client.go). Throws StackBusyError,
-   * FrozenError and JournalFaultError. If other stacks read its outputs, throws ConsumersError if a rule refuses that, and returns a
-   * warning if a rule warns.
+   * When this resolves, no caller can see the stack and its name is free. It can be restored for `deletedStackDays`; afterwards, a sweep
+   * deletes its data. With `keepResources`, refuses while the state is incomplete, or has resources other than the stack's root: the
+   * message is the exact one that the CLI matches (pkg/backend/httpstate/client/client.go). Throws StackBusyError, FrozenError and
+   * JournalFaultError. If other stacks read its outputs, throws ConsumersError if a rule refuses that, and returns a warning if a rule
+   * warns.
    */
   async delete(
     caller: Caller,
@@ -237,7 +235,7 @@ export class StackService {
     const warning = await warnOfConsumers(this.#context.db, ref, caller, 'delete');
     const { config, db } = this.#context;
     if (options.keepResources) await this.#reclaim(found.id, { organization: ref.organization });
-    // A state that cannot be assembled must not prevent the deletion. The journal is kept with the stack.
+    // A state that cannot be assembled must not prevent the deletion. The journal stays with the stack.
     else await reclaimStack(this.#context, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
     const ruled = await createUpdateRuleRepository(db).findStack(ref);
     const unindexed = ruled ? await awaitConsumers(db, ruled) : [];
@@ -247,7 +245,7 @@ export class StackService {
     if (teams.length > 0 && ruled?.activeUpdateId) throw new StackBusyError();
     await changePeople(db, teams.length > 0 ? ref.organization : null, async (tx) => {
       const access = await lockAccess(tx, ref.organization, caller);
-      // Removed before the stack is locked, because this locks the organization.
+      // Before the stack is locked, because this locks the organization.
       if (teams.length > 0) await createGrantRepository(tx).removeOfStack(found.organizationId, found.id);
       const stacks = createStackRepository(tx);
       const stack = await createUpdateRuleRepository(tx)
@@ -281,7 +279,7 @@ export class StackService {
     return warning;
   }
 
-  /** The stack's head checkpoint if it contains only the root resource; otherwise null. */
+  /** Null if it contains more than the root resource. */
   async #findRootOnlyHead(ref: StackRef): Promise<string | null> {
     const { checkpoints, states } = this.#context;
     const { checkpointId } = await this.get(ref);
@@ -293,7 +291,7 @@ export class StackService {
   }
 }
 
-/** Throws if the locked stack has, or may have, resources other than its root. `rootOnly` is a checkpoint that is known to have none. */
+/** `rootOnly`: a checkpoint that is known to have no resources other than the root. */
 async function assertEmpty(tx: Queryable, stack: StackRow, rootOnly: string | null): Promise<void> {
   await assertNothingPending(tx, stack.id);
   if (stack.checkpointId === rootOnly) return;

@@ -16,7 +16,7 @@ const tags = ['stacks'];
 const tagsPath = `${stackPath}/tags`;
 const changed = { access: { kind: 'stack', permission: 'write' }, rate: 'held', audit: 'stack.tags' } as const;
 
-/** Tags of a stack: all at once, as the CLI replaces them, or one at a time, as Pulumi's provider `pulumiservice` sets them. */
+/** All at once, as the CLI replaces them, or one at a time, as Pulumi's provider `pulumiservice` sets them. */
 export function registerStackTagRoutes(app: RouteScope, services: Services): void {
   replaceTags(app, services);
   setTag(app, services);

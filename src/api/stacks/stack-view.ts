@@ -3,16 +3,14 @@ import { createStackRepository, type StackRow, type StackWithFaults } from '../.
 import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
 import type { JournalFault } from '../../shared/state/journal/journal-fault.ts';
 
-/** A stack as shown to clients. */
 export interface StackView {
   readonly stack: StackRow;
-  /** The update that locks the stack, or null. */
+  /** The update that locks the stack. */
   readonly operation: { readonly kind: string; readonly author: string; readonly startedAt: Date } | null;
   /** Faults that leave the stack's state incomplete. */
   readonly faults: readonly JournalFault[];
 }
 
-/** Reads the current operation and the faults of a stack. */
 export async function readStackView(db: Queryable, { hasFaults, ...stack }: StackWithFaults): Promise<StackView> {
   const faults = hasFaults ? await createCompactionRepository(db).findFaults(stack.id) : [];
   const operation =

@@ -46,7 +46,7 @@ const columns: readonly (readonly [string, (stack: StackCard) => string | number
   ],
 ];
 
-/** The list of stacks as a file. It has its own path, because procedures respond with JSON. */
+/** The list of stacks as a file has its own path, because procedures respond with JSON. */
 export function registerStacksCsv(scope: FastifyInstance, services: ProcedureServices, refusals: Refusals): void {
   scope.get(
     '/trpc/download/stacks.csv',
@@ -63,7 +63,7 @@ export function registerStacksCsv(scope: FastifyInstance, services: ProcedureSer
   );
 }
 
-/** Yields page by page, no faster than the client reads, and only while the token or session is valid. */
+/** Yields no faster than the client reads, and only while the token or session is valid. */
 async function* lines(
   { stackQueries }: ProcedureServices,
   { caller, holder }: { readonly caller: Caller; readonly holder: Holder },

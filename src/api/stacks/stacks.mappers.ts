@@ -46,7 +46,7 @@ export function warnOfFaults(reply: FastifyReply, { faults }: StackView): void {
   if (faults.length > 0) void reply.header(warningHeader, asHeader(faults.map(describeFault).join(' ')));
 }
 
-/** `lastUpdate` is a time for the CLI (0 while the update runs) and an object for the contract. Absent if there was no update. */
+/** `lastUpdate`: a time for the CLI (0 while the update runs), an object for the contract. Absent if there was no update. */
 export function listedStackResponse(
   dialect: Dialect,
   stack: StackListRow,
@@ -75,8 +75,8 @@ function stackMembers(stack: Pick<StackRow, 'organization' | 'project' | 'stack'
 }
 
 /**
- * A page of the stack list as JSON. `chunks` yields rows and returns the token of the next page, or null on the last page. The
- * last page has no token at all, because an empty one would make the CLI loop forever.
+ * `chunks` yields rows and returns the token of the next page. The last page has no token at all: an empty one would make the CLI loop
+ * forever.
  */
 export async function* stackListJson(
   chunks: AsyncGenerator<readonly StackListRow[], string | null>,

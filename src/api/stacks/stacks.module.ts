@@ -12,7 +12,7 @@ import { registerStackTagRoutes } from './stack-tags.routes.ts';
 import { registerStackRoutes } from './stacks.routes.ts';
 import { SavedViews } from './views/saved-views.ts';
 
-/** The services of stacks. Called once per app. */
+/** Called once per app. */
 export function createStackServices(context: ApiContext, reclaim: Reclaim) {
   return {
     stacks: new StackService(context, reclaim),
@@ -25,7 +25,6 @@ export function createStackServices(context: ApiContext, reclaim: Reclaim) {
   };
 }
 
-/** The routes of stacks. */
 export function registerStackDomain(
   routes: RouteScope,
   services: Parameters<typeof registerStackRoutes>[1] & Parameters<typeof registerDeletedStackRoutes>[1],

@@ -51,7 +51,6 @@ const read = { access: { kind: 'stack', permission: 'read' }, rate: 'needed' } a
 const write = { access: { kind: 'stack', permission: 'write' }, rate: 'held' } as const;
 const admin = { access: { kind: 'stack', permission: 'admin' }, rate: 'held' } as const;
 
-/** Routes that create, find, list, rename and delete stacks. */
 export function registerStackRoutes(app: RouteScope, services: Services): void {
   createStack(app, services);
   findProject(app, services);
@@ -67,7 +66,7 @@ function createStack(app: RouteScope, services: Services): void {
   app.post(
     projectPath,
     {
-      // The service checks permissions, because the organization may not exist yet.
+      // The service checks permissions: the organization may not exist yet.
       config: {
         access: { kind: 'user' },
         rate: 'held',
@@ -124,7 +123,7 @@ function listStacks(app: RouteScope, { stacks }: Services): void {
       schema: { tags, summary: 'List stacks', security: apiToken, querystring: ListStacksQuery },
     },
     async ({ caller, dialect, query }, reply) => {
-      // Sent by `pulumi stack ls --tag =VALUE`. Without the error, the caller would get all stacks, and might act on them.
+      // Sent by `pulumi stack ls --tag =VALUE`. The caller would otherwise get all stacks, and might act on them.
       if (query.tagValue && !query.tagName)
         throw new InvalidRequestError('tagValue needs tagName: this server searches tags by name (NAME or NAME=VALUE)');
       const chunks = stacks.list(caller, {
@@ -182,7 +181,7 @@ function deleteStack(app: RouteScope, { stacks }: Services): void {
       },
     },
     async ({ caller, params, query, dialect, audit }, reply) => {
-      // The CLI always sends `force`. The contract has no such parameter, so its clients' deletions are unconditional.
+      // The CLI always sends `force`. The contract has no such parameter: its clients' deletions are unconditional.
       const flag = query.force ?? query.forceDestroy;
       const force = flag === undefined ? dialect === 'contract' : flag.toLowerCase() === 'true';
       const warning = await stacks.delete(caller, params, { keepResources: !force }, audit);
@@ -239,7 +238,7 @@ function listRequiredPolicies(app: RouteScope, { policyPacks, stacks }: Services
   );
 }
 
-/** The error for `pulumi cancel` of an idle stack: for a 404, the command would say "has never been updated". */
+/** The error for `pulumi cancel` of an idle stack: with 404, the command would say "has never been updated". */
 function nothingToCancel(ref: StackRef): ConflictError {
   return new ConflictError(`No update of stack '${formatStackRef(ref)}' is in progress, so there is nothing to cancel`);
 }

@@ -64,7 +64,7 @@ export const ListedStack = component(
   }),
 );
 
-/** apitype.ListStacksResponse, with stacks in either dialect. */
+/** Stacks in either dialect. */
 export const ListStacksResponse = component(
   'ListStacksResponse',
   Type.Object({
@@ -88,7 +88,7 @@ export const RenameStackRequest = component(
   { newName: 'staging', newProject: 'website' },
 );
 
-/** The tags by their names. */
+/** Tags by their names. */
 export const TagsRequest = component('TagsRequest', AnyObject, { environment: 'production' });
 
 /** Either name is accepted: the CLI sends `force`, the provider `pulumiservice` sends `forceDestroy`. */

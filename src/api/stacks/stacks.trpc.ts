@@ -31,7 +31,7 @@ const CursorFields = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.S
 
 const ListInput = Type.Object({
   organization: Type.Optional(Name),
-  /** Part of the names of project and stack, joined by a slash. Case-insensitive. */
+  /** Part of `project/stack`, in any case. */
   text: Type.Optional(text(200)),
   project: Type.Optional(Name),
   tag: Type.Optional(Type.Object({ name: text(100), value: Type.Optional(text(300)) })),
@@ -41,7 +41,7 @@ const ListInput = Type.Object({
 
 const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
 const ofRead = { kind: 'stack', permission: 'read' } as const;
-/** The repair of a pending operation, identified by its position in the list and its resource. */
+/** Identifies the pending operation by its position in the list and its resource. */
 const Repair = Type.Object({
   index: Type.Integer({ minimum: 0, maximum: 999_999 }),
   urn: text(8_000),
@@ -55,7 +55,7 @@ const Repair = Type.Object({
 });
 
 export const stacksRouter = router({
-  /** Stacks that the caller may read, the newest change first. */
+  /** The newest change first. */
   list: userProcedure.input(input(ListInput)).query(async ({ ctx: { caller, services }, input: query }) => {
     const limit = query.limit ?? defaultPage;
     const position = decodeCursor(query.cursor, CursorFields);
@@ -71,21 +71,21 @@ export const stacksRouter = router({
     return { items, next: next && encodeCursor([next.changedAt, next.id]) };
   }),
 
-  /** Items that need attention: the newest failed, interrupted, drifted and frozen stacks, requests for approvals, and long waits. */
+  /** The newest failed, interrupted, drifted and frozen stacks, requests for approvals, and long waits. */
   attention: userProcedure
     .input(input(Type.Object({ organization: Type.Optional(Name) })))
     .query(({ ctx: { caller, request, services }, input: { organization = null } }) =>
       services.attention.list(caller, organization, (target) => request.holder.findAt(target)),
     ),
 
-  /** Tag names, or values of the tag `name`, with this prefix. */
+  /** Names, or values of the tag `name`, with this prefix. */
   tags: organizationProcedure('read')
     .input(input(Type.Object({ name: Type.Optional(text(100)), text: Type.Optional(text(300)), limit: page.limit })))
     .query(async ({ ctx: { caller, services }, input: { limit = maxTags, name = null, organization, text = '' } }) => ({
       items: await services.stackQueries.listTags(caller, organization, { name, begin: text, limit }),
     })),
 
-  /** The data of a stack's overview. Secrets are encrypted. The read of the outputs is recorded. */
+  /** Secrets are encrypted. The read of the outputs is recorded. */
   get: stackScan('read').query(async ({ ctx: { caller, request, scan, services }, input: ref }) => {
     const { outputs, ...found } = await services.stackQueries.get(scan, caller, ref);
     const isShown = outputs?.some(({ isSecret }) => !isSecret) === true;
@@ -102,24 +102,24 @@ export const stacksRouter = router({
     return { ...found, outputs };
   }),
 
-  /** The current name of the stack that had this name before a rename; null if there is none that the caller may read. */
+  /** The name of the stack that had this name before a rename; null if there is none that the caller may read. */
   renamed: organizationProcedure('read')
     .input(input(Type.Object({ project: Name, stack: Name })))
     .query(({ ctx: { caller, services }, input: ref }) => services.stackQueries.findRenamed(caller, ref)),
 
-  /** Pending operations of the newest version, and the update that left them behind. */
+  /** Includes the update that left the operations behind. */
   pending: stackScan('read').query(({ ctx: { scan, services }, input: ref }) =>
     services.stackQueries.pending(scan, ref),
   ),
 
-  /** Clears pending operations, or adds the created resources by id; the next refresh reads these. */
+  /** Clears the operations, or adds the created resources by id; the next refresh reads these. */
   repair: stackScanMutation('write', 'stack.repair')
     .input(input(Type.Object({ headVersion: Version, repairs: Type.Array(Repair, { minItems: 1, maxItems: 200 }) })))
     .mutation(async ({ ctx: { audit, caller, scan, services }, input: { headVersion, repairs, ...ref } }) => ({
       version: await services.manualEdits.repair(ref, repairs, { audit, caller, headVersion, scan }),
     })),
 
-  /** `seen`: the value that the caller has seen, null if the tag did not exist. A tag that has changed since is kept. */
+  /** `seen`: null if the tag did not exist. A tag that has changed since is kept. */
   setTag: stackMutation('write', 'stack.tags')
     .input(
       input(
@@ -134,7 +134,7 @@ export const stacksRouter = router({
       await services.stacks.editTag(caller, ref, { name, seen, value }, audit);
     }),
 
-  /** Succeeds if the tag does not exist. `value`: the value that the caller has seen; a tag with another value is kept. */
+  /** Succeeds if the tag does not exist. `value`: as the caller has seen it; a tag with another value is kept. */
   removeTag: stackMutation('write', 'stack.tags')
     .input(input(Type.Object({ name: text(100), value: Type.Optional(text(1_000)) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { name, value, ...ref } }) => {

@@ -8,14 +8,13 @@ export interface TagEdit {
   readonly value: string | null;
   /**
    * The value that the caller has read, null if the tag did not exist. A tag that has changed since is kept, unless it already has the new
-   * value. If undefined, any value is replaced.
+   * value. Undefined: any value is replaced.
    */
   readonly seen?: string | null | undefined;
-  /** Throws NotFoundError if the stack does not have the tag. */
   readonly mustExist?: true;
 }
 
-/** The tags after the edit. Throws EditConflictError, NotFoundError, and InvalidRequestError for an invalid name or value. */
+/** Throws EditConflictError, NotFoundError, and InvalidRequestError for an invalid name or value. */
 export function editTag(tags: Tags, { mustExist, name, seen, value }: TagEdit): Tags {
   const now = tags[name] ?? null;
   if (mustExist && now === null) throw new NotFoundError(`The stack has no tag ${name}`);

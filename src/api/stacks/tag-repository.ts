@@ -5,12 +5,12 @@ import type { ListedOrganization } from '../../shared/stacks/stack-list-reposito
 const TextRow = Type.Object({ text: Type.String() });
 
 interface Prefix {
-  /** Prefix of the names or values. */
+  /** Prefix. */
   readonly begin: string;
   readonly limit: number;
 }
 
-/** Names and values of the tags of stacks. Each is found by one index lookup, regardless of the number of stacks that have it. */
+/** Each name or value is found by one index lookup, regardless of the number of stacks that have it. */
 export function createTagRepository(db: Queryable) {
   const isReadable = ({ facts, id }: ListedOrganization) =>
     facts === null

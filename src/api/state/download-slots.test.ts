@@ -14,7 +14,7 @@ const mib = 1024 * 1024;
 const large = 4 * mib;
 const atOnce = 64;
 
-/** A reader of one state, which is in a blob or a row, and a blob store that counts the open blobs. */
+/** `counts`: the open blobs. */
 function stateOf(sizeBytes: number, isBlob = true) {
   const counts = { open: 0 };
   const text = randomBytes(sizeBytes);

@@ -9,7 +9,7 @@ import { gzipDocument } from '../platform/http/gzip-document.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
 
-/** Outputs are in memory as a whole, up to 8 MiB and more, while they wait and until their client has them. Small outputs do not count. */
+/** Outputs are in memory as a whole, 8 MiB and more, until their client has them. Small outputs do not count. */
 const outputLimits: SemaphoreLimits = {
   ...{ atOnce: 16, atOncePerCaller: 8, atOncePerOrganization: 8 },
   // The CLI repeats a call that exceeds the common limit, but not a call that exceeds the limit of its caller.
@@ -17,14 +17,13 @@ const outputLimits: SemaphoreLimits = {
 };
 const smallBytes = 64 * 1024;
 
-/** The call of a client that gets a state. */
 interface Download {
   readonly caller: Pick<Caller, 'tokenId' | 'userId'>;
   readonly organization: string;
   readonly reply: FastifyReply;
 }
 
-/** Keeps connections to the blob store free while states are sent as streams. */
+/** Keeps connections to the blob store free while states are streamed. */
 export class StateDownloads {
   readonly #downloads: FairSemaphore;
   readonly #outputs = new FairSemaphore(outputLimits);
@@ -33,13 +32,13 @@ export class StateDownloads {
     this.#downloads = blobDownloads(blobs);
   }
 
-  /** Admits the blob of this download. Throws UnavailableError if too many downloads are open, or once the client is gone. */
+  /** Throws UnavailableError if too many downloads are open, or once the client is gone. */
   of({ caller, organization, reply }: Download): AdmitBlob {
     const gone = clientGone(reply);
     return () => this.#downloads.take({ ...caller, organization }, gone);
   }
 
-  /** Waits until outputs of this size may be sent. Throws OwnQueueError, UnavailableError. */
+  /** Throws OwnQueueError, UnavailableError. */
   async admitOutputs({ caller, organization, reply }: Download, bytes: number): Promise<void> {
     if (bytes <= smallBytes) return;
     const { raw } = reply;
@@ -49,14 +48,14 @@ export class StateDownloads {
   }
 }
 
-/** Sends a state as it is stored, as a stream. */
+/** Streams a state as it is stored. */
 export function sendState(request: FastifyRequest, reply: FastifyReply, state: StateDocument): FastifyReply {
   if (state.warning !== null) void reply.header(warningHeader, asHeader(state.warning));
   void reply.type('application/json; charset=utf-8');
   const zipped = gzipDocument(request, reply, state);
   if (zipped) return reply.send(zipped);
-  // The length exposes a truncated response: proxies end a truncated chunked response as if it were complete. If the response is
-  // compressed, the header is removed; gzip marks its own end.
+  // The length exposes a truncated response: proxies end a truncated chunked one as if it were complete. Compression removes the header;
+  // gzip marks its own end.
   void reply.header('content-length', state.sizeBytes);
   return reply.send(Readable.from(state.bytes, { objectMode: false }));
 }

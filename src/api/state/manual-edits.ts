@@ -16,7 +16,7 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { type PendingStep, repairPendingSteps, type StepRepair } from './resources/pending-operations.ts';
 
-/** The author of a change, and the newest version that they have seen. */
+/** `headVersion`: the newest version that the author has seen. */
 export interface Editor {
   readonly caller: Caller;
   readonly audit: AuditTrail;
@@ -24,21 +24,21 @@ export interface Editor {
   readonly scan: StateScan;
 }
 
-/** A pending operation, by its position in the newest version, and its repair. */
+/** `index`: in the newest version. */
 export interface ChosenRepair {
   readonly index: number;
   readonly urn: string;
   readonly repair: StepRepair;
 }
 
-/** A new state, before it is committed. */
+/** A new state before it is committed. */
 interface Change {
   readonly state: NewCheckpoint;
   readonly message: string;
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** Manual changes to the newest state of a stack. Each change creates a new version, recorded as an import, and changes nothing else. */
+/** Each change creates a new version, recorded as an import, and changes nothing else. */
 export class ManualEdits {
   readonly #context: ApiContext;
   readonly #reclaim: Reclaim;
@@ -112,7 +112,7 @@ export class ManualEdits {
     try {
       const edit = { stackId: stack.id, updateId, admission, tokenId: caller.tokenId };
       await stateEdits.commit(edit, async (tx, locked) => {
-        // The stack was renamed, and the state contains its former names.
+        // The stack was renamed, and the state contains former names.
         if (formatStackRef(locked) !== formatStackRef(stack)) throw new StackChangedError();
         const version = { updateId, kind: 'import', message, requestedBy: caller.userId, state } as const;
         newVersion = await recordEdit(tx, locked, version);
@@ -130,7 +130,7 @@ export class ManualEdits {
   }
 }
 
-/** Maximum number of URNs in an event of the audit log. */
+/** URNs in one event of the audit log. */
 const maxNames = 50;
 
 function noSuchOperation(): InvalidRequestError {

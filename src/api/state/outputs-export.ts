@@ -12,27 +12,26 @@ export type DecryptSecret = (ciphertext: Buffer) => Promise<Buffer>;
 export interface OutputsExport {
   readonly document: Buffer;
   readonly resourceCount: number;
-  /** Names of secret outputs in the document. */
+  /** Secret outputs in the document. */
   readonly secret: readonly string[];
-  /** Names of secret outputs that are not in the document. */
+  /** Secret outputs that are not in the document. */
   readonly leftOut: readonly string[];
 }
 
 /** Waits until outputs of this size may be in memory. */
 export type AdmitOutputs = (bytes: number) => Promise<void>;
 
-/** The fixed cost of an output, in bytes. */
+/** The fixed cost of an output. */
 const memberBytes = 2_048;
 const maxTypeBytes = 256;
 
-/** The manifest without its time and CLI version, which are not outputs. */
+/** Without time and CLI version, which are not outputs. */
 const manifest = Buffer.from('"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}');
 
 /**
- * The deployment document for callers who may read only the outputs of a stack: only its root resource with its outputs. Secret outputs are
- * included only with `decrypt`; secrets that the service has encrypted are included as plaintext. Without `decrypt`, or given only the
- * ciphertext, the CLI's StackReference would silently read `{}` in place of each secret. Calls `admit` between the state and the secrets.
- * Also throws the errors of `admit`.
+ * The document for callers who may read only the outputs of a stack: only its root resource with its outputs. Secret outputs are included
+ * only with `decrypt`; those that the service has encrypted as plaintext. Without `decrypt`, or given only the ciphertext, the CLI's
+ * StackReference would silently read `{}` in place of each secret. Calls `admit` between the state and the secrets, and throws its errors.
  */
 export async function exportOutputs(
   state: AsyncIterable<Buffer>,
@@ -58,7 +57,7 @@ export async function exportOutputs(
     Buffer.from('"custom":false,"type":"pulumi:pulumi:Stack"'),
     Buffer.concat([nameText('outputs'), joinParts('{', members, '}')]),
   ];
-  // Clients decrypt other secrets themselves, for which they need the secrets provider.
+  // Clients decrypt other secrets themselves, with the secrets provider.
   const needsProvider = decrypt !== null && secretsProviders !== null && !isService;
   const deployment = [
     manifest,
@@ -73,7 +72,7 @@ export async function exportOutputs(
   return { document: joinParts('{', document, '}'), resourceCount: root ? 1 : 0, secret, leftOut };
 }
 
-/** The value with its secrets, as far as permitted; null if not permitted. */
+/** Secrets as far as permitted; null if not permitted. */
 async function showSecrets(
   value: Buffer,
   decrypt: DecryptSecret | null,

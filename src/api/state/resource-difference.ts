@@ -5,9 +5,9 @@ import { comparedMembers, isSameInStacks } from './resources/canonical-resource.
 import { listSecretsInSlices } from './resources/redacted-json.ts';
 import { nameViews, type ValueViews } from './value-views.ts';
 
-/** Maximum number of differences of one resource that are shown. */
+/** Differences of one resource that are shown. */
 const maxPaths = 200;
-/** If a resource has more members than this, its differences are not sorted. */
+/** The differences of a resource with more members are not sorted. */
 const maxSorted = 1_000;
 /** The cost of comparing a property within a time slice, besides its bytes. */
 const comparisonBytes = 200;
@@ -28,7 +28,6 @@ export interface StackDifference {
   readonly pathCount: number;
 }
 
-/** How to show a difference. */
 export interface Describing {
   readonly withOutputs: boolean;
   /** Positions of the secrets that are known to differ. */
@@ -36,7 +35,7 @@ export interface Describing {
   readonly values: ValueViews;
 }
 
-/** The differences of a resource; null if there are none. The text of the resource is null for a stack that lacks it. */
+/** Null if there are no differences. `before` or `after` is null for a stack that lacks the resource. */
 export async function describeDifference(
   before: Buffer | null,
   after: Buffer | null,

@@ -20,16 +20,16 @@ import { readGraph } from './resources/read-graph.ts';
 import { redactedDigest, redactedJsonInSlices } from './resources/redacted-json.ts';
 import { authorView, blameResource } from './resources/resource-blame.ts';
 
-/** Larger inputs or outputs are not shown, in bytes. */
+/** Larger inputs or outputs are not shown. */
 const maxViewBytes = 1024 * 1024;
-/** Number of copies in memory on their way to the client, which are also larger than the text. */
+/** Copies in memory on their way to the client, which are also larger than the text. */
 const copies = 16;
 const maxDependents = 200;
-/** Maximum number of dependencies of a resource, as in the index. */
+/** Dependencies of a resource, as in the index. */
 const maxDependencies = 2_000;
 const providerPrefix = 'pulumi:providers:';
 
-/** Resources of a stack's newest state, for the dashboard: from the index, except for inputs and outputs. */
+/** The newest state's resources: from the index, except for inputs and outputs. */
 export class ResourceService {
   readonly #context: ApiContext;
 
@@ -37,7 +37,7 @@ export class ResourceService {
     this.#context = context;
   }
 
-  /** A page in the order of type and name. Throws NotFoundError. */
+  /** In the order of type and name. */
   async list(ref: StackRef, filter: ResourceFilter, after: ResourcePosition | null, limit: number) {
     const stack = await this.#find(ref);
     const rows = await createResourceRepository(this.#context.db).list(stack.stackId, filter, after, limit + 1);
@@ -47,8 +47,8 @@ export class ResourceService {
   }
 
   /**
-   * One resource, with the inputs and outputs of the newest state, or of a version; secrets are redacted. For an older version, only data
-   * of its state is shown. `digests` identify the shown parts. Throws NotFoundError, and the errors of `scan`.
+   * Includes the inputs and outputs of the newest state, or of a version; secrets are redacted. For an older version, only data of its
+   * state is shown. `digests` identify the shown parts. Throws the errors of `scan`.
    */
   async get(scan: StateScan, ref: StackRef, urn: string, version: number | null) {
     const stack = await this.#find(ref);
@@ -76,10 +76,7 @@ export class ResourceService {
     };
   }
 
-  /**
-   * The version that set each property of a resource of the newest state, as far as the index knows. Throws NotFoundError, and the errors
-   * of `scan`.
-   */
+  /** The version that set each property in the newest state, as far as the index knows. Throws the errors of `scan`. */
   async blame(scan: StateScan, ref: StackRef, urn: string) {
     const stack = await this.#find(ref);
     const view = await this.#view(scan, ref, stack, urn, null);
@@ -88,8 +85,8 @@ export class ResourceService {
   }
 
   /**
-   * The raw JSON of a property of a resource in the newest state; null if there is none. `digest`: the digest of the part as it was shown,
-   * or null. Throws NotFoundError, ConflictError if the part has changed since, and the errors of `scan`.
+   * Raw JSON from the newest state. `digest`: that of the part as it was shown, or null. Throws ConflictError if the part has changed
+   * since, and the errors of `scan`.
    */
   async readProperty(
     scan: StateScan,
@@ -101,7 +98,7 @@ export class ResourceService {
   ): Promise<Buffer | null> {
     const view = await this.#view(scan, ref, await this.#find(ref), urn, null);
     const values = view.raw(part);
-    // An item of a list may have moved, and its old position may now hold another secret.
+    // An item of a list may have moved: its old position may hold another secret.
     if (digest !== null && digest !== (await redactedDigest(values, maxViewBytes)))
       throw new ConflictError('The resource has changed since it was shown: look at it again');
     if (values === null) return null;
@@ -114,7 +111,7 @@ export class ResourceService {
     return found;
   }
 
-  /** Versions that have changed the resource, newest first. Throws NotFoundError. */
+  /** Newest first. */
   async history(ref: StackRef, urn: string, before: number | null, limit: number) {
     const stack = await this.#find(ref);
     const rows = await createResourceRepository(this.#context.db).listChanges(
@@ -128,7 +125,7 @@ export class ResourceService {
     return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
   }
 
-  /** The dependencies of all resources, up to a limit. Throws NotFoundError, and the errors of `scan`. */
+  /** Up to a limit. Throws the errors of `scan`. */
   async graph(scan: StateScan, ref: StackRef) {
     const stack = await this.#find(ref);
     const rows = createResourceRepository(this.#context.db);
@@ -141,7 +138,7 @@ export class ResourceService {
     return stack;
   }
 
-  /** A resource of the newest state, or of a version. Throws NotFoundError. */
+  /** A resource of the newest state, or of a version. */
   async #view(
     scan: StateScan,
     ref: StackRef,

@@ -18,7 +18,7 @@ const VersionNumber = Type.Integer({ minimum: 1, maximum: 999_999_999 });
 const urn = text(8_000);
 const ofRead = { kind: 'stack', permission: 'read' } as const;
 
-/** Resources of a stack's newest state. `indexedVersion` is the version up to which a list is complete. */
+/** Resources of the newest state. `indexedVersion`: the version up to which a list is complete. */
 export const resourcesRouter = router({
   /** In the order of type and name. */
   list: stackProcedure('read')
@@ -31,7 +31,7 @@ export const resourcesRouter = router({
       return { ...found, next: found.next && encodeCursor([found.next.place, found.next.key]) };
     }),
 
-  /** The children of one resource; for null, the resources without a parent. */
+  /** The children of a resource; for null, the resources without a parent. */
   tree: stackProcedure('read')
     .input(input(Type.Object({ parent: Type.Union([urn, Type.Null()]), ...page })))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, parent, ...ref } }) => {
@@ -42,7 +42,7 @@ export const resourcesRouter = router({
       return { ...found, next: found.next && encodeCursor([found.next.place, found.next.key]) };
     }),
 
-  /** With inputs and outputs, of the newest state or of a version; secrets are redacted. The read is recorded. */
+  /** The resource of the newest state or of a version; secrets are redacted. The read is recorded. */
   get: stackScan('read')
     .input(input(Type.Object({ urn, version: Type.Optional(VersionNumber) })))
     .query(async ({ ctx: { caller, request, scan, services }, input: { urn: of, version = null, ...ref } }) => {
@@ -52,12 +52,12 @@ export const resourcesRouter = router({
       return found;
     }),
 
-  /** The version that set each property: this version, or if it is not exact, this or an older version. */
+  /** If a version is not exact, this or an older version has set the property. */
   blame: stackScan('read')
     .input(input(Type.Object({ urn })))
     .query(({ ctx: { scan, services }, input: { urn: of, ...ref } }) => services.resources.blame(scan, ref, of)),
 
-  /** Versions that have changed the resource, newest first. */
+  /** Newest first. */
   history: stackProcedure('read')
     .input(input(Type.Object({ urn, ...page })))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, urn: of, ...ref } }) => {
@@ -66,6 +66,6 @@ export const resourcesRouter = router({
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
 
-  /** The dependencies of all resources: at most 100,000 resources, in the order of lists. */
+  /** The graph of at most 100,000 resources, in the order of lists. */
   graph: stackScan('read').query(({ ctx: { scan, services }, input: ref }) => services.resources.graph(scan, ref)),
 });

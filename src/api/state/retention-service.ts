@@ -16,7 +16,7 @@ import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/re
 import type { Caller } from '../platform/http/request.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
-/** Exemptions from the rules about retention: stacks under a legal hold, and pinned versions. */
+/** Exemptions from the rules about retention. */
 export class RetentionService {
   readonly #context: ApiContext;
 
@@ -24,17 +24,13 @@ export class RetentionService {
     this.#context = context;
   }
 
-  /** The legal hold of a stack; null if there is none. Throws NotFoundError. */
   async findHold(ref: StackRef): Promise<HoldRow | null> {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     return createStackHoldRepository(this.#context.db).find(stack.id);
   }
 
-  /**
-   * Places a legal hold. After the response, no data of the stack is deleted. `seen`: revisions of its hold. Throws NotFoundError,
-   * ForbiddenError, InvalidRequestError, EditConflictError.
-   */
+  /** After the response, no data of the stack is deleted. `seen`: revisions of its hold. */
   async hold(
     caller: Caller,
     ref: StackRef,
@@ -51,7 +47,7 @@ export class RetentionService {
     });
   }
 
-  /** Ends the legal hold, if there is one. `seen`: revisions of the hold. Throws NotFoundError, ForbiddenError, EditConflictError. */
+  /** Does nothing without a hold. `seen`: revisions of the hold. */
   async release(caller: Caller, ref: StackRef, audit: AuditTrail, seen: SeenRevisions = null): Promise<void> {
     await this.#change(caller, ref, 'manage', async (tx, stack) => {
       const holds = createStackHoldRepository(tx);
@@ -63,7 +59,6 @@ export class RetentionService {
     });
   }
 
-  /** Pins a version, or unpins it. Throws NotFoundError, StateDeletedError, ForbiddenError. */
   async pin(caller: Caller, ref: StackRef, stackVersion: number, isPinned: boolean, audit: AuditTrail): Promise<void> {
     await this.#change(caller, ref, 'write', async (tx, stack) => {
       const by = isPinned ? authorOf(audit) : null;

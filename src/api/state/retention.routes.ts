@@ -16,7 +16,7 @@ const pinPath = `${stackPath}/versions/:stackVersion/pin`;
 const manage = { access: { kind: 'stack', permission: 'manage' }, rate: 'held' } as const;
 const write = { access: { kind: 'stack', permission: 'write' }, rate: 'held' } as const;
 
-/** Exemptions from the rules about retention: stacks under a legal hold, and pinned versions. */
+/** Exemptions from the rules about retention. */
 export function registerRetentionRoutes(app: RouteScope, services: Services): void {
   getHold(app, services);
   setHold(app, services);
@@ -127,7 +127,6 @@ function unpinVersion(app: RouteScope, { retention }: Services): void {
   );
 }
 
-/** Throws NotFoundError. */
 function readVersion(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw noSuchVersion(JSON.stringify(text.slice(0, 20)));
   return Number(text);

@@ -14,7 +14,6 @@ const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
 
 /** Exemptions from the rules about retention. */
 export const retentionRouter = router({
-  /** The legal hold of a stack, or null. */
   findHold: stackProcedure('read').query(async ({ ctx: { services }, input: ref }) => {
     const hold = await services.retention.findHold(ref);
     return (

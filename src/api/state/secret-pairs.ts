@@ -1,7 +1,7 @@
-/** Number of secrets that one call decrypts. */
+/** Secrets that one call decrypts. */
 const secretBatch = 500;
 
-/** Ciphertexts of each resource, in their order; null: the secret is not compared. */
+/** Ciphertexts of each resource, in order; null: the secret is not compared. */
 export type SecretsOfResources = ReadonlyMap<string, readonly (string | null)[]>;
 
 /** Ciphertexts at the same position of a resource that both stacks have. */
@@ -24,7 +24,7 @@ function* secretPairs(before: SecretsOfResources, after: SecretsOfResources): Ge
   }
 }
 
-/** The pairs, in batches; the plaintexts of a batch are in memory together. */
+/** The plaintexts of a batch are in memory together. */
 export function* secretBatches(before: SecretsOfResources, after: SecretsOfResources): Generator<SecretPair[]> {
   let batch: SecretPair[] = [];
   for (const pair of secretPairs(before, after)) {
@@ -35,7 +35,7 @@ export function* secretBatches(before: SecretsOfResources, after: SecretsOfResou
   if (batch.length > 0) yield batch;
 }
 
-/** Number of secrets in resources that both stacks have. */
+/** Counts secrets in resources that both stacks have. */
 export function countShared(before: SecretsOfResources, after: SecretsOfResources): number {
   let count = 0;
   for (const [key, { length }] of after) count += Math.min(length, before.get(key)?.length ?? 0);

@@ -11,14 +11,14 @@ import { countShared, type SecretPair, secretBatches } from './secret-pairs.ts';
 import { nameIn } from './value-reads.ts';
 import { ValueViews } from './value-views.ts';
 
-/** Maximum size of the kept texts of a page's resources, of both stacks, in bytes; the page ends early. */
+/** The kept texts of a page's resources, of both stacks; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
-/** Memory that is kept for each resource of a state, in bytes. */
+/** Memory that is kept for each resource of a state. */
 const keptBytes = 300;
-/** Limits on compared secrets: their number, and the characters of their ciphertexts, for each of the two stacks. */
+/** Compared secrets, and characters of their ciphertexts, for each of the two stacks. */
 const maxSecrets = 5_000;
 const maxSecretChars = 8 * 1024 * 1024;
-/** A state to compare: null is the newest. */
+/** Null: the newest. */
 export interface ComparedState {
   readonly ref: StackRef;
   readonly version: number | null;
@@ -28,13 +28,12 @@ export interface StackDiffQuery {
   readonly from: ComparedState;
   readonly to: ComparedState;
   readonly withOutputs: boolean;
-  /** The audit records of reading both stacks' secrets, if the caller may decrypt them; null: secrets are not compared. */
+  /** The audit records of reading both stacks' secrets; null: secrets are not compared. */
   readonly secrets: { readonly from: AuditTrail; readonly to: AuditTrail } | null;
   readonly offset: number;
   readonly limit: number;
 }
 
-/** One of the two states, as read. */
 interface Side {
   readonly stackId: string;
   readonly version: number;
@@ -45,7 +44,7 @@ interface Side {
   secretCount: number;
 }
 
-/** Compares the states of two stacks. Both are read as streams; only digests and the texts of one page are kept. */
+/** Both states are read as streams; only digests and the texts of one page are kept. */
 export class StackDiff {
   readonly #context: ApiContext;
 
@@ -54,8 +53,8 @@ export class StackDiff {
   }
 
   /**
-   * Resources that differ, or that only one stack has, by type and name: in the order of `to`, then resources that only `from` has. Ids
-   * and, by default, outputs are specific to each stack and not compared. Throws NotFoundError, UnavailableError, and the errors of `scan`.
+   * Resources that differ, or that only one stack has, by type and name: in the order of `to`, then those that only `from` has. Ids and, by
+   * default, outputs are specific to each stack and not compared. Throws UnavailableError, and the errors of `scan`.
    */
   async diff(scan: StateScan, { from, limit, offset, secrets, to, withOutputs }: StackDiffQuery) {
     await scan.hold((await this.#weigh(scan, from)) + (await this.#weigh(scan, to)), from.ref.organization);
@@ -91,7 +90,7 @@ export class StackDiff {
       same,
       fromVersion: before.version,
       toVersion: after.version,
-      /** Number of secrets in common resources that were not compared. */
+      /** Secrets in common resources. */
       secretsNotCompared: countShared(before.secrets, after.secrets) - (compared?.count ?? 0),
     };
   }
@@ -149,7 +148,7 @@ export class StackDiff {
     return found;
   }
 
-  /** The differing secrets of common resources, by their position in the resource, and the number of compared secrets. */
+  /** Finds the differing secrets of common resources by their position in the resource, and counts the compared ones. */
   async #compareSecrets(scan: StateScan, before: Side, after: Side) {
     const differing = new Map<string, Set<number>>();
     let count = 0;
@@ -167,7 +166,7 @@ export class StackDiff {
     return { differing, count };
   }
 
-  /** Null: this server has not encrypted the secret. */
+  /** Null: not encrypted by this server. */
   #decrypt({ stackId }: Side, pairs: readonly SecretPair[], of: (pair: SecretPair) => string) {
     return this.#context.cipher.decryptEach(
       [stackId],
@@ -184,7 +183,7 @@ export class StackDiff {
   }
 }
 
-/** Keys of resources that differ, and the number of resources that both stacks have. */
+/** Keys of differing resources, and the number of resources that both stacks have. */
 async function compareDigests(
   scan: StateScan,
   before: Side,

@@ -16,10 +16,7 @@ declare module '../access/procedures/context.ts' {
 const access = { kind: 'stack', permission: 'read' } as const;
 const Params = Type.Object({ organization: Name, project: Name, stack: Name, stackVersion: Name });
 
-/**
- * The state of a version as a file, for the browser of a signed-in user: the same bytes as `export` sends to the CLI, including
- * ciphertexts.
- */
+/** The browser of a signed-in user gets the same bytes as `export` sends to the CLI, including ciphertexts. */
 export function registerStateDownload(scope: FastifyInstance, services: ProcedureServices, refusals: Refusals): void {
   scope.get<{ Params: { organization: string; project: string; stack: string; stackVersion: string } }>(
     '/trpc/states/:organization/:project/:stack/:stackVersion',

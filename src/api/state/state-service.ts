@@ -14,7 +14,7 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { type AdmitOutputs, exportOutputs } from './outputs-export.ts';
 
-/** Maximum number of outputs to name in a warning or an event. */
+/** Outputs that a warning or an event names. */
 const maxNames = 20;
 
 /** Reads states of stacks and prepares imports. */
@@ -29,7 +29,7 @@ export class StateService {
     this.#reclaim = reclaim;
   }
 
-  /** The newest state. Throws NotFoundError, and the errors of `admit`. */
+  /** Throws the errors of `admit`. */
   async readHead(ref: StackRef, audit: AuditTrail, admit: AdmitBlob): Promise<StateDocument> {
     const head = await this.#exported.readHead(ref, admit);
     if (!head) throw stackNotFound(ref);
@@ -44,8 +44,8 @@ export class StateService {
   }
 
   /**
-   * The newest state for callers who may read only the outputs: the root resource with its outputs, and `withSecrets` also its secret
-   * outputs. Throws NotFoundError, InvalidRequestError, and the errors of `scan` and `admit`, before the read is recorded.
+   * The state for callers who may read only the outputs: the root resource with its outputs, and `withSecrets` also its secret outputs.
+   * Throws InvalidRequestError, and the errors of `scan` and `admit`, before the read is recorded.
    */
   async readOutputs(
     scan: StateScan,
@@ -85,7 +85,7 @@ export class StateService {
     };
   }
 
-  /** The state of a version given as text in a path. Throws NotFoundError, and the errors of `admit`. */
+  /** `version`: text of a path. Throws the errors of `admit`. */
   async readVersion(ref: StackRef, version: string, audit: AuditTrail, admit: AdmitBlob): Promise<StateDocument> {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
@@ -95,10 +95,7 @@ export class StateService {
     return this.#recorded(ref, state, audit, number);
   }
 
-  /**
-   * Prepares an import that replaces the current state; changes committed after this call are newer than the import. Throws NotFoundError,
-   * StackBusyError, QuotaReachedError and JournalFaultError.
-   */
+  /** Changes committed after this call are newer than the import. Throws StackBusyError, QuotaReachedError and JournalFaultError. */
   async beginImport(ref: StackRef, caller: Caller, audit: AuditTrail): Promise<ImportInput> {
     const { stateEdits, quotas, stacks } = this.#context;
     const stack = await stacks.find(ref);
@@ -110,7 +107,7 @@ export class StateService {
     return { stackId: stack.id, updateId: randomUUID(), requestedBy, tokenId, source: audit.source, head };
   }
 
-  /** Returns the state once the read is recorded. Throws UnavailableError. */
+  /** Once the read is recorded. Throws UnavailableError. */
   async #recorded(
     ref: StackRef,
     state: StateDocument,

@@ -7,7 +7,7 @@ const mib = 1024 * 1024;
 const scan = { begin: () => Promise.resolve(), assertWanted: () => {} } as unknown as StateScan;
 const root = { urn: 'urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev', type: 'pulumi:pulumi:Stack' };
 
-/** A state with these outputs, and interrupted creations of resources with these ids. */
+/** `ids`: of resources whose creation was interrupted. */
 async function* stateOf(outputs: object, ids: readonly string[]): AsyncGenerator<Buffer> {
   const urn = 'urn:pulumi:dev::shop::a:b:C::c';
   const pending = ids.map((id) => ({ type: 'creating', resource: { urn, type: 'a:b:C', custom: true, id } }));

@@ -7,13 +7,12 @@ import { PendingStepScanner } from './resources/pending-operations.ts';
 import { listSecretsInSlices } from './resources/redacted-json.ts';
 import { readRootOutputs } from './resources/root-outputs.ts';
 
-/** An output of a stack; for a secret output, only its name. */
+/** A secret output has only its name. */
 export interface OutputView {
   readonly name: string;
   /** A text unchanged, other values as JSON; null: secret. */
   readonly value: string | null;
   readonly isSecret: boolean;
-  /** Whether the value is cut. */
   readonly isCut: boolean;
 }
 
@@ -23,15 +22,14 @@ export interface StepView {
   readonly urn: string;
   readonly type: string;
   readonly id: string | null;
-  /** Whether its created resource can be added by id. */
+  /** The created resource can be added by id. */
   readonly isImportable: boolean;
 }
 
-/** The display data of a version's state. */
 export interface StateSummary {
   readonly outputs: readonly OutputView[];
   readonly pending: readonly StepView[];
-  /** Whether there are pending operations that are not in `pending`. */
+  /** There are more pending operations. */
   readonly isCut: boolean;
 }
 
@@ -44,29 +42,28 @@ const maxReadmeChars = 200_000;
 /** Total size of the kept data, in characters. */
 const maxKept = 8 * 1024 * 1024;
 
-/** A scan of a state, or its result. */
 interface Reading {
   readonly summary: Promise<StateSummary>;
   isDone: boolean;
 }
 
-/** Outputs and pending operations of versions of stacks. A state is scanned once for all concurrent viewers of a version. */
+/** All concurrent viewers of a version share one scan of its state. */
 export class StateSummaries {
   /** A summary that is larger than the whole cache is not kept. */
   readonly #recent = new LRUCache<string, Reading>({ max: 1_000, maxSize: maxKept });
 
-  /** The summary of the state that `key` identifies and `open` opens; null: there is no state. Also throws the errors of `scan`. */
+  /** `key` identifies the state that `open` opens; null: there is no state. Also throws the errors of `scan`. */
   async read(scan: StateScan, key: string, open: () => Promise<AsyncIterable<Buffer> | null>): Promise<StateSummary> {
     const known = this.#recent.get(key);
     if (known?.isDone) return known.summary;
-    // Callers that wait for another call's scan need a slot, too: otherwise they could hold the slots that it waits for.
+    // Callers that wait for another call's scan need a slot, too: they could otherwise hold the slots that it waits for.
     await scan.begin();
     const others = this.#recent.get(key);
     if (others === undefined) return this.#begin(key, open).summary;
     try {
       return await others.summary;
     } catch {
-      // The client of the call may have gone.
+      // The client of that call may have gone.
       scan.assertWanted();
       return (this.#recent.get(key) ?? this.#begin(key, open)).summary;
     }

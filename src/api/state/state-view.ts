@@ -9,13 +9,13 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { noSuchVersion } from './no-such-version.ts';
 import { redactedText } from './resources/redacted-json.ts';
 
-/** A larger state is not shown as one text, in bytes. */
+/** A larger state is not shown as one text. */
 const maxTextBytes = 5 * 1024 * 1024;
-/** Number of copies of a text in memory on its way to the client: as bytes, redacted, as JSON, in the response. */
+/** Copies in memory on their way to the client: as bytes, redacted, as JSON, in the response. */
 const copies = 8;
 const maxNameChars = 2_000;
 
-/** States of versions, unchanged except for redacted secrets. */
+/** The states are unchanged except for redacted secrets. */
 export class StateView {
   readonly #context: ApiContext;
 
@@ -23,10 +23,7 @@ export class StateView {
     this.#context = context;
   }
 
-  /**
-   * Resources of a version in their order, after the first `offset`; `text` is part of their URN, in lower case. Throws NotFoundError, and
-   * the errors of `scan`.
-   */
+  /** Resources in the order of the state; `text`: part of the URN, in lower case. Throws the errors of `scan`. */
   async list(
     scan: StateScan,
     ref: StackRef,
@@ -65,10 +62,7 @@ export class StateView {
     };
   }
 
-  /**
-   * The whole state as text; null if it is too large. The read is recorded. Throws NotFoundError, UnavailableError, and the errors of
-   * `scan`.
-   */
+  /** Null if it is too large. The read is recorded. Throws UnavailableError, and the errors of `scan`. */
   async text(scan: StateScan, ref: StackRef, version: number, audit: AuditTrail) {
     const state = await this.#open(scan, ref, version);
     if (state.sizeBytes > maxTextBytes) {
@@ -100,7 +94,7 @@ export class StateView {
   }
 }
 
-/** Closes a state without reading it. */
+/** Does not read the state. */
 async function closeState({ bytes }: StateDocument): Promise<void> {
   await bytes[Symbol.asyncIterator]().return?.();
 }

@@ -16,7 +16,7 @@ import { registerCheckpointRoutes } from './writes/checkpoints.routes.ts';
 import { registerJournalRoutes } from './writes/journal.routes.ts';
 import { createSubmitWrite } from './writes/submit-write.ts';
 
-/** The services of states: exports, imports, versions and the writes of running updates. Called once per app. */
+/** Called once per app. */
 export function createStateServices(context: ApiContext, reclaim: Reclaim) {
   return {
     states: new StateService(context, reclaim),
@@ -32,7 +32,6 @@ export function createStateServices(context: ApiContext, reclaim: Reclaim) {
   };
 }
 
-/** The routes of states: exports, imports, versions and the writes of running updates. */
 export function registerStateDomain(
   routes: RouteScope,
   services: Parameters<typeof registerStateRoutes>[1] &

@@ -30,7 +30,7 @@ const exporting = {
 const ImportResponse = component('ImportResponse', Type.Object({ updateId: Type.String(), updateID: Type.String() }));
 const write = { access: { kind: 'stack', permission: 'write' }, rate: 'held' } as const;
 
-/** Export and import of deployment documents, byte for byte. */
+/** Documents are exported and imported byte for byte. */
 export function registerStateRoutes(app: RouteScope, services: Services): void {
   exportState(app, services);
   exportVersion(app, services);
@@ -108,7 +108,7 @@ function importState(app: RouteScope, { states, submitWrite }: Services): void {
       },
     },
     async (request) => {
-      // Called before the body is read, which may take long: changes committed in the meantime are newer than the import.
+      // Before the body is read, which may take long: changes committed in the meantime are newer than the import.
       const target = await states.beginImport(request.params, request.caller, request.audit);
       await submitWrite(request, importWrite, target);
       request.audit.settle();

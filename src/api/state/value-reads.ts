@@ -9,24 +9,24 @@ const minuteMs = 60_000;
 const outputsMs = 60 * minuteMs;
 const capacity = 10_000;
 
-/** A read of a state's values, with redacted secrets. Several reads can be one event, so its details name no resource. */
+/** The values have redacted secrets. Several reads can be one event, so its details name no resource. */
 interface ValueRead {
   readonly stackVersion: number | 'newest';
   readonly view: 'resource' | 'differences' | 'outputs';
-  /** The other version, or the other stack. */
+  /** A version or a stack. */
   readonly comparedWith?: number | string;
-  /** When the stack was created: after its deletion, another stack may have its name. */
+  /** After the stack's deletion, another one may have its name. */
   readonly createdAt?: string;
 }
 
-/** The name of a stack in an organization's audit log, whose admins may not know of other organizations' stacks. */
+/** Admins of one organization may not know of other organizations' stacks. */
 export function nameIn(organization: string, ref: StackRef): string {
   return ref.organization === organization ? formatStackRef(ref) : 'a stack of another organization';
 }
 
 /**
- * Records that procedures show parts of states: at most once a minute for the same token, address, program, version and view, and once an
- * hour for outputs of the same stack.
+ * Records a read at most once a minute for the same token, address, program, version and view, and once an hour for outputs of the same
+ * stack.
  */
 export class ValueReads {
   readonly #context: Pick<ApiContext, 'db' | 'readOnly'>;

@@ -1,16 +1,16 @@
 import { copyOf, cutText } from '../../shared/platform/text/cut-text.ts';
 import { redactedJsonInSlices } from './resources/redacted-json.ts';
 
-/** Larger values are not shown, in bytes. */
+/** Larger values are not shown. */
 const maxValueBytes = 16 * 1024;
-/** Maximum size of the paths and values of one answer, in bytes: they are serialized at once. */
+/** Paths and values of one answer, which are serialized at once. */
 const maxViewBytes = 1024 * 1024;
 /** Values up to this size are always shown. */
 const minValueBytes = 64;
-/** Size of the name, braces and quotes of one property, in bytes. */
+/** Size of the name, braces and quotes of one property. */
 const propertyBytes = 50;
 
-/** Redacted values of properties before and after, as many as fit into a response. */
+/** As many redacted values as fit into a response. */
 export class ValueViews {
   #left = maxViewBytes;
 
@@ -31,7 +31,6 @@ export class ValueViews {
   }
 }
 
-/** Longer names of resources are cut, in characters. */
 const maxNameChars = 2_000;
 
 export function nameViews(urn: string, type: string) {

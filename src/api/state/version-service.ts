@@ -14,9 +14,9 @@ import { createResourceRepository } from '../search/resource-repository.ts';
 import { noSuchVersion } from './no-such-version.ts';
 import { nameViews, ValueViews } from './value-views.ts';
 
-/** Maximum size of the kept texts of a page's resources, of both states, in bytes; the page ends early. */
+/** The kept texts of a page's resources, of both states; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
-/** Maximum number of differences of one resource that are shown. */
+/** Differences of one resource that are shown. */
 const maxPaths = 200;
 
 export interface PropertyChange {
@@ -31,18 +31,17 @@ export interface ResourceDifference {
   readonly name: string;
   readonly change: 'created' | 'updated' | 'deleted' | 'replaced';
   readonly paths: PropertyChange[];
-  /** Number of all differences; `paths` has the first ones. */
+  /** Counts all differences; `paths` has the first ones. */
   readonly pathCount: number;
 }
 
-/** A resource that differs between two states, while a page is built. */
+/** A differing resource while a page is built. */
 interface Differing {
   readonly key: string;
   readonly after: Buffer | null;
   before: Buffer | null;
 }
 
-/** A page of the differences between two versions. */
 export interface VersionDiffQuery {
   readonly from: number;
   readonly to: number;
@@ -52,7 +51,6 @@ export interface VersionDiffQuery {
   readonly limit: number;
 }
 
-/** Versions of stacks, and how they differ. */
 export class VersionService {
   readonly #context: ApiContext;
 
@@ -60,7 +58,7 @@ export class VersionService {
     this.#context = context;
   }
 
-  /** Versions, newest first. `changed` is null if it is not known, or not yet. Throws NotFoundError. */
+  /** Newest first. `changed`: null if it is not known, or not yet. */
   async list(ref: StackRef, before: number | null, limit: number) {
     const rows = createResourceRepository(this.#context.db);
     const stack = await rows.find(ref);
@@ -78,9 +76,9 @@ export class VersionService {
   }
 
   /**
-   * Differences between two versions, where 0 is the stack before its first version: resources in the order of `to`, then deleted
-   * resources. Both states are read as streams; only the digests of resources and the texts of one page are kept. `next`: number of
-   * differing resources to skip for the next page. Throws NotFoundError, and the errors of `scan`.
+   * Version 0 is the stack before its first version. Resources come in the order of `to`, then deleted ones. Both states are read as
+   * streams; only the digests of resources and the texts of one page are kept. `next`: how many differing resources to skip. Throws the
+   * errors of `scan`.
    */
   async diff(scan: StateScan, ref: StackRef, { from, limit, offset, to, typePrefix }: VersionDiffQuery) {
     const stack = await this.#context.stacks.find(ref);

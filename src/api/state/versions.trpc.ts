@@ -25,7 +25,6 @@ const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
 const ofRead = { kind: 'stack', permission: 'read' } as const;
 const ofSecrets = { kind: 'stack', permission: 'decrypt' } as const;
 
-/** Versions of a stack. */
 export const versionsRouter = router({
   /** Newest first. */
   list: stackProcedure('read')
@@ -36,10 +35,7 @@ export const versionsRouter = router({
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
 
-  /**
-   * Resources that differ between two versions, optionally only of types with a prefix; 0 is the stack before its first version. Secrets
-   * are redacted. The read is recorded.
-   */
+  /** 0 is the stack before its first version. Secrets are redacted. The read is recorded. */
   diff: stackScan('read')
     .input(
       input(Type.Object({ from: VersionNumber, to: VersionNumber, typePrefix: Type.Optional(text(200)), ...page })),
@@ -60,8 +56,8 @@ export const versionsRouter = router({
     ),
 
   /**
-   * Differing resources of two stacks, paired by type and name, of their newest states or of versions. Secrets are redacted. With
-   * `secrets`, which needs the permission to decrypt both, the response shows which secrets differ. The reads are recorded.
+   * Paired by type and name, of newest states or of versions. Secrets are redacted. With `secrets`, which needs the permission to decrypt
+   * both, the response shows which secrets differ. The reads are recorded.
    */
   diffStacks: stackScan('read')
     .input(
@@ -114,7 +110,7 @@ export const versionsRouter = router({
       return { ...found, next, mayCompareSecrets: mayCompare };
     }),
 
-  /** Resources of a version's state, in its order. */
+  /** In the order of the state. */
   resources: stackScan('read')
     .input(input(Type.Object({ version: Version, text: Type.Optional(text(500)), ...page })))
     .query(async ({ ctx: { scan, services }, input: { cursor, limit = defaultPage, text: part, version, ...ref } }) => {
@@ -124,7 +120,7 @@ export const versionsRouter = router({
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
 
-  /** The state of a version as text, without its secrets; null if it is large. The read is recorded. */
+  /** Without its secrets; null if it is large. The read is recorded. */
   text: stackScan('read')
     .input(input(Type.Object({ version: Version })))
     .query(({ ctx: { caller, request, scan, services }, input: { version, ...ref } }) =>

@@ -15,7 +15,6 @@ import {
   type RefusedRow,
 } from './ci-query-repository.ts';
 
-/** Filters of refused runs. */
 export interface RefusedQuery {
   readonly days: number;
   readonly reasons: readonly string[] | null;
@@ -24,7 +23,7 @@ export interface RefusedQuery {
   readonly limit: number;
 }
 
-/** Results of an organization's runs, on stacks that the caller may read. */
+/** Results of runs on stacks that the caller may read. */
 export class CiQueries {
   readonly #db: ApiContext['db'];
 
@@ -32,7 +31,7 @@ export class CiQueries {
     this.#db = db;
   }
 
-  /** Statistics of the last `days`, by day and by project. Throws NotFoundError. */
+  /** Statistics by day and by project. */
   async sum(caller: Caller, name: string, days: number) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const queries = createCiQueryRepository(readsByGrants(this.#db, [organization]));
@@ -52,14 +51,12 @@ export class CiQueries {
       refusals: refusals
         .flatMap(({ reason, times }) => (reason === null ? [] : [{ reason, times }]))
         .sort((a, b) => b.times - a.times),
-      /** Whether there may be other stacks that the caller may not read. */
+      /** There may be stacks that the caller may not read. */
       isTrimmed: organization.facts !== null,
     };
   }
 
-  /**
-   * Runs that were refused, evicted from the queue or stopped, the newest first, and the position of the next page. Throws NotFoundError.
-   */
+  /** Refused, evicted from the queue or stopped, the newest first. */
   async listRefused(caller: Caller, name: string, query: RefusedQuery) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const limit = query.limit + 1;
@@ -70,7 +67,7 @@ export class CiQueries {
     return pageOf(rows, query.limit, ({ id, position }) => [position, id], refusalView);
   }
 
-  /** Stacks that have drifted, the newest first, and the position of the next page. Throws NotFoundError. */
+  /** The newest first. */
   async listDrifted(
     caller: Caller,
     name: string,
@@ -106,7 +103,7 @@ function pageOf<R, S>(
   return { items: rows.slice(0, limit).map(shown), next: last ? positionOf(last) : null };
 }
 
-/** The last days up to today (UTC), the oldest first. */
+/** Up to today (UTC), the oldest first. */
 function lastDays(count: number): string[] {
   const now = Date.now();
   return Array.from({ length: count }, (_, index) =>
@@ -137,7 +134,7 @@ function statisticsView(ran: CiStatisticsRow | undefined, refused: RefusalCountR
   return {
     ...statistics,
     refused: refused?.times ?? 0,
-    /** Time in the queue, of runs that started and of runs that did not. */
+    /** Runs that did not start count, too. */
     waitedMs: statistics.waitedMs + (refused?.waitedMs ?? 0),
   };
 }
@@ -150,7 +147,7 @@ function driftView({ changes, cleanAt, foundAt, position: _position, since, ...r
   const counts = Object.values(JSON.parse(changes) as Record<string, unknown>);
   return {
     ...row,
-    /** Number of resources that differ. */
+    /** Resources that differ. */
     differences: counts.reduce<number>((sum, count) => sum + (typeof count === 'number' ? count : 0), 0),
     since: since.toISOString(),
     foundAt: foundAt.toISOString(),

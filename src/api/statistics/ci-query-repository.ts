@@ -56,13 +56,13 @@ const DriftedRow = Type.Object({
   stackId: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  /** When the last run that has found the drift ended, in microseconds since the epoch, as text. */
+  /** The end of the last run that has found the drift, in microseconds since the epoch, as text. */
   position: Type.String(),
   updateId: Type.String(),
   /** JSON text: the number of differing resources, by the operation that would repair the state. */
   changes: Type.String(),
   foundAt: Timestamp,
-  /** When a run first found the drift. */
+  /** The end of the first run that found the drift. */
   since: Timestamp,
   cleanAt: Nullable(Timestamp),
   cleanUpdateId: Text,
@@ -72,7 +72,7 @@ export type DriftedRow = Row<typeof DriftedRow>;
 /** A position in a list: microseconds since the epoch, and an id. */
 export type CiPosition = readonly [string, string];
 
-/** The live stacks of an organization that its caller may read. */
+/** The live stacks that the caller may read. */
 export const readableStacks = (
   { facts, id }: ListedOrganization,
   stacks = sql.fragment`stack_changes c`,
@@ -81,7 +81,7 @@ export const readableStacks = (
     where c.organization_id = ${id}
       and (${facts}::jsonb is null or effective_permissions(${facts}::jsonb, ${id}::uuid, c.project_name, c.stack_name) & 1 = 1)`;
 
-/** The readable projects of an organization, for a caller who may read all stacks of a project or none. */
+/** Projects for a caller who may read all stacks of a project or none. */
 export const readableProjects = ({ facts, id }: Pick<ListedOrganization, 'facts' | 'id'>) => sql.fragment`
   select p.name from projects p where p.organization_id = ${id}
     and ${facts === null ? sql.fragment`true` : sql.fragment`effective_permissions(${facts}::jsonb, ${id}::uuid, p.name, '') & 1 = 1`}`;
@@ -93,7 +93,7 @@ const counters = sql.fragment`runs, failed, cancelled, previews, failed_previews
 const sums = sql.fragment`sum(c.runs) as runs, sum(c.failed) as failed, sum(c.cancelled) as cancelled,
   sum(c.previews) as previews, sum(c.failed_previews) as failed_previews, sum(c.waits) as waits,
   sum(c.run_ms) as run_ms, sum(c.waited_ms) as waited_ms, max(c.longest_ms) as longest_ms`;
-/** Groups the rows of `d` by day and by project. */
+/** Groups the rows of `d`. */
 const byDayAndProject = sql.fragment`
   select d.day::text as day, d.project_name as project, sum(d.runs)::int as runs, sum(d.failed)::int as failed,
     sum(d.cancelled)::int as cancelled, sum(d.previews)::int as previews, sum(d.failed_previews)::int as "failedPreviews",
@@ -101,9 +101,9 @@ const byDayAndProject = sql.fragment`
     max(d.longest_ms)::float8 as "longestMs"
   from d group by grouping sets ((d.day), (d.project_name))`;
 
-/** Results of an organization's runs, on readable live stacks. */
+/** Results of runs on readable live stacks. */
 export function createCiQueryRepository(db: Queryable) {
-  /** Each of these stacks once; other stacks of the organization are not read. */
+  /** Reads each of these stacks once, and no other stack of the organization. */
   const among = (ids: ReturnType<typeof sql.fragment>) => sql.fragment`
     (select distinct m.stack_id from (${ids}) m) m
     cross join lateral (select * from stack_changes c where c.stack_id = m.stack_id offset 0) c`;
@@ -111,7 +111,7 @@ export function createCiQueryRepository(db: Queryable) {
     sql.fragment`'epoch'::timestamptz + ${position[0]}::bigint * interval '1 microsecond'`;
   const micros = (column: ReturnType<typeof sql.fragment>) =>
     sql.fragment`(extract(epoch from ${column}) * 1000000)::bigint::text as position`;
-  /** The conditions that end the drift of the stack `r`. Each is one lookup in its own index, regardless of the number of runs. */
+  /** What ends the drift of the stack `r`. Each condition is one lookup in its own index, regardless of the number of runs. */
   const applied = sql.fragment`
     select u.id, u.number, u.ended_at from updates u
     where u.stack_id = r.stack_id and u.kind in ('update', 'destroy') and not u.dry_run and u.status = 'succeeded'`;
@@ -119,10 +119,7 @@ export function createCiQueryRepository(db: Queryable) {
     select v.id, v.number, v.ended_at from drift_runs c join updates v on v.id = c.update_id
     where c.stack_id = r.stack_id and c.state = 'done' and not c.is_detected`;
   return {
-    /**
-     * Statistics of each of the last days with runs, and of each project. For callers who, in each project, may read all stacks or none: no
-     * stack is read.
-     */
+    /** Statistics for callers who, in each project, may read all stacks or none: no stack is read. */
     sumProjects: ({ facts, id }: ListedOrganization, days: number) =>
       db.any(sql.rows(StatisticsPartRow)`
         /* ciQueries.sumProjects */
@@ -141,7 +138,7 @@ export function createCiQueryRepository(db: Queryable) {
           having sum(c.runs) > 0 or sum(c.previews) > 0)
         ${byDayAndProject}`),
 
-    /** The same statistics, limited to stacks that the caller may read. */
+    /** Statistics of stacks that the caller may read. */
     sum: (organization: ListedOrganization, days: number) =>
       db.any(sql.rows(StatisticsPartRow)`
         /* ciQueries.sum */
@@ -154,7 +151,7 @@ export function createCiQueryRepository(db: Queryable) {
           group by c.day, r.project_name)
         ${byDayAndProject}`),
 
-    /** Runs that were refused: by reason, by day and by project. */
+    /** Counts by reason, by day and by project. */
     countRefused: (organization: ListedOrganization, days: number) =>
       db.any(sql.rows(RefusalCountRow)`
         /* ciQueries.countRefused */
@@ -168,7 +165,7 @@ export function createCiQueryRepository(db: Queryable) {
         from f join r on r.stack_id = f.stack_id
         group by grouping sets ((f.day), (r.project_name), (f.reason))`),
 
-    /** Runs that were refused, the newest first. */
+    /** The newest first. */
     listRefused: (
       organization: ListedOrganization,
       {
@@ -201,8 +198,8 @@ export function createCiQueryRepository(db: Queryable) {
         order by f.refused_at desc, f.id desc limit ${limit}`),
 
     /**
-     * Stacks whose last drift was found in the last days, or persists, the newest first. Drift ends when an update or a destroy has
-     * succeeded, or when a later run finds none.
+     * Drift that was found in the last days, or persists, the newest first. It ends when an update or a destroy has succeeded, or when a
+     * later run finds none.
      */
     listDrifted: (
       organization: ListedOrganization,

@@ -16,23 +16,23 @@ const Micros = Type.String({ pattern: '^\\d{1,17}$' });
 const RefusedPosition = Type.Tuple([Micros, Type.String({ pattern: '^\\d{1,18}$' })]);
 const DriftPosition = Type.Tuple([Micros, Id]);
 
-/** Results of an organization's runs, on stacks that the caller may read. */
+/** Results of runs on stacks that the caller may read. */
 export const ciRouter = router({
-  /** Runs, failures, time in the queue and refusals of the last days, by day and by project. */
+  /** Runs, failures, time in the queue and refusals, by day and by project. */
   statistics: organizationProcedure('read')
     .input(input(Type.Object({ days: Days })))
     .query(({ ctx: { caller, services }, input: { days, organization } }) =>
       services.ciQueries.sum(caller, organization, days),
     ),
 
-  /** Change rate, failure rate, lead time and time to restore of the last days, by project. */
+  /** Change rate, failure rate, lead time and time to restore, by project. */
   delivery: organizationProcedure('read')
     .input(input(Type.Object({ days: Days })))
     .query(({ ctx: { caller, services }, input: { days, organization } }) =>
       services.deliveryQueries.sum(caller, organization, days),
     ),
 
-  /** Runs that were refused, evicted from the queue, or stopped by a rule; the newest first. */
+  /** Refused, evicted from the queue, or stopped by a rule; the newest first. */
   refusals: organizationProcedure('read')
     .input(
       input(
@@ -53,7 +53,7 @@ export const ciRouter = router({
       return { items, next: next && encodeCursor(next) };
     }),
 
-  /** Stacks that have drifted, and stacks whose drift was resolved; the newest first. */
+  /** Includes stacks whose drift was resolved; the newest first. */
   drift: organizationProcedure('read')
     .input(input(Type.Object({ days: Days, onlyDrifted: Type.Optional(Type.Boolean()), ...page })))
     .query(async ({ ctx: { caller, services }, input: query }) => {

@@ -31,7 +31,6 @@ const columns: readonly (readonly [string, (project: Project) => string | number
   ['90th percentile of time to restore in seconds', ({ timeToRestore }) => timeToRestore?.p90Seconds],
 ];
 
-/** The delivery metrics of an organization's projects, as a file. */
 export function registerDeliveryCsv(scope: FastifyInstance, services: ProcedureServices, refusals: Refusals): void {
   scope.get(
     '/trpc/download/delivery.csv',

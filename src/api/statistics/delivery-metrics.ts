@@ -2,13 +2,12 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import { createProjectDeliveryRepository } from './project-delivery-repository.ts';
 
-/** Maximum number of organizations with metrics. */
 const maxOrganizations = 200;
 const countedDays = 30;
-/** The metrics change slowly, and a query reads a month of each project. */
+/** Metrics change slowly, and a query reads a month of each project. */
 const everyMs = 10 * 60_000;
 
-/** Registers the delivery metrics of the 200 organizations with the most runs. */
+/** Registers the metrics of the 200 organizations with the most runs. */
 export function registerDeliveryGauges(metrics: Metrics, db: Database): void {
   type Read = ReturnType<ReturnType<typeof createProjectDeliveryRepository>['listOrganizations']>;
   let last: { readonly at: number; readonly read: Read } | null = null;

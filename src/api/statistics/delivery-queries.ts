@@ -5,7 +5,7 @@ import type { Caller } from '../platform/http/request.ts';
 import { hasSums } from './ci-queries.ts';
 import { createProjectDeliveryRepository, type DeliveryRow } from './project-delivery-repository.ts';
 
-/** The delivery metrics of an organization, on stacks that the caller may read. */
+/** Metrics of stacks that the caller may read. */
 export class DeliveryQueries {
   readonly #db: ApiContext['db'];
 
@@ -13,7 +13,7 @@ export class DeliveryQueries {
     this.#db = db;
   }
 
-  /** Metrics of the last `days`: of all projects together, and of each project with finished runs, by name. Throws NotFoundError. */
+  /** Metrics of all projects together, and of each project with finished runs, by name. */
   async sum(caller: Caller, name: string, days: number) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const deliveries = createProjectDeliveryRepository(readsByGrants(this.#db, [organization]));
@@ -25,7 +25,7 @@ export class DeliveryQueries {
       projects: rows.flatMap((row) =>
         row.project === null || row.finished === 0 ? [] : [{ project: row.project, ...deliveryView(row, days) }],
       ),
-      /** Whether there may be other stacks that the caller may not read. */
+      /** There may be stacks that the caller may not read. */
       isTrimmed: organization.facts !== null,
     };
   }

@@ -10,7 +10,6 @@ export interface Services {
 
 const defaultDays = 30;
 
-/** The delivery metrics of an organization. */
 export function registerDeliveryRoutes(app: RouteScope, { deliveryQueries }: Services): void {
   app.get(
     '/api/orgs/:organization/delivery',

@@ -4,7 +4,7 @@ import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
 import type { ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
 import { readableProjects, readableStacks, today } from './ci-query-repository.ts';
 
-/** The median and the 90th percentile, in seconds. */
+/** Median and 90th percentile, in seconds. */
 const Quantiles = Nullable(Type.Array(Type.Integer()));
 
 const DeliveryRow = Type.Object({
@@ -29,7 +29,7 @@ const CountRow = Type.Object({
   restoreSeconds: Nullable(Type.Integer()),
 });
 
-/** For the rows of `k`: the number of each kind, with quantiles, by a key. */
+/** Counts the rows of `k` of each kind, with quantiles, by a key. */
 const quantiles = sql.fragment`
   q as (
     select t.key, t.kind, t.seconds, sum(t.count) over (partition by t.key, t.kind order by t.seconds) as reached,
@@ -39,7 +39,7 @@ const quantiles = sql.fragment`
     select q.key, q.kind, q.total::int as count,
       array[min(q.seconds) filter (where q.reached >= 0.5 * q.total), min(q.seconds) filter (where q.reached >= 0.9 * q.total)] as quantiles
     from q group by q.key, q.kind, q.total)`;
-/** Groups by project `d`, which has runs, and `k`, which has deliveries by kind and time. */
+/** `d` has runs, `k` has deliveries by kind and time. */
 const byProject = sql.fragment`
   c as (
     select d.project_name as project, coalesce(sum(d.finished), 0)::int as finished, coalesce(sum(d.failed), 0)::int as failed
@@ -55,7 +55,7 @@ const byProject = sql.fragment`
   left join v m on m.key = coalesce(c.project, '') and m.kind = 'restore'
   order by c.project`;
 
-/** Sums of the last days, including runs that are not added up yet. */
+/** Includes runs that are not added up yet. */
 const runsOf = (condition: SqlFragment) => sql.fragment`
   (select organization_id, day, project_name, runs, cancelled, failed from project_days where ${condition}
    union all select organization_id, day, project_name, runs, cancelled, failed from project_day_changes where ${condition})`;
@@ -63,10 +63,10 @@ const deliveriesOf = (condition: SqlFragment) => sql.fragment`
   (select organization_id, project_name, kind, seconds, count from project_day_deliveries where ${condition}
    union all select organization_id, project_name, kind, seconds, count from project_day_delivery_changes where ${condition})`;
 
-/** Delivery metrics. Times are rounded like the kept sums. */
+/** Times are rounded like the kept sums. */
 export function createProjectDeliveryRepository(db: Queryable) {
   return {
-    /** Metrics of the readable live stacks in the last days: by project, and of all together. */
+    /** Metrics of readable live stacks: by project, and of all together. */
     sum: (organization: ListedOrganization, days: number) =>
       db.any(sql.rows(DeliveryRow)`
         /* deliveries.sum */
@@ -82,7 +82,7 @@ export function createProjectDeliveryRepository(db: Queryable) {
           group by s.project_name, n.kind, n.seconds),
         ${byProject}`),
 
-    /** The same metrics, for callers who, in each project, may read all stacks or none: no stack is read. */
+    /** Metrics for callers who, in each project, may read all stacks or none: no stack is read. */
     sumProjects: (organization: ListedOrganization, days: number) => {
       const isMeant = sql.fragment`organization_id = ${organization.id} and day > ${today} - ${days}::int`;
       return db.any(sql.rows(DeliveryRow)`
@@ -97,7 +97,7 @@ export function createProjectDeliveryRepository(db: Queryable) {
         ${byProject}`);
     },
 
-    /** Metrics of the live stacks in the last days, for the organizations with the most runs. */
+    /** Metrics of live stacks, for the organizations with the most runs. */
     listOrganizations: (days: number, limit: number) => {
       const isMeant = sql.fragment`day > ${today} - ${days}::int`;
       return db.any(sql.rows(CountRow)`

@@ -19,11 +19,11 @@ import { createTrendRepository } from './trend-repository.ts';
 export interface UpdateStatistics {
   readonly update: UpdateSummary;
   readonly changes: Counts;
-  /** Null until the events of the update are archived. */
+  /** Null until the update's events are archived. */
   readonly steps: (StepStatistics & { readonly retries: Retries | null }) | null;
-  /** Number of runs of the same commit that failed before the update; null until its events are archived. */
+  /** Failed runs of the same commit; null until the update's events are archived. */
   readonly failedBefore: number | null;
-  /** Statistics of the stack's updates in the last months; null if there were none. */
+  /** Statistics of the stack's updates in the last months. */
   readonly usual: Usual | null;
   /** Measures that are higher than usual. */
   readonly unusual: readonly Unusual[];
@@ -32,7 +32,6 @@ export interface UpdateStatistics {
 const trendDays = 90;
 const maxTrend = 500;
 
-/** Reads the changes and durations of updates. */
 export class StatisticsService {
   readonly #db: ApiContext['db'];
   readonly #events: ApiContext['eventReader'];
@@ -42,7 +41,7 @@ export class StatisticsService {
     this.#events = eventReader;
   }
 
-  /** The statistics and other results of an update, for its page. Throws NotFoundError. */
+  /** Statistics and other results for the update's page. */
   async show(ref: StackRef, updateId: string, caller: Caller) {
     const statistics = await this.get(ref, updateId);
     const [policyPacks, removedOutputs] = await Promise.all([
@@ -54,18 +53,17 @@ export class StatisticsService {
     return { seconds, changes, failedBefore, steps, usual, unusual, policyPacks, removedOutputs };
   }
 
-  /** The newest 500 updates of the last 90 days at most, the oldest first. */
+  /** At most the newest 500 of the last 90 days, the oldest first. */
   async listTrend(ref: StackRef) {
     const rows = await createTrendRepository(this.#db).list(ref, trendDays, maxTrend);
     return {
       days: trendDays,
       items: rows.map(({ endedAt, ...row }) => ({ ...row, endedAt: endedAt.toISOString() })),
-      /** Whether there may be older ones. */
+      /** There may be older updates. */
       isCut: rows.length === maxTrend,
     };
   }
 
-  /** Throws NotFoundError. */
   async get(ref: StackRef, updateId: string): Promise<UpdateStatistics> {
     const statistics = createStatisticsRepository(this.#db);
     const update = await statistics.find(updateId, ref);
@@ -84,12 +82,12 @@ export class StatisticsService {
   }
 }
 
-/** Larger summaries are ignored, in bytes. */
+/** Larger summaries are ignored. */
 const maxBytes = 256 * 1024;
 const maxPacks = 100;
 const maxChars = 200;
 
-/** The policy packs that checked an update, from its summary; empty before its end. Throws the errors of EventReader. */
+/** The packs in the update's summary; empty before its end. Throws the errors of EventReader. */
 async function readPolicyPacks(
   events: EventReader,
   updateId: string,
@@ -101,7 +99,7 @@ async function readPolicyPacks(
   return [];
 }
 
-/** The summary is client-supplied: values that are not text are dropped. */
+/** Clients supply the summary: values that are not text are dropped. */
 function policyPacksOf(text: string): { readonly name: string; readonly version: string }[] {
   const { summaryEvent } = JSON.parse(text) as { summaryEvent?: { PolicyPacks?: unknown } | null };
   const packs = summaryEvent?.PolicyPacks;

@@ -7,7 +7,7 @@ import { DeliveryQueries } from './delivery-queries.ts';
 import { registerStatisticsRoutes } from './statistics.routes.ts';
 import { StatisticsService } from './statistics-service.ts';
 
-/** The services of the statistics of updates and CI. Called once per app. */
+/** Called once per app. */
 export function createStatisticsServices(context: ApiContext) {
   registerDeliveryGauges(context.metrics, context.db);
   return {
@@ -17,7 +17,6 @@ export function createStatisticsServices(context: ApiContext) {
   };
 }
 
-/** The routes of the statistics of updates and CI. */
 export function registerStatisticsDomain(
   routes: RouteScope,
   services: Parameters<typeof registerStatisticsRoutes>[1] & Parameters<typeof registerDeliveryRoutes>[1],

@@ -9,7 +9,6 @@ export interface Services {
   readonly statistics: StatisticsService;
 }
 
-/** Changes and durations of updates. */
 export function registerStatisticsRoutes(app: RouteScope, { statistics }: Services): void {
   app.get(
     `${updatePath}/statistics`,

@@ -9,15 +9,14 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-/** The statistics of updates. */
 export const statisticsRouter = router({
-  /** Durations of the steps, usual values, the policy packs that checked the update, and removed outputs that other stacks may read. */
+  /** Includes policy packs that checked the update, and removed outputs that other stacks may read. */
   statistics: stackProcedure('read')
     .input(input(Type.Object({ updateId: Id })))
     .query(({ ctx: { caller, services }, input: { updateId, ...ref } }) =>
       services.statistics.show(ref, updateId, caller),
     ),
 
-  /** Durations, times in the queue and resources of the stack's updates in the last 90 days. */
+  /** Durations, times in the queue and resources in the last 90 days. */
   trend: stackProcedure('read').query(({ ctx: { services }, input: ref }) => services.statistics.listTrend(ref)),
 });

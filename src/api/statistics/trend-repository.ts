@@ -13,15 +13,14 @@ const TrendRow = Type.Object({
   seconds: Type.Number(),
   /** Time in the queue, before the update was created. */
   waitedSeconds: Type.Number(),
-  /** Number of resources in the state; null: retention has deleted the state, or there is none. */
+  /** Resources in the state; null: retention has deleted the state, or there is none. */
   resources: Nullable(Type.Integer()),
 });
 export type TrendRow = Row<typeof TrendRow>;
 
-/** The trend of a stack's updates. */
 export function createTrendRepository(db: Queryable) {
   return {
-    /** Updates of the last days, without previews, the oldest first: the newest `limit` at most. */
+    /** Without previews, the oldest first: the newest `limit` at most. */
     list: ({ organization, project, stack }: StackRef, days: number, limit: number) =>
       db.any(sql.rows(TrendRow)`
         /* trends.list */

@@ -10,20 +10,15 @@ import type { Caller } from '../platform/http/request.ts';
 const pattern = /^\s*break-glass:\s*(\S[\s\S]*)$/i;
 const maxReasonChars = 500;
 
-/**
- * The reason for bypassing rules that would defer or refuse an update, given as `break-glass: <reason>` in its message, which every CLI can
- * send. Null if the message has none.
- */
+/** The reason for bypassing rules, given as `break-glass: <reason>` in the update's message, which every CLI can send. */
 export function breakGlassReason(message: string): string | null {
   return pattern.exec(message)?.[1]?.trim().slice(0, maxReasonChars).toWellFormed() ?? null;
 }
 
-/** Whether an update goes ahead of waiting ones. */
 export function isUrgent(caller: Caller, ref: StackRef, message: string): boolean {
   return breakGlassReason(message) !== null && hasPermission(permissionsInPath(caller, ref), 'manage');
 }
 
-/** Whether a caller with this access may bypass rules, which needs the permission to manage the stack. */
 export function mayBreakGlass(access: LockedAccess, stack: StackWithRules): boolean {
   return hasPermission(permissionsOn(access, { ...stack, tags: readTags(stack.tags) }), 'manage');
 }

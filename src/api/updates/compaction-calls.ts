@@ -12,14 +12,14 @@ import type { Lease } from '../platform/http/request.ts';
 
 /**
  * Maximum size of a journal and its base that the API compacts itself when no worker can be reached. The compaction runs in a thread, but
- * in the memory of the API. 5,000 entries correspond to an update of about 2,000 resources and take well under a second.
+ * in the memory of the API. 5,000 entries: an update of about 2,000 resources, well under a second.
  */
 const maxEntries = 5_000;
 const maxBaseBytes = 8 * 1024 * 1024;
 
 /**
- * Enqueues the compaction of the journal of an ended update. No call waits for the enqueueing, because the queue may be remote. A failure
- * is only logged: the sweep compacts the journal, too. `baseBytes`: stored size of the journal's base, if known.
+ * Enqueues the compaction of the journal of an ended update. Not awaited, because the queue may be remote. If it fails, the sweep compacts
+ * the journal. `baseBytes`: stored size of the journal's base.
  */
 export function compactSoon({ dispatcher, logger }: ApiContext, updateId: string, baseBytes = 0): void {
   const options = { bytes: baseBytes };
@@ -30,7 +30,7 @@ export function compactSoon({ dispatcher, logger }: ApiContext, updateId: string
 
 /**
  * Compacts the journal of a running update. Ignores a failure if nothing is left to compact, or if the update has ended meanwhile.
- * `isAssumed`: the caller does not know whether there are entries; if there are none, the call does not wait for a worker.
+ * `isAssumed`: the caller does not know whether there are entries.
  */
 export async function compactRunning(
   { awaitCompaction, updates }: ApiContext,
@@ -44,7 +44,7 @@ export async function compactRunning(
   const compaction = awaitCompaction(updateId, organization, baseBytes);
   // A failure may arrive when nobody waits for the promise any more.
   compaction.catch(() => {});
-  // The check and the compaction run at the same time, to be faster.
+  // Runs at the same time as the compaction, to be faster.
   if (isAssumed && !(await isNeeded())) return;
   await compaction.catch(async (error: unknown) => {
     if (await isNeeded()) throw error;
@@ -58,8 +58,8 @@ interface Compaction {
 }
 
 /**
- * Compacts journals for waiting calls: on a worker, or in this process if the queue is unavailable and the journal is short. Calls for the
- * same update share a job; otherwise the jobs of many readers would wait for each other on all workers.
+ * Compacts journals for waiting calls: on a worker, or in this process if the queue is unavailable and the journal is short. Calls for one
+ * update share a job; otherwise many readers' jobs would wait for each other on all workers.
  */
 export class CompactionCalls {
   readonly #context: AppContext;
@@ -75,7 +75,7 @@ export class CompactionCalls {
   /**
    * Throws InvalidJournalError, UnavailableError if no worker can be reached and the journal is long, and ReadOnlyError once another site
    * has taken over. `organization`: its share of the workers is used. `baseBytes`: stored size of the journal's base; small writes must not
-   * wait for a large one. Both are left out if unknown.
+   * wait for a large one.
    */
   compact(updateId: string, organization?: string, baseBytes = 0): Promise<void> {
     const compaction = this.#compactions.get(updateId);
@@ -115,7 +115,7 @@ export class CompactionCalls {
     return (update?.entryCount ?? 0) <= maxEntries && (base?.sizeBytes ?? 0) <= maxBaseBytes;
   }
 
-  /** Runs one compaction at a time: while the queue is unavailable, compactions of all stacks run here. */
+  /** One compaction at a time: without the queue, compactions of all stacks run here. */
   async #compactHere(updateId: string): Promise<void> {
     await this.#turn.acquire(1, null);
     try {

@@ -21,7 +21,7 @@ import {
   LimitsChangedError,
 } from './rules/rule-checks.ts';
 
-/** An update to be created, and its stack, which is locked. */
+/** An update to be created, and its locked stack. */
 export interface Candidate {
   readonly tx: Queryable;
   readonly request: NewUpdateRequest;
@@ -29,11 +29,8 @@ export interface Candidate {
   readonly access: LockedAccess;
   readonly stack: StackWithRules;
   readonly isPreview: boolean;
-  /** Whether the update locks the stack. */
   readonly isExclusive: boolean;
-  /** Whether the caller waits while the stack is busy. */
   readonly mayWait: boolean;
-  /** The entry of the caller in the queue of the stack; null: none. */
   readonly entryId: string | null;
   /** Keys of the limits whose locks the transaction holds, so that it may count what runs under them. */
   readonly counted: ReadonlySet<string>;
@@ -41,20 +38,16 @@ export interface Candidate {
   readonly unindexed: readonly UnindexedStack[];
 }
 
-/** Results of the checks of an update, for later checks. */
 export interface Findings {
-  /** The update bypasses rules. */
   breakGlass: BreakGlass | null;
   /** A warning to the user about removed outputs. */
   removal: string | null;
-  /** The result of the preview rule. */
   previewed: PreviewCheck | null;
   /** How long the caller has waited for the stack, in ms; null: it has not waited. */
   waitedMs: number | null;
 }
 
 type Found = Partial<Findings> | undefined;
-/** Throws if the update may not be created. Returns its findings for later checks. */
 type Check = (candidate: Candidate, findings: Readonly<Findings>) => Found | Promise<Found>;
 
 const of = {
@@ -65,8 +58,8 @@ const of = {
 };
 
 /**
- * The checks when an update is created, in this order; the first check that fails throws. An update that must wait for its stack is refused
- * before the wait if waiting would not help.
+ * Checks run in this order; the first one that fails throws. An update that must wait for its stack is refused before the wait if waiting
+ * would not help.
  */
 const checks: readonly (readonly [keyof typeof of, Check])[] = [
   ['all', checkPermission],
@@ -82,7 +75,6 @@ const checks: readonly (readonly [keyof typeof of, Check])[] = [
   ['all', endWaiting],
 ];
 
-/** Throws the error of the first check that fails. */
 export async function checkCandidate(candidate: Candidate): Promise<Findings> {
   const findings: Findings = { breakGlass: null, removal: null, previewed: null, waitedMs: null };
   for (const [subject, check] of checks)
@@ -90,32 +82,27 @@ export async function checkCandidate(candidate: Candidate): Promise<Findings> {
   return findings;
 }
 
-/** Throws NotFoundError, ForbiddenError. A preview that locks the stack needs the permission to write, because it blocks updates. */
+/** A preview that locks the stack needs the permission to write, because it blocks updates. */
 function checkPermission({ access, isExclusive, stack }: Candidate): undefined {
   assertPermission(access, stack, readTags(stack.tags), isExclusive ? 'write' : 'preview');
 }
 
-/** Throws ImportUnfinishedError. */
 function checkImport({ stack }: Candidate): undefined {
   assertImported(stack);
 }
 
-/** Throws LimitsChangedError. */
 function checkCounting({ caller, counted, stack }: Candidate): undefined {
   if (!keysOfLimits(stack, caller).every((key) => counted.has(key))) throw new LimitsChangedError();
 }
 
-/** The keys of the limits that an update of the stack counts for. */
 export function keysOfLimits(stack: StackWithRules, caller: Caller): readonly string[] {
   return concurrencyLimitsOf(stack.updateRules, stack, caller).map(({ key }) => key);
 }
 
-/** Throws FrozenError. */
 function checkFreezes({ access, request, stack }: Candidate): Found {
   return { breakGlass: assertNotFrozen(stack, access, request.message) };
 }
 
-/** Throws ConsumersError. */
 async function checkConsumers(
   { access, stack, tx, unindexed }: Candidate,
   { breakGlass }: Findings,
@@ -123,19 +110,16 @@ async function checkConsumers(
   if (breakGlass === null) await assertNotConsumed(tx, stack, access, 'destroy', unindexed);
 }
 
-/** Throws ConsumersError. */
 async function checkOutputs(candidate: Candidate, { breakGlass }: Findings): Promise<Found> {
   const { access, stack, tx, unindexed } = candidate;
   if (breakGlass !== null) return;
   return { removal: await checkOutputLoss(tx, stack, access, previewOf(candidate), unindexed) };
 }
 
-/** The properties that identify the preview of this update. */
 export function previewOf({ caller, request }: Pick<Candidate, 'caller' | 'request'>) {
   return { ...caller, commit: headOf(request.environment) };
 }
 
-/** Throws StackBusyError, PreviewNeededError. */
 function checkStackFree(
   { isExclusive, mayWait, request, stack, ...of }: Candidate,
   { breakGlass }: Findings,
@@ -148,7 +132,6 @@ function checkStackFree(
   throw new StackBusyError();
 }
 
-/** Throws PreviewNeededError. */
 async function checkPreviewRule({ request, stack, tx }: Candidate, { breakGlass }: Findings): Promise<Found> {
   const { environment, kind } = request;
   const rule = previewRule(stack, kind);
@@ -156,19 +139,17 @@ async function checkPreviewRule({ request, stack, tx }: Candidate, { breakGlass 
   return { previewed: await assertPreviewed(tx, rule, { stack, kind, commit: commitOf(environment), breakGlass }) };
 }
 
-/** Throws StackBusyError unless the caller is first in the queue. */
 async function checkTurn(candidate: Candidate, findings: Findings): Promise<undefined> {
   const { entryId, stack, tx } = candidate;
   if (!isQueued(candidate, findings)) return;
   if ((await createUpdateQueueRepository(tx).findFirst(stack.id)) !== entryId) throw new StackBusyError();
 }
 
-/** Throws LimitError. */
 async function checkLimits({ caller, entryId, stack, tx }: Candidate, { breakGlass }: Findings): Promise<undefined> {
   await assertWithinConcurrencyLimits(tx, stack, { breakGlass, caller, entryId });
 }
 
-/** Removes the caller from the queue. Throws StackBusyError if a newer run has superseded this one. */
+/** Takes the caller out of the queue. Fails if a newer run has superseded this one. */
 async function endWaiting(candidate: Candidate, findings: Findings): Promise<Found> {
   const { entryId, tx } = candidate;
   if (entryId === null || !isQueued(candidate, findings)) return;
@@ -177,7 +158,7 @@ async function endWaiting(candidate: Candidate, findings: Findings): Promise<Fou
   return { waitedMs };
 }
 
-/** Whether waiting calls take precedence. An emergency goes ahead of all waiting calls. */
+/** An emergency goes ahead of all waiting calls. */
 function isQueued({ mayWait, entryId }: Candidate, { breakGlass }: Findings): boolean {
   return mayWait && (breakGlass === null || entryId !== null);
 }

@@ -47,7 +47,6 @@ const config = {
 const description =
   'While another update holds the stack, the call may wait for it. A response 307 asks the client to repeat the call at the given URL, which keeps its position in the queue.';
 
-/** Routes that create updates. */
 export function registerCreationRoutes(app: RouteScope, services: Services): void {
   createUpdate(app, services);
   beginUpdate(app, services);
@@ -104,7 +103,7 @@ function beginUpdate(app: RouteScope, services: Services): void {
       const gone = clientGone(reply);
       const call = { params, query, caller, dialect, audit, gone } as const;
       const { tags = null, journalVersion } = body;
-      // The tags are checked before the call waits, because only valid tags are small.
+      // Checked before the call waits, because only valid tags are small.
       const request = {
         tags: tags && parseTags(tags),
         journalVersion: journalVersion ?? 0,
@@ -128,7 +127,6 @@ interface CreationCall {
   readonly caller: Caller;
   readonly dialect: Dialect;
   readonly audit: AuditTrail;
-  /** Aborted when its client disconnects. */
   readonly gone: AbortSignal;
 }
 
@@ -138,10 +136,7 @@ interface Created {
   readonly messages: readonly string[];
 }
 
-/**
- * Creates an update; null: the client is asked to repeat the call. Throws InvalidRequestError if the client has disconnected while it
- * waited.
- */
+/** Null: the client is asked to repeat the call. */
 async function create(
   { policyPacks, waitingCreations, updateRules, updates }: Services,
   { params, query, caller, dialect, audit, gone }: CreationCall,
@@ -153,25 +148,25 @@ async function create(
     requiredPolicies: dialect === 'contract' ? [] : await policyPacks.listRequired(params),
     warnings: request.kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller, until) : [],
   });
-  // Read before the update is created: if this failed later, a client without a response would not know of the update.
+  // Read before the update is created: after a later failure, a client would not know of the update.
   const informed = inform();
   const waiting = { entryId: query.entry ?? null, hop: query.hop ?? 0, gone, informed, until };
   const created = await waitingCreations.create({ ref: params, caller, dialect, request }, audit, waiting);
   if ('entryId' in created) {
     audit.settle();
-    // The address is relative, so that it is right behind every proxy.
+    // Relative, so that it is right behind every proxy.
     void reply.code(307).header('location', `?entry=${created.entryId}&hop=${created.hop}`);
     return null;
   }
   const { hasWaited, messages, updateId } = created;
-  // During a wait, policies may have changed and the addresses of their packs have expired. The client does not know the update yet.
+  // During a wait, policies may have changed and the addresses of their packs have expired.
   const now = !hasWaited
     ? await informed
     : await throughOutage(inform, outageMs).catch(async (error: unknown) => {
         await updates.withdrawUnanswered(updateId, null, 'not-started', audit);
         throw error;
       });
-  // The client is gone, so nobody will start the update.
+  // Nobody will start the update.
   if (hasWaited && gone.aborted) {
     await updates.withdrawUnanswered(updateId, null, 'client-gone', audit);
     throw new InvalidRequestError('The client has disconnected');
@@ -179,7 +174,7 @@ async function create(
   return { updateId, requiredPolicies: now.requiredPolicies, messages: [...messages, ...now.warnings] };
 }
 
-/** The request to create an update, with defaults for missing members. Empties the body, because it lives as long as the call. */
+/** Empties the body, because it lives as long as the call. */
 function takeNewUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequest): NewUpdateRequest {
   const request: NewUpdateRequest = {
     kind,

@@ -17,7 +17,7 @@ export class DrainService {
     this.#context = context;
   }
 
-  /** Drains a running update: it starts no new steps. Succeeds if the update is already drained. Throws the errors of drainUpdate. */
+  /** Drains a running update: it starts no new steps. Succeeds if it is already drained. */
   async drain(ref: StackRef, updateId: string, caller: Caller, reason: string, audit: AuditTrail): Promise<void> {
     const { db, updates } = this.#context;
     const drain = { by: caller.login, reason: parseReason(reason) };

@@ -10,10 +10,8 @@ import { chunkBytes, jsonString } from '../platform/http/streamed-response.ts';
 import { historyJson, largeText, updateInfoJson, wholeBytes } from './update-info.ts';
 import { updateNotFound } from './update-not-found.ts';
 
-/** An update as shown to clients. */
 export type FoundUpdate = NonNullable<Awaited<ReturnType<HistoryRepository['find']>>>;
 
-/** The update history of stacks, read in chunks. */
 export class HistoryService {
   readonly #history: HistoryRepository;
   readonly #db: Queryable;
@@ -25,7 +23,7 @@ export class HistoryService {
     this.#replica = replica;
   }
 
-  /** The updates of a stack as comma-separated JSON objects, newest first. `page` null means all. */
+  /** Comma-separated JSON objects, newest first. `page` null means all. */
   async *json(
     stackId: string,
     page: { readonly limit: number; readonly offset: number } | null,
@@ -35,8 +33,8 @@ export class HistoryService {
   }
 
   /**
-   * The newest update as JSON; null if there is none yet. `pulumi config refresh` writes its configuration to the stack's file, so the CLI
-   * gets the configuration in force: that of an earlier update if this update has none or never started.
+   * The newest update as JSON. `pulumi config refresh` writes its configuration to the stack's file, so the CLI gets the configuration in
+   * force: an earlier update's if this one has none or never started.
    */
   async latestJson(stackId: string, { form, shown }: HistoryView): Promise<AsyncGenerator<string> | null> {
     const newest = { before: null, offset: 0, shown };
@@ -47,7 +45,6 @@ export class HistoryService {
     return updateInfoJson(history, latest, inForce?.updateId === latest.id ? null : inForce);
   }
 
-  /** Ids of the newest previews. */
   async listLatestPreviews(
     stackId: string,
     page: { readonly limit: number; readonly offset: number },
@@ -56,14 +53,13 @@ export class HistoryService {
     return previews.map(({ id }) => id);
   }
 
-  /** Throws NotFoundError. */
   async getUpdate(updateId: string, ref: StackRef): Promise<FoundUpdate> {
     const update = await this.#history.find(updateId, ref, chunkBytes);
     if (!update) throw updateNotFound(updateId);
     return update;
   }
 
-  /** The update's message as a JSON string. */
+  /** The message as a JSON string. */
   async *messageJson({ id, message }: FoundUpdate): AsyncGenerator<string> {
     if (message !== null) yield JSON.stringify(message);
     else yield* jsonString(largeText(this.#history, id, 'message'));

@@ -19,13 +19,13 @@ export interface Services {
 }
 
 const common = { tags: ['history'], security: apiToken, params: StackParams };
-/** Limit for histories, which are sent in chunks: scripts name a large number to get all updates. */
+/** Histories are sent in chunks, and scripts name a large number to get all updates. */
 const maxUpdates = 1_000_000;
-/** Limit for lists that are held in memory as a whole. */
+/** These lists are held in memory as a whole. */
 const maxPreviews = 1_000;
 const config = { access: { kind: 'stack', permission: 'read' }, rate: 'repeated' } as const;
 
-/** The history of a stack. Includes previews in the contract's dialect only. */
+/** Includes previews in the contract's dialect only. */
 export function registerHistoryRoutes(app: RouteScope, services: Services): void {
   listUpdates(app, services);
   getLatestUpdate(app, services);
@@ -97,7 +97,7 @@ async function* listJson(updates: AsyncIterable<string>): AsyncGenerator<string>
   yield ']}';
 }
 
-/** Reads `pageSize` and `page` (from 1). Without `pageSize`, the first page contains all updates (null). */
+/** `page` counts from 1. Null: all updates. */
 function readPage(
   query: { pageSize?: string; page?: string },
   maxSize: number,

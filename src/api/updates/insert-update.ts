@@ -8,14 +8,13 @@ import { StackBusyError } from '../../shared/updates/update-errors.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Candidate, Findings } from './creation-checks.ts';
 
-/** The columns of an update that come from its request and its stack. */
 export type Stored = Pick<
   NewUpdate,
   | ('message' | 'environment' | 'config' | 'cliEnvironment' | 'cliConfig' | 'program')
   | ('tagsAtArrival' | 'waitSeconds')
 >;
 
-/** Returns the id of the update. Throws StackBusyError, and JournalFaultError: that check is part of the insertion to save a round trip. */
+/** Returns the id. Throws StackBusyError, and JournalFaultError: that check is part of the insertion to save a round trip. */
 export async function insertUpdate(
   { caller, isExclusive, isPreview, request, stack, tx }: Candidate,
   { waitedMs }: Findings,

@@ -9,14 +9,10 @@ export interface NewUpdateRequest {
   program: object;
 }
 
-/** Names of environment entries that rules or pages read. */
 const readName = /^(ci|git|vcs)\./;
 const maxRead = 1_000;
 
-/**
- * Drops the parts that are stored as text and not read again: the call may wait for hours, and small values take many times the memory of
- * their text.
- */
+/** Drops the parts that are stored as text: the call may wait for hours, and small values take many times the memory of their text. */
 export function dropStored(request: NewUpdateRequest): void {
   const read = Object.entries(request.environment).filter(
     ([name, value]) => readName.test(name) && (typeof value === 'string' || typeof value === 'boolean'),

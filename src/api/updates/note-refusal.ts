@@ -8,7 +8,6 @@ import { ConsumersError } from './rules/consumers.ts';
 import { PreviewNeededError } from './rules/preview-check.ts';
 import type { PreparedCreation } from './update-creation.ts';
 
-/** A refused run, and how long its call had waited, in ms. */
 interface Refused {
   readonly error: unknown;
   readonly caller: Caller;
@@ -16,8 +15,8 @@ interface Refused {
 }
 
 /**
- * Records a refused run for the pages about CI. Nothing was changed, so this is a separate statement, and the refusal does not depend on
- * it. A superseded run is recorded when it is superseded.
+ * Records a refused run for the pages about CI, in a separate statement on which the refusal does not depend. A superseded run is recorded
+ * when it is superseded.
  */
 export async function noteRefusal(
   { db, logger }: Pick<ApiContext, 'db' | 'logger'>,

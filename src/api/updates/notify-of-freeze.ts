@@ -7,7 +7,7 @@ import { recordWebhookEvent } from '../../shared/webhooks/record-webhook-event.t
 import type { Caller } from '../platform/http/request.ts';
 import type { PreparedCreation } from './update-creation.ts';
 
-/** Notifies webhooks of an update that a freeze blocks. `isWaiting`: the update waits for the end of the freeze. */
+/** `isWaiting`: the update waits for the end of the freeze. */
 export async function notifyOfFreeze(
   db: Queryable,
   { environment, kind, organizationId, stackId }: PreparedCreation,
@@ -19,10 +19,7 @@ export async function notifyOfFreeze(
   await recordWebhookEvent(db, 'update_frozen', { organizationId, stackId, details });
 }
 
-/**
- * Notifies webhooks of an update that a freeze has refused. Nothing was changed, so this is a separate transaction, and the refusal does
- * not depend on it.
- */
+/** A separate transaction, on which the refusal does not depend. */
 export async function notifyOfRefusal(
   { db, logger }: { readonly db: Queryable; readonly logger: Logger },
   creation: PreparedCreation,

@@ -9,20 +9,19 @@ import { findAllConsumers } from './rules/all-consumers.ts';
 import { listOutputs, outputLossOf } from './rules/output-loss.ts';
 import { createOutputLossRepository, type RemovedOutputs, type WatchedUpdate } from './rules/output-loss-repository.ts';
 
-/** Maximum size of an event to read, in bytes. */
 const maxEventBytes = 8 * 1024 * 1024;
 const appetite = { events: 1, bytes: maxEventBytes };
 
 /** Outputs that an update has removed from a stack with a consumers rule. */
 export interface OutputLosses extends RemovedOutputs {
   readonly watched: WatchedUpdate;
-  /** How many stacks read the outputs of the stack; null if unknown. */
+  /** Null if unknown. */
   readonly consumers: number | null;
 }
 
 /**
- * Outputs that an ending update has removed, if any, or that a preview would remove; null without a consumers rule. The update ends even if
- * its events cannot be read: its removals are then unknown, and rules do not treat them as none.
+ * Outputs that an ending update has removed, or that a preview would remove; null without a consumers rule. If the events cannot be read,
+ * the update ends all the same, and its removals are unknown, which rules do not treat as none.
  */
 export async function findOutputLosses(
   { db, eventReader, logger, metrics }: Pick<ApiContext, 'db' | 'eventReader' | 'logger' | 'metrics'>,
@@ -40,12 +39,12 @@ export async function findOutputLosses(
   }
   // Only watched previews record that they remove no outputs.
   if (names.length === 0) return watched.isPreview ? { watched, names, isUnknown: false, consumers: 0 } : null;
-  // Counted before the transaction that ends the update, because that must not wait for the count.
+  // Counted first: the transaction that ends the update must not wait for the count.
   const consumers = await findAllConsumers(db, watched);
   return { watched, names, isUnknown: false, consumers: consumers?.count ?? null };
 }
 
-/** Records removed outputs in the transaction that ends the update, and notifies webhooks if other stacks read them. */
+/** Called in the transaction that ends the update. Notifies webhooks if other stacks read the outputs. */
 export async function recordOutputLosses(
   tx: Queryable,
   { stackId, updateId }: { readonly stackId: string; readonly updateId: string },
@@ -64,9 +63,7 @@ export async function recordOutputLosses(
 }
 
 /**
- * The names of the outputs that an update or a preview removes, from the last event about the outputs of its stack. Empty if there is no
- * such event: the program failed, or a policy of the CLI drops the event. Throws the errors of EventReader, and Error if the event is too
- * large.
+ * Reads the last event about the outputs of the stack. Empty if there is none: the program failed, or a policy of the CLI drops the event.
  */
 async function readOutputLoss(events: EventReader, updateId: string, watched: WatchedUpdate): Promise<string[]> {
   // If its stack is renamed, a preview continues under the former name.

@@ -6,10 +6,7 @@ import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { compactSoon } from './compaction-calls.ts';
 
-/**
- * Cancels the update whose lease was revoked, unless it has already ended, so that its stack is free when the holder is notified. Returns
- * the error for the holder's call.
- */
+/** The error for the holder of a revoked lease. First cancels the update, so that its stack is free when the holder is notified. */
 export async function revokedLeaseError(
   context: ApiContext,
   update: UpdateRow,

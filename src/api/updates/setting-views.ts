@@ -3,10 +3,9 @@ import { httpUrl } from '../platform/http/http-url.ts';
 const maxKeys = 500;
 const maxValueChars = 10_000;
 const maxEnvironmentChars = 500;
-/** Names of values about the program's repository, the run and the CLI; no variables of the process. */
+/** About the program's repository, the run and the CLI; no variables of the process. */
 const safeNames = /^(git|ci|vcs|exec)\.[\w.-]{1,100}$|^pulumi\.(version|os|arch|flag\.[\w.-]{1,100})$/;
 
-/** A setting of a stack, without the value of a secret. */
 export interface SettingView {
   readonly key: string;
   readonly value: string | null;
@@ -14,8 +13,8 @@ export interface SettingView {
 }
 
 /**
- * The settings of an update as the CLI sends them (apitype.ConfigValue), in the order of their keys; null if there are too many to read. A
- * value that is not known to be plain counts as a secret.
+ * Settings as the CLI sends them (apitype.ConfigValue), in the order of their keys; null if there are too many to read. A value that is not
+ * known to be plain counts as a secret.
  */
 export function readConfig(json: string | null): SettingView[] | null {
   if (json === null) return null;
@@ -34,7 +33,7 @@ export function readConfig(json: string | null): SettingView[] | null {
     .sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** The part of an update's environment that may be shown; null if the environment is too large to read. */
+/** Null if the environment is too large to read. */
 export function safeEnvironment(json: string | null): Record<string, string> | null {
   if (json === null) return null;
   const entries = Object.entries(JSON.parse(json) as Record<string, unknown>).filter(
@@ -46,17 +45,15 @@ export function safeEnvironment(json: string | null): Record<string, string> | n
   );
 }
 
-/** Addresses are shown as links. */
 function isShown(name: string, value: string): boolean {
   return !name.endsWith('.url') || httpUrl(value) !== null;
 }
 
-/** The name of a branch, from a name that may be a full reference. */
+/** `name` may be a full reference. */
 export function branchName(name: string | null): string | null {
   return name?.replace(/^refs\/heads\//, '') ?? null;
 }
 
-/** The repository, branch and commit of an update; null if it names none. */
 export function gitOf(environment: Readonly<Record<string, string>> | null) {
   if (environment === null) return null;
   const { 'git.head': commit, 'git.headName': branch, 'vcs.owner': owner, 'vcs.repo': repo } = environment;

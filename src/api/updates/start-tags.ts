@@ -1,12 +1,10 @@
 import { maxTags, type Tags } from '../../shared/stacks/tags.ts';
 
-/** How many names a warning lists. */
 const maxListed = 20;
 
 /**
- * The tags of a stack after a start with the tags `given`, which replace `before`, and warnings for its user. The CLI sends all tags that
- * it has read, with its own changes. After a wait, only differences from the tags `atArrival` (null: it has not waited) are its own
- * changes.
+ * The tags of a stack after a start with the tags `given`, which replace `before`. The CLI sends all tags that it has read, with its own
+ * changes. After a wait, only differences from the tags `atArrival` (null: it has not waited) are its own changes.
  */
 export function tagsAfterStart(
   given: Tags,

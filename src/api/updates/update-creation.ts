@@ -32,20 +32,16 @@ import { awaitConsumers } from './rules/consumers.ts';
 import type { PreviewCheck } from './rules/preview-check.ts';
 import { limitsBusy } from './rules/rule-checks.ts';
 
-/**
- * Maximum time from the creation of an update to its start, in seconds; never longer than a lease. The CLI starts an update immediately.
- */
+/** Never longer than a lease. The CLI starts an update immediately. */
 const startWaitSeconds = 300;
 /** After this time, the checks outside the transaction are repeated for a waiting caller, in ms. */
 const freshMs = 1_000;
 
-/** Maximum waits for the locks of limits and of a stack while other creations may wait for this one, in ms. */
+/** While other creations may wait for this one, in ms. */
 const lockWaitMs = { first: 2_000, repeated: 300 };
 
-/** An update that was just created. */
 export interface CreatedUpdate {
   readonly updateId: string;
-  /** Warnings for the user of the update. */
   readonly messages: readonly string[];
 }
 
@@ -54,48 +50,42 @@ export interface PreparedCreation {
   readonly stackId: string;
   readonly organizationId: string;
   readonly organization: string;
-  /** The stack, for the audit log. */
+  /** The stack, as the audit log names it. */
   readonly object: string;
   readonly kind: NewUpdateRequest['kind'];
   readonly environment: object;
   readonly preview: boolean;
-  /** Whether the update locks the stack. */
   readonly exclusive: boolean;
-  /** How long the caller may wait for the stack; 0: not at all. A caller that already waits keeps its time. */
+  /** 0: not at all. A caller that already waits keeps its time. */
   readonly lockWaitSeconds: number;
-  /** The tags of the stack when the caller began to wait, or now, as JSON text. */
+  /** Tags as JSON text: when the caller began to wait, or now. */
   readonly tagsAtArrival: string;
   /** Time after which webhooks are notified that the update waits. */
   readonly waitAlertSeconds: number;
   /** Size of the texts that are kept while the update waits. */
   readonly chars: number;
-  /** Whether the update goes ahead of waiting updates. */
   readonly isUrgent: boolean;
-  /** The identity by which newer runs may supersede the update. */
   readonly waitingRun: WaitingRun | null;
   /**
-   * Creates the update. The transaction then holds a lock on the stack. `entryId` is the caller's entry in the stack's queue, if it has
-   * one; its wait ends. Records in the audit log which rules were bypassed. After a LimitsChangedError or a lock timeout, call it again.
+   * The transaction then holds a lock on the stack. `entryId`: the caller's entry in the stack's queue, whose wait ends. After a
+   * LimitsChangedError or a lock timeout, call it again.
    */
   readonly run: (tx: Queryable, audit: AuditTrail, entryId?: string) => Promise<CreatedUpdate>;
   /**
-   * Repeats the checks whose results may change, unless they are recent. Call before `run` if the caller has waited, possibly for hours.
-   * Returns false if the checks have not ended at `until` by `performance.now()`.
+   * Repeats the checks whose results may change, unless they are recent. Call before `run` if the caller has waited. False: the checks have
+   * not ended at `until` by `performance.now()`.
    */
   readonly renew: (until: number) => Promise<boolean>;
 }
 
-/** Who creates which update of which stack. */
 interface CreationCall {
   readonly ref: StackRef;
   readonly caller: Caller;
   readonly dialect: Dialect;
   readonly request: NewUpdateRequest;
-  /** The caller's entry in the stack's queue; null: none. */
   readonly entryId: string | null;
 }
 
-/** The parts of the request that are stored as text. */
 interface Texts {
   readonly message: string;
   readonly environment: string;
@@ -105,9 +95,7 @@ interface Texts {
   readonly program: string;
 }
 
-/**
- * Runs all checks that are possible before an update is created. Drops the stored parts from the request. No update exists if it throws.
- */
+/** Runs all checks that are possible outside the transaction. Drops the stored parts from the request. No update exists if it throws. */
 export async function prepareCreation(
   context: ApiContext,
   call: CreationCall,
@@ -154,8 +142,8 @@ export async function prepareCreation(
   const run = async (tx: Queryable, audit: AuditTrail, entryId: string | null = null): Promise<CreatedUpdate> => {
     const { limits, unindexed } = checked;
     const access = await lockAccess(tx, ref.organization, caller);
-    // Creations with the same limits wait meanwhile, so this one waits only briefly: it can wait in the queue of its stack instead, or
-    // try again.
+    // Creations with the same limits wait meanwhile, so this one waits only briefly: it can wait in its stack's queue instead, or try
+    // again.
     const isLimited = counted.size > 0 || limits.updates !== null;
     if (isLimited) {
       const isRepeated = waitSeconds === 0 || entryId !== null;
@@ -172,7 +160,7 @@ export async function prepareCreation(
       .catch((error: unknown) => {
         throw isLimited && waitSeconds > 0 && isLockTimeout(error) ? new StackBusyError() : error;
       });
-    // The stack was renamed while the caller waited, and the caller would start the update under the former name.
+    // The stack was renamed during the wait, and the caller would start the update under the former name.
     if (!stack || formatStackRef(stack) !== formatStackRef(found)) throw stackNotFound(ref);
     const candidate: Candidate = {
       ...{ tx, request, caller, access, stack, isPreview, isExclusive, entryId, counted, unindexed },
@@ -207,7 +195,6 @@ export async function prepareCreation(
   };
 }
 
-/** Throws InvalidRequestError and FieldTooLargeError. */
 async function readTexts(
   { config, environment, message, program }: NewUpdateRequest,
   maxFieldBytes: number,
@@ -237,7 +224,7 @@ async function readTexts(
   return { ...texts, ...forCli };
 }
 
-/** Waits for the index of references if the update may take outputs away: see awaitConsumers. */
+/** See awaitConsumers. */
 async function findUnindexed(
   { db }: ApiContext,
   stack: StackWithRules,
@@ -250,9 +237,6 @@ async function findUnindexed(
   return request.kind === 'update' ? awaitConsumers(db, stack, { preview, until }) : [];
 }
 
-/**
- * Creates an update that has passed all checks, with its change limits, and records bypassed rules. Throws the errors of `insertUpdate`.
- */
 async function createChecked(
   candidate: Candidate,
   findings: Findings,
@@ -277,10 +261,7 @@ async function createChecked(
   return { updateId, messages: removal === null ? messages : [...messages, removal] };
 }
 
-/**
- * Warnings about the preview of a new update: the preview is missing, or it changes more than earlier updates did. Costs nothing if no rule
- * asks for previews.
- */
+/** The preview is missing, or it changes more than earlier updates did. */
 async function previewMessages(
   tx: Queryable,
   check: PreviewCheck | null,

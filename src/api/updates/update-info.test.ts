@@ -9,7 +9,6 @@ const inForce = {
   environment: JSON.stringify({ 'stack.environments': environments }),
 };
 
-/** The newest update as it is sent, if its texts are too large to be read at once. */
 async function sent(
   environment: object,
   of: typeof inForce | (Omit<typeof inForce, 'environment'> & { environment: null }),

@@ -11,15 +11,12 @@ import { chunkBytes, jsonString } from '../platform/http/streamed-response.ts';
 import { unixSeconds } from '../platform/http/unix-seconds.ts';
 import { historyResult } from './updates.mappers.ts';
 
-/** Maximum number of updates to read at once, however small they are. */
 const chunkRows = 100;
 
-/**
- * Maximum size of a text that is read whole, in bytes. Larger texts are read in chunks, so that memory use does not grow with their size.
- */
+/** In bytes. Larger texts are read in chunks, so that memory use does not grow with their size. */
 export const wholeBytes = 256 * 1024;
 
-/** A stack's history, newest first, as comma-separated JSON objects, read in chunks. A null page means all. */
+/** Newest first, as comma-separated JSON objects. A null page means all. */
 export async function* historyJson(
   history: HistoryRepository,
   stackId: string,
@@ -71,8 +68,8 @@ export async function* updateInfoJson(
 }
 
 /**
- * The update with the configuration of another update, and the environments of Pulumi ESC that belong to it. If the configuration or the
- * environments are too large for memory, the update keeps its own.
+ * The update with the configuration of another update, and the environments of Pulumi ESC that belong to it. If they are too large for
+ * memory, the update keeps its own.
  */
 async function configured(
   history: HistoryRepository,
@@ -90,7 +87,6 @@ function membersOf(environment: string): Readonly<Record<string, unknown>> {
   return JSON.parse(environment) as Record<string, unknown>;
 }
 
-/** A text of an update, read in chunks. */
 export function largeText(history: HistoryRepository, updateId: string, text: UpdateText): AsyncGenerator<string> {
   return textInChunks((from, chars) => history.readText(updateId, text, from, chars));
 }

@@ -21,10 +21,8 @@ import {
   type UpdateSelector,
 } from './update-query-repository.ts';
 
-/** A position in the list of runs: organization, project, stack, position. */
 export type QueueCursor = readonly [string, string, string, number];
 
-/** Updates and waiting runs, for the dashboard. */
 export class UpdateQueries {
   readonly #context: Pick<ApiContext, 'db' | 'stacks'>;
 
@@ -32,7 +30,7 @@ export class UpdateQueries {
     this.#context = context;
   }
 
-  /** Updates before number `before`, newest first, and the `before` of the next page. Throws NotFoundError. */
+  /** Newest first, with the `before` of the next page. */
   async list(ref: StackRef, query: UpdateRange) {
     const { limit } = query;
     const stackId = await this.#idOf(ref);
@@ -41,7 +39,6 @@ export class UpdateQueries {
     return { items: page.map(updateView), next: rows.length > limit ? (page.at(-1)?.number ?? null) : null };
   }
 
-  /** Throws NotFoundError. */
   async get(ref: StackRef, selector: UpdateSelector) {
     const { db } = this.#context;
     const rows = createUpdateQueryRepository(db);
@@ -55,7 +52,7 @@ export class UpdateQueries {
     return detailsView(row);
   }
 
-  /** Runs that hold or wait for a stack that the caller may read, and the position of the next page. Throws NotFoundError. */
+  /** Runs that hold or wait for a stack that the caller may read. */
   async listQueue(
     caller: Caller,
     at: { readonly organization: string; readonly project: string | null; readonly stack: string | null },
@@ -88,7 +85,7 @@ export class UpdateQueries {
 
 const operations = ['create', 'update', 'delete', 'replace', 'same'] as const;
 
-/** Counts of resources by operation; null if unknown. */
+/** Null if unknown. */
 function changeViews(json: string | null): Record<(typeof operations)[number], number> | null {
   if (json === null) return null;
   const counts = JSON.parse(json) as Record<string, unknown>;
@@ -126,7 +123,6 @@ function updateView(row: OverviewUpdateRow) {
 function detailsView(row: OverviewUpdateDetailsRow) {
   return {
     ...updateView(row),
-    /** The permission to cancel the update. */
     permission: permissionOfUpdate(row),
     baseVersion: row.baseVersion,
     resourceCount: row.resourceCount,
@@ -147,7 +143,7 @@ interface HeldBy {
   readonly by: string | null;
 }
 
-/** The updates that held the lock during the wait, oldest first. If there is none, a limit or a freeze deferred the update. */
+/** Oldest first. If there is none, a limit or a freeze deferred the update. */
 function heldBy(json: string | null): readonly HeldBy[] {
   return json === null ? [] : (JSON.parse(json) as HeldBy[]);
 }
@@ -163,7 +159,6 @@ function runView({ held, heldBy, isFrozen, isHeld, limit, position, since, ...ro
     branch: branchName(row.branch),
     since: since.toISOString(),
     ciUrl: httpUrl(row.ciUrl),
-    /** Whether the caller may end the run, or remove it from the queue. */
     mayStop: permits(held ?? permissionsOn(caller, { project, stack, tags: {} }), 'write'),
     /** Why the run waits; null: it has the lock. */
     cause: isRunning ? null : cause,

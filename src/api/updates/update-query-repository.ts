@@ -45,7 +45,7 @@ const DetailsRow = Type.Object({
   previewId: Text,
   /** The update that followed a preview, if no other preview came between them. */
   followerId: Text,
-  /** Wait for the stack, before the update was created; null: it did not wait, or the time is unknown. */
+  /** Before the update was created; null: it did not wait, or the time is unknown. */
   waitedMs: Nullable(Type.Integer()),
   /** JSON: the last updates that held the stack during the wait. */
   behind: Text,
@@ -68,12 +68,10 @@ const RunRow = Type.Object({
   commit: Text,
   branch: Text,
   ciUrl: Text,
-  /** Whether another update holds the stack. */
   isHeld: Type.Boolean(),
-  /** The limit that defers the run although its stack is free, and the number of updates that the limit allows at once. */
+  /** The limit that defers the run although its stack is free. */
   heldBy: Text,
   limit: Nullable(Type.Integer()),
-  /** Whether a freeze has deferred the run. */
   isFrozen: Type.Boolean(),
   /** The caller's permissions on the stack; null: the role's permissions. */
   held: Nullable(Type.Integer()),
@@ -84,7 +82,6 @@ const ConfigRow = Type.Object({ config: Text, environment: Text });
 
 export type UpdateSelector = { readonly id: string } | { readonly version: number };
 
-/** The range of a page: updates before a number, or before another update. */
 export interface UpdateRange {
   readonly before: number | null;
   readonly beforeId?: string | undefined;
@@ -92,7 +89,7 @@ export interface UpdateRange {
   readonly limit: number;
 }
 
-/** Maximum size of texts that are read whole, in bytes; for messages, in characters. */
+/** Sizes in bytes; for messages, in characters. */
 const maxText = 262_144;
 const maxMessage = 2_000;
 const maxListMessage = 300;
@@ -100,7 +97,6 @@ const maxBehind = 5;
 /** Number of the newest earlier updates that are searched for the holders of the stack. */
 const maxBefore = 500;
 
-/** Updates and waiting runs, for the dashboard. */
 export function createUpdateQueryRepository(db: Queryable) {
   const by = sql.fragment`coalesce(a.login, t.kind || ':' || t.name)`;
   const owners = sql.fragment`
@@ -115,7 +111,7 @@ export function createUpdateQueryRepository(db: Queryable) {
     const name = column === 'config' ? sql.fragment`u.config` : sql.fragment`u.environment`;
     return sql.fragment`case when octet_length(${name}) <= ${maxText} then ${name} end`;
   };
-  /** The tables `held_stacks` and `runs`: runs that hold a lock or wait for one, without superseded runs. */
+  /** Runs that hold a lock or wait for one, without superseded runs. */
   const runsOf = (
     organizations: readonly ListedOrganization[],
     at: { readonly project: string | null; readonly stack: string | null },
@@ -169,7 +165,6 @@ export function createUpdateQueryRepository(db: Queryable) {
         ) u ${owners}
         order by u.number desc`),
 
-    /** One update of the stack. */
     find: (stackId: string, selector: UpdateSelector) =>
       db.maybeOne(sql.rows(DetailsRow)`
         /* updateQueries.find */
@@ -210,14 +205,14 @@ export function createUpdateQueryRepository(db: Queryable) {
         where u.stack_id = ${stackId} and u.stack_version <= ${version} and (u.kind not in ('import', 'rename') or u.end_reason is not null)
         order by u.stack_version desc limit 1`),
 
-    /** The settings of the last update of the stack that was no preview. */
+    /** Previews do not count. */
     findLastSettings: (stackId: string) =>
       db.maybeOne(sql.rows(ConfigRow)`
         /* updateQueries.findLastSettings */
         select ${small('config')} as config, ${small('environment')} as environment from updates u
         where u.stack_id = ${stackId} and ${isEffective} order by u.number desc limit 1`),
 
-    /** Runs that hold a lock or wait for one, by stack and position, without superseded runs. */
+    /** Runs by stack and position, without superseded ones. */
     listQueue: (
       organizations: readonly ListedOrganization[],
       at: { readonly project: string | null; readonly stack: string | null },
@@ -235,7 +230,7 @@ export function createUpdateQueryRepository(db: Queryable) {
         }
         order by organization, project, stack, position limit ${limit}`),
 
-    /** Runs that have waited for their stack for longer than this; the longest wait first. */
+    /** The longest wait first. */
     listLongWaits: (organizations: readonly ListedOrganization[], seconds: number, limit: number) =>
       db.any(sql.rows(RunRow)`
         /* updateQueries.listLongWaits */

@@ -29,13 +29,10 @@ import { mintLease, prepareStart, type StartedUpdate, type StartRequest } from '
 import { endOf, reasonToWithdraw, type Withdrawal, type WithdrawReason, withdrawUpdate } from './withdraw-update.ts';
 
 const maxCompleteAttempts = 5;
-/**
- * How long, and how often, the server tries to end an abandoned update while the database is not available, in ms: otherwise it expires
- * later.
- */
+/** The server tries to end an abandoned update for this long while the database is not available: otherwise the update expires later. */
 const withdrawMs = 60_000;
 const withdrawRetryMs = 1_000;
-/** Pause between attempts to create an update whose stack is locked, in ms. */
+/** The pause between attempts while the stack is locked. */
 const lockedRetryMs = 200;
 
 /** The lifecycle of updates, from creation to completion. Each step is one short transaction. */
@@ -46,7 +43,6 @@ export class UpdateService {
     this.#context = context;
   }
 
-  /** See prepareCreation. */
   prepare(
     ref: StackRef,
     caller: Caller,
@@ -59,8 +55,8 @@ export class UpdateService {
 
   /**
    * Creates an update that waits to be started, and locks the stack for it. Previews in the CLI's dialect do not lock: users expect them to
-   * run alongside an update. `entryId`: see PreparedCreation. Throws the errors of `checkCandidate`, and InvalidRequestError once its
-   * client is `gone`; no update exists if it throws.
+   * run alongside an update. Throws the errors of `checkCandidate`, and InvalidRequestError once its client is `gone`; no update exists if
+   * it throws.
    */
   async create(
     creation: PreparedCreation,
@@ -91,9 +87,8 @@ export class UpdateService {
   }
 
   /**
-   * Starts the update and issues its lease, which ends with the caller's token. Throws ConflictError if the update has already started or
-   * ended. After JournalFaultError, JournalNeededError and DecidingTagError, the update is cancelled so that it does not block the stack:
-   * the CLI abandons it.
+   * Issues a lease, which ends with the caller's token. After JournalFaultError, JournalNeededError and DecidingTagError, the update is
+   * cancelled so that it does not block the stack: the CLI abandons it.
    */
   async start(
     ref: StackRef,
@@ -113,8 +108,8 @@ export class UpdateService {
   }
 
   /**
-   * Starts an update that its client does not know of yet. The update is withdrawn if it cannot be started, if its client leaves (`gone`),
-   * or if it is unknown whether it has started.
+   * Starts an update that its client does not know of yet. It is withdrawn if it cannot be started, if its client leaves (`gone`), or if it
+   * is unknown whether it has started.
    */
   async startNew(
     ref: StackRef,
@@ -140,8 +135,8 @@ export class UpdateService {
   }
 
   /**
-   * Ends an update whose client got no response to the call that created it or (`started`) that issued its lease. Does nothing if the
-   * update has been started, or the lease used, since. Never fails.
+   * Ends an update whose client got no response to the call that created it or (`started`) issued its lease. Does nothing if the update has
+   * been started, or the lease used, since. Never fails.
    */
   async withdrawUnanswered(
     updateId: string,
@@ -153,12 +148,12 @@ export class UpdateService {
     await this.#withdrawThroughOutage({ updateId, reason, lease }, audit);
   }
 
-  /** The next number in the arrival order of full checkpoints of the update. */
+  /** Full checkpoints of the update are ordered by arrival. */
   assignArrivalSequence(updateId: string): Promise<number> {
     return this.#context.updates.assignArrivalSequence(updateId);
   }
 
-  /** Extends the lease by `seconds`, at most the configured lease duration. Throws LeaseLostError. */
+  /** Extends the lease by `seconds`, at most the configured lease duration. */
   async renew(lease: Lease, seconds: number | null): Promise<Date> {
     const { config, updates } = this.#context;
     if (seconds !== null && seconds < 1) throw new InvalidRequestError('duration must be at least 1 second');
@@ -172,9 +167,9 @@ export class UpdateService {
   }
 
   /**
-   * Compacts the journal into a checkpoint, then ends the update with `status`. Idempotent: repeating a successful call succeeds.
-   * The update does not end if it throws: LeaseLostError, JournalGapError unless it has failed, ConflictError if entries keep arriving, or
-   * an error of the compaction (InvalidJournalError, UnavailableError).
+   * Compacts the journal into a checkpoint, then ends the update. Idempotent. The update does not end if it throws: LeaseLostError,
+   * JournalGapError unless it has failed, ConflictError if entries keep arriving, or an error of the compaction (InvalidJournalError,
+   * UnavailableError).
    */
   async complete(
     lease: Lease,
@@ -190,7 +185,7 @@ export class UpdateService {
       if (hasPendingEntries) await compactRunning(this.#context, lease, { isAssumed, organization });
       isAssumed = false;
       const completion = await this.#completeOnce(lease, status, losses, audit);
-      // More entries were accepted since the compaction. They must be compacted, too, or the version would lack them.
+      // More entries were accepted since the compaction. The version would lack them.
       hasPendingEntries = completion.outcome === 'pending-entries';
       switch (completion.outcome) {
         case 'other-database':
@@ -214,13 +209,13 @@ export class UpdateService {
     throw new ConflictError('Entries keep arriving while the update is being completed');
   }
 
-  /** Throws LeaseLostError if the update was ended without this lease, which may come from the cache. */
+  /** The lease may come from the cache. */
   async #assertEndedBy(lease: Lease): Promise<void> {
     const update = await this.#context.updates.find(lease.updateId);
     if (!update?.leaseHash || isLeaseLoss(update.endReason)) throw await this.#leaseLost(lease);
   }
 
-  /** `losses`: the removed outputs; undefined: not checked. */
+  /** `losses` undefined: not checked. */
   #completeOnce(
     { epoch, stackId, updateId }: Lease,
     status: EndStatus,
@@ -247,7 +242,7 @@ export class UpdateService {
     });
   }
 
-  /** Cancels the update; succeeds even if it has already ended. Its saved state is kept. */
+  /** Succeeds even if the update has already ended. Its saved state is kept. */
   async cancel(ref: StackRef, updateId: string, caller: Caller, audit: AuditTrail): Promise<void> {
     const { db, metrics, updates } = this.#context;
     const found = await updates.findNamed(updateId, ref);
@@ -266,7 +261,7 @@ export class UpdateService {
     if (found.journalVersion > 0) compactSoon(this.#context, updateId);
   }
 
-  /** Prepares the stack for its next change; see reclaimStack. */
+  /** See reclaimStack. */
   async reclaim(stackId: string, options: ReclaimOptions = {}): Promise<void> {
     const { compactor, config, awaitCompaction } = this.#context;
     const compact = (updateId: string): Promise<void> =>
@@ -283,7 +278,7 @@ export class UpdateService {
     return revokedLeaseError(this.#context, update, update.endReason);
   }
 
-  /** Ends an update that nobody will start: see withdrawUpdate. */
+  /** See withdrawUpdate. */
   async withdraw(withdrawal: Withdrawal, audit: AuditTrail): Promise<void> {
     await withdrawUpdate(this.#context, withdrawal, audit);
   }
@@ -308,12 +303,10 @@ export class UpdateService {
   }
 }
 
-/** Throws InvalidRequestError if the client has left. */
 function assertWaits(gone: AbortSignal): void {
   if (gone.aborted) throw new InvalidRequestError('The client has disconnected');
 }
 
-/** An update that was completed. */
 export interface CompletedUpdate {
   /** Ids of the entries that the journal lacks, as in `3-4, 7`; null: none. */
   readonly missingEntries: string | null;

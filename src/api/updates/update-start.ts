@@ -33,7 +33,7 @@ import { updateNotFound } from './update-not-found.ts';
 
 type MintedToken = ReturnType<typeof mintToken>;
 
-/** A new lease. Its hash is stored once an update has it. */
+/** The hash of a new lease is stored once an update has it. */
 export const mintLease = (): MintedToken => mintToken('lease-');
 
 export interface StartRequest {
@@ -41,7 +41,7 @@ export interface StartRequest {
   readonly tags: unknown;
   /** The newest journal version that the client can write; 0 for none. */
   readonly journalVersion: number;
-  /** The lease to issue; a new one by default. */
+  /** A new one by default. */
   readonly lease?: MintedToken;
 }
 
@@ -50,7 +50,6 @@ export interface StartedUpdate {
   readonly expiresAt: Date;
   /** The version that this update will create; for previews, the stack's current version. */
   readonly stackVersion: number;
-  /** The version that the update starts from. */
   readonly baseStackVersion: number;
   readonly journalVersion: number;
   /** The tags that the stack now has, as JSON text; null: the start has no tags. */
@@ -59,16 +58,11 @@ export interface StartedUpdate {
   readonly warnings: readonly string[];
 }
 
-/** The effect of a start on the tags of its stack. */
 type TagResult = Pick<StartedUpdate, 'tags' | 'warnings'>;
 
-/** Starts an update that passed all checks possible without the database, and records the start in the audit log. */
 export type PreparedStart = (updateId: string, audit: AuditTrail) => Promise<StartedUpdate>;
 
-/**
- * Prepares the start of an update. The SQL function start_update decides whether the update may start. `reclaim` prepares the stack if the
- * function asks for it. Throws InvalidRequestError for invalid tags.
- */
+/** The SQL function start_update decides whether the update may start. `reclaim` prepares the stack if the function asks for it. */
 export function prepareStart(
   { config, db, metrics }: ApiContext,
   { ref, caller, request }: { ref: StackRef; caller: Caller; request: StartRequest },
@@ -137,8 +131,8 @@ function describeStart(started: Started, token: string, offered: number): Omit<S
 }
 
 /**
- * Gives the stack the tags of a start, under the locks of the start. The CLI sends all tags with every start: callers who may only preview
- * change none, and an invalid queue tag does not prevent the update. Throws DecidingTagError.
+ * Under the locks of the start. The CLI sends all tags with every start: callers who may only preview change none, and an invalid queue tag
+ * does not prevent the update. Throws DecidingTagError.
  */
 async function replaceTags(
   tx: Queryable,
@@ -157,7 +151,6 @@ async function replaceTags(
   return { tags: JSON.stringify(tags), warnings: [...problems, ...next.warnings] };
 }
 
-/** The error for a call that has not started the update. */
 async function refusal(
   on: Queryable,
   { ref, updateId }: { readonly ref: StackRef; readonly updateId: string },

@@ -35,12 +35,11 @@ export function createUpdateResponse(
   return { updateID, requiredPolicies, messages: userMessages(messages) };
 }
 
-/** Messages as the CLI shows them. */
 function userMessages(messages: readonly string[]) {
   return messages.map((message) => ({ severity: 'info', message }));
 }
 
-/** `version` is, for the CLI, the version that the stack will have, and, for the contract, the version that the update starts from. */
+/** For the CLI, `version` is the version that the stack will have; for the contract, the one that the update starts from. */
 export function startResponse(
   dialect: Dialect,
   started: StartedUpdate,
@@ -96,7 +95,7 @@ export function leaseResponse(
     : { token, tokenExpiration: Math.floor(expiresAt.getTime() / 1000) };
 }
 
-/** Maps an update without its message, which may be large. */
+/** The message is left out, because it may be large. */
 export function updateResponse(
   dialect: Dialect,
   update: UpdateInfoRow,
@@ -119,7 +118,7 @@ export function historyView(dialect: Dialect): HistoryView {
   return dialect === 'contract' ? { shown: 'all', form: 'sent' } : { shown: 'updates', form: 'cli' };
 }
 
-/** The result by its name in histories, which have no value for cancelled updates. */
+/** Histories have no value for cancelled updates. */
 export function historyResult(status: UpdateStatus): string {
   switch (status) {
     case 'not started':

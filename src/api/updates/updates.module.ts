@@ -17,7 +17,7 @@ import { UpdateQueries } from './update-queries.ts';
 import { UpdateService } from './update-service.ts';
 import { registerUpdateRoutes } from './updates.routes.ts';
 
-/** The services of updates, their queue, rules and approvals. Called once per app. */
+/** Called once per app. */
 export function createUpdateServices(context: ApiContext) {
   const updates = new UpdateService(context);
   const updateQueue = new UpdateQueue(context, (stackId) => updates.reclaim(stackId, { admitsFault: true }));
@@ -48,7 +48,6 @@ export function createUpdateServices(context: ApiContext) {
   };
 }
 
-/** The routes of updates, their queue, rules and approvals. */
 export function registerUpdateDomain(
   routes: RouteScope,
   services: Parameters<typeof registerUpdateRoutes>[1] &

@@ -35,7 +35,6 @@ const read = { access: { kind: 'stack', permission: 'read' }, rate: 'held' } as 
 /** The services ask for `write` unless the update is a preview that does not lock its stack. */
 const preview = { access: { kind: 'stack', permission: 'preview' } } as const;
 
-/** Routes of the lifecycle of existing updates. */
 export function registerUpdateRoutes(app: RouteScope, services: Services): void {
   startUpdate(app, services);
   getUpdate(app, services);
@@ -188,7 +187,6 @@ function completeUpdate(app: RouteScope, { updates }: Services): void {
   );
 }
 
-/** Throws NotFoundError if the text is not a valid update id. */
 export function assertUpdateId(text: string): void {
   if (!isUuid(text)) throw new NotFoundError(`There is no update ${JSON.stringify(text.slice(0, 60))} in this stack`);
 }

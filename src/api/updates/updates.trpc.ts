@@ -18,9 +18,8 @@ const Numbered = Type.Tuple([Type.Integer({ minimum: -1, maximum: Number.MAX_SAF
 const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
 const chosen = { updateId: Id };
 
-/** Updates of a stack. */
 export const updatesRouter = router({
-  /** Newest first. `beforeId`: only updates before this one. */
+  /** Newest first. */
   list: stackProcedure('read')
     .input(input(Type.Object({ previews: Type.Optional(Type.Boolean()), beforeId: Type.Optional(Id), ...page })))
     .query(
@@ -31,7 +30,6 @@ export const updatesRouter = router({
       },
     ),
 
-  /** The update with this id, or the update that made this version. */
   get: stackProcedure('read')
     .input(input(Type.Object({ updateId: Type.Optional(Id), version: Type.Optional(Version) })))
     .query(({ ctx: { services }, input: { updateId, version, ...ref } }) => {
@@ -51,7 +49,7 @@ export const updatesRouter = router({
       await services.updates.cancel(ref, updateId, caller, audit);
     }),
 
-  /** Drains an update: it starts no new steps, and finishes the ones in progress. */
+  /** The update starts no new steps, and finishes the ones in progress. */
   drain: stackMutation('write', 'update.drain')
     .meta({ whileReadOnly: 'running updates end sooner' })
     .input(input(Type.Object({ ...chosen, reason: Type.Optional(text(500)) })))

@@ -11,10 +11,9 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 /** Why an abandoned update ends, as the audit log names it. */
 export type WithdrawReason = 'client-gone' | 'not-started' | 'journal-fault' | 'journal-needed' | 'tags-refused';
 
-/** A lease that its client has not received. */
 interface UnknownLease {
   readonly hash: Buffer;
-  /** When the lease was issued to expire; left out: the lease cannot have been renewed. */
+  /** Left out: the lease cannot have been renewed. */
   readonly expiresAt?: Date;
 }
 
@@ -31,17 +30,14 @@ export function reasonToWithdraw(error: unknown): WithdrawReason | null {
   return error instanceof DecidingTagError ? 'tags-refused' : null;
 }
 
-/** Whether the update still has this lease, and nobody has renewed the lease or written with it. */
+/** Nobody has renewed this lease or written with it. */
 function isUnused(update: UpdateRow, { expiresAt, hash }: UnknownLease): boolean {
   const isRenewed = expiresAt !== undefined && update.expiresAt > expiresAt;
   const written = update.entryCount + update.checkpointCount;
   return update.leaseHash?.equals(hash) === true && !isRenewed && written === 0;
 }
 
-/**
- * Ends an update that was not started, or that was started with the given lease if no client has received the lease. Changes no other
- * update.
- */
+/** Ends an update that was not started, or was started with a lease that no client has received. Changes no other update. */
 export async function withdrawUpdate(
   { db, metrics }: ApiContext,
   { lease, reason, updateId }: Withdrawal,
@@ -60,7 +56,6 @@ export async function withdrawUpdate(
   if (ended) metrics.updatesEnded.labels(ended, 'cancelled').inc();
 }
 
-/** The event about the end of an update, and about what the update has written. */
 export function endOf(locked: LockedUpdate, details: Readonly<Record<string, unknown>>) {
   const { stack, update } = locked;
   const { checkpointCount, dryRun, entryCount, id, kind, stackVersion } = update;

@@ -7,14 +7,14 @@ import type { Caller } from '../platform/http/request.ts';
 
 const pageSize = 500;
 
-/** Webhooks of several stacks. A page may be empty although more follow. */
+/** A page may be empty although more follow. */
 export interface StackWebhookPage {
   readonly hooks: readonly StackWebhookRow[];
   /** Missing on the last page. */
   readonly continuationToken?: string;
 }
 
-/** Lists the webhooks of all stacks of an organization that the caller may administer. Throws InvalidRequestError, NotFoundError. */
+/** Lists only webhooks of stacks that the caller may administer. */
 export async function listStackWebhooks(
   db: Queryable,
   { facts }: Pick<Caller, 'facts'>,
@@ -28,7 +28,7 @@ export async function listStackWebhooks(
   const hooks = page.filter(({ isShown }) => isShown);
   if (rows.length <= pageSize) return { hooks };
   const [shown, last] = [hooks.at(-1), page.at(-1) as StackWebhookRow];
-  // A hidden stack is skipped as a whole, so that the position does not reveal the name of a webhook.
+  // Skipped as a whole, so that the position does not reveal the name of a webhook.
   return { hooks, continuationToken: shown ? `${shown.stackId}/${shown.name}` : `${last.stackId}/` };
 }
 

@@ -4,13 +4,13 @@ import type { WebhookRow } from '../../shared/webhooks/webhook-repository.ts';
 import { revisionOf } from '../platform/edits/revisions.ts';
 import type { WebhookRequest } from './webhooks.schemas.ts';
 
-/** The value that the CLI sends to remove a secret. */
+/** The CLI sends it to remove a secret. */
 const removedSecret = '__remove-secret';
 
-/** The fields of a webhook that its owner sets, without its secret. */
+/** What the owner of a webhook sets, without the secret. */
 type Definition = Pick<WebhookRow, 'displayName' | 'url' | 'format' | 'isActive' | 'events' | 'groups'>;
 
-/** The webhook after a request. Throws InvalidRequestError. */
+/** Throws InvalidRequestError. */
 export function changed(before: Definition, request: WebhookRequest): Definition {
   // The CLI sends the whole webhook, without empty lists.
   const isWhole = request.displayName != null && request.payloadUrl != null && request.active != null;
@@ -28,7 +28,7 @@ export function changed(before: Definition, request: WebhookRequest): Definition
   return after;
 }
 
-/** The secret after a request. Undefined: unchanged; null: none. Throws InvalidRequestError. */
+/** Undefined: unchanged; null: none. Throws InvalidRequestError. */
 export function secretOf({ secret }: WebhookRequest): string | null | undefined {
   if (!secret) return undefined;
   if (secret === removedSecret) return null;
@@ -37,8 +37,8 @@ export function secretOf({ secret }: WebhookRequest): string | null | undefined 
 }
 
 /**
- * Throws InvalidRequestError if the secret would go to another address, as a token or a signature: a user who may change the webhook does
- * not know the secret. Different paths of one server may belong to different tenants, and a token is sent unchanged.
+ * The secret must not go to another address, as a token or a signature: a user who may change the webhook does not know it. Different paths
+ * of one server may belong to different tenants, and a token is sent unchanged. Throws InvalidRequestError.
  */
 export function assertKeepsSecret(before: Definition, after: Definition): void {
   if (urlOriginOf(after.url) !== urlOriginOf(before.url))
@@ -51,7 +51,7 @@ export function assertKeepsSecret(before: Definition, after: Definition): void {
     );
 }
 
-/** Revision of the fields that `update` sets. An edit with a secret always counts as a change, because the secret is not compared. */
+/** Covers the fields that `update` sets. An edit with a secret always counts as a change, because the secret is not compared. */
 export function revisionOfWebhook({
   displayName,
   editedMicros,

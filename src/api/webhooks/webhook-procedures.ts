@@ -16,7 +16,7 @@ const Names = Type.Array(text(100), { maxItems: 200 });
 const After = Type.Tuple([text(200)]);
 const Before = Type.Tuple([Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })]);
 
-/** The settings of a webhook. A missing secret keeps the current one, null removes it; the secret is never shown. */
+/** A missing secret keeps the current one, null removes it; it is never shown. */
 const definition = {
   displayName: text(200),
   url: text(4_000),
@@ -29,7 +29,7 @@ const definition = {
 };
 const named = { webhook: Name };
 
-/** Inputs of the procedures, besides the owner of the webhooks. */
+/** Inputs without the owner of the webhooks. */
 export const webhookInputs = {
   page: Type.Object(page),
   named: Type.Object(named),
@@ -42,7 +42,7 @@ export const webhookInputs = {
 type Created = Static<typeof webhookInputs.created>;
 type Changed = Omit<Static<typeof webhookInputs.changed>, 'webhook'>;
 
-/** The value that the CLI sends to remove a secret. */
+/** The CLI sends it to remove a secret. */
 const removedSecret = '__remove-secret';
 
 interface Paged {
@@ -59,7 +59,7 @@ interface Changing extends Calling {
   readonly audit: AuditTrail;
 }
 
-/** Implementation of the webhook procedures for organizations and stacks. */
+/** Shared by the procedures for organizations and for stacks. */
 export const webhookProcedures = {
   list: async ({ services }: Calling, owner: WebhookOwner, { cursor, limit = defaultPage }: Paged) => {
     const [after] = decodeCursor(cursor, After) ?? [null];
@@ -145,7 +145,7 @@ function deliveryView(format: string, row: DeliveryRow) {
     at: row.at.toISOString(),
     /** Null: the payload has not been created yet. */
     payload: row.facts === null ? null : payloadOf(format, row.eventId, JSON.parse(row.facts) as EventFacts),
-    /** The beginning of the response's body; without a response, the reason. */
+    /** The beginning of the body; without a response, the reason. */
     responseBody,
   };
 }

@@ -37,7 +37,7 @@ import type { WebhookRequest } from './webhooks.schemas.ts';
 
 export type { DeliveryRow, LoggedDeliveryRow, WebhookRow };
 
-/** The owner of the webhooks, by name: the stack, or without a stack the organization. */
+/** A stack, or without one the organization. */
 export type WebhookOwner =
   | StackRef
   | { readonly organization: string; readonly project?: never; readonly stack?: never };
@@ -45,10 +45,10 @@ export type WebhookOwner =
 const maxWebhooks = 100;
 const maxLogged = 100;
 
-/** Webhooks of organizations, for their admins, and of stacks, for callers with the permission admin. */
+/** Organizations' webhooks are for admins, stacks' webhooks for callers with the permission admin. */
 export class WebhookService {
   readonly #context: ApiContext;
-  /** Limits deliveries that callers wait for, because receivers may be slow. */
+  /** Callers wait for these deliveries, and receivers may be slow. */
   readonly #deliveries = new FairSemaphore({ atOnce: 32, atOncePerCaller: 4 });
 
   constructor(context: ApiContext) {
@@ -60,28 +60,27 @@ export class WebhookService {
     return createWebhookRepository(db).list(await findScope(db, owner));
   }
 
-  /** A page of webhooks by their displayed names, and whether there are more. */
+  /** A page by displayed names. */
   async listPage(owner: WebhookOwner, after: string | null, limit: number) {
     const { db } = this.#context;
     return cut(await createWebhookRepository(db).listPage(await findScope(db, owner), after, limit + 1), limit);
   }
 
-  /** A page of the webhooks of all stacks that the caller may administer. Throws InvalidRequestError, NotFoundError. */
+  /** Lists only webhooks of stacks that the caller may administer. */
   listOfStacks(caller: Caller, organization: string, continuationToken: string | undefined): Promise<StackWebhookPage> {
     return listStackWebhooks(this.#context.db, caller, organization, continuationToken);
   }
 
-  /** Throws NotFoundError. */
   async get(owner: WebhookOwner, name: string): Promise<WebhookRow> {
     const { db } = this.#context;
     return existing(await createWebhookRepository(db).find(await findScope(db, owner), name), name);
   }
 
-  /** Throws InvalidRequestError, and ConflictError if the name is taken. */
+  /** Throws ConflictError if the name is taken. */
   async create(caller: Caller, owner: WebhookOwner, request: WebhookRequest, audit: AuditTrail): Promise<WebhookRow> {
     const { db, secrets } = this.#context;
     const { displayName, name, payloadUrl } = request;
-    // Looked up first, because errors in a request must not matter if the stack does not exist.
+    // Errors in a request must not matter if the stack does not exist.
     await findScope(db, owner);
     if (!displayName || !payloadUrl) throw new InvalidRequestError('A webhook needs displayName and payloadUrl');
     if (name && !/^[A-Za-z0-9._-]{1,32}$/.test(name))
@@ -95,7 +94,7 @@ export class WebhookService {
     return orTaken(
       db.inTransaction(async (tx) => {
         const scope = await lockScope(tx, owner, caller);
-        // For a stack, the exclusive lock on its row is enough; it comes after this one.
+        // For a stack, the exclusive lock on its row is enough; it comes later.
         if (scope.stackId === null) await createQuotaRepository(tx).lockOrganization(scope.organizationId);
         const webhooks = createWebhookRepository(tx);
         if ((await webhooks.count(scope)) >= maxWebhooks)
@@ -113,7 +112,7 @@ export class WebhookService {
     );
   }
 
-  /** Throws NotFoundError, InvalidRequestError, EditConflictError, and ConflictError if the name is taken. */
+  /** Throws ConflictError if the name is taken. */
   async update(
     caller: Caller,
     owner: WebhookOwner,
@@ -142,7 +141,6 @@ export class WebhookService {
     );
   }
 
-  /** Throws NotFoundError, EditConflictError. */
   async remove(
     caller: Caller,
     owner: WebhookOwner,
@@ -159,19 +157,18 @@ export class WebhookService {
     });
   }
 
-  /** The newest deliveries. Throws NotFoundError. */
+  /** The newest ones. */
   async listDeliveries(owner: WebhookOwner, name: string) {
     const { format, id } = await this.get(owner, name);
     return { format, deliveries: await createDeliveryRepository(this.#context.db).list(id, maxLogged) };
   }
 
-  /** Deliveries before number `before`, newest first, without bodies, and whether there are more. Throws NotFoundError. */
+  /** Newest first, without bodies. */
   async listLog(owner: WebhookOwner, name: string, before: number | null, limit: number) {
     const { id } = await this.get(owner, name);
     return cut(await createDeliveryRepository(this.#context.db).listPage(id, before, limit + 1), limit);
   }
 
-  /** Throws NotFoundError. */
   async getDelivery(owner: WebhookOwner, name: string, deliveryId: string) {
     const { format, id } = await this.get(owner, name);
     const found = isUuid(deliveryId) ? await createDeliveryRepository(this.#context.db).find(id, deliveryId) : null;
@@ -179,14 +176,14 @@ export class WebhookService {
     return { format, delivery: found };
   }
 
-  /** Sends a test event and waits for the result. Throws NotFoundError. */
+  /** Waits for the result of a test event. */
   ping(caller: Caller, owner: WebhookOwner, name: string, audit: AuditTrail) {
     return this.#deliver(caller, owner, name, audit, (tx, { organizationId, stackId }) =>
       createWebhookEventRepository(tx).insert({ organizationId, stackId, event: 'ping' }),
     );
   }
 
-  /** Sends the event of an earlier delivery again and waits for the result. Throws NotFoundError. */
+  /** Sends the event of an earlier delivery and waits for the result. */
   redeliver(caller: Caller, owner: WebhookOwner, name: string, deliveryId: string, audit: AuditTrail) {
     return this.#deliver(caller, owner, name, audit, async (tx, { id }) => {
       const event = isUuid(deliveryId) ? await createDeliveryRepository(tx).findEvent(id, deliveryId) : null;
@@ -218,7 +215,6 @@ export class WebhookService {
   }
 }
 
-/** Throws NotFoundError. */
 async function findScope(db: Queryable, owner: WebhookOwner): Promise<WebhookScope> {
   if (owner.stack === undefined) {
     const organization = await getOrganization(db, owner.organization);
@@ -229,7 +225,7 @@ async function findScope(db: Queryable, owner: WebhookOwner): Promise<WebhookSco
   return { organizationId: stack.organizationId, stackId: stack.id };
 }
 
-/** Like `findScope`, for a change: the caller's permission is locked until the commit. */
+/** The caller's permission is locked until the commit. */
 async function lockScope(tx: Queryable, owner: WebhookOwner, caller: Caller): Promise<WebhookScope> {
   if (owner.stack === undefined) {
     await lockManagement(tx, owner.organization, caller);
@@ -262,7 +258,7 @@ function objectOf(owner: WebhookOwner, name: string): string {
   return `${owner.stack === undefined ? owner.organization : formatStackRef(owner)}/${name}`;
 }
 
-/** Records a change. Paths of URLs can be secrets, so the log contains only their origins. */
+/** Paths of URLs can be secrets, so the log contains only origins. */
 function record(
   tx: Queryable,
   audit: AuditTrail,
@@ -278,7 +274,6 @@ function deliveryNotFound(id: string): NotFoundError {
   return new NotFoundError(`There is no delivery ${JSON.stringify(id.slice(0, 60))}`);
 }
 
-/** The first `limit` rows, and whether there are more. */
 function cut<Row>(rows: readonly Row[], limit: number): { readonly rows: readonly Row[]; readonly isCut: boolean } {
   return { rows: rows.slice(0, limit), isCut: rows.length > limit };
 }

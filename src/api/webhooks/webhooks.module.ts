@@ -3,12 +3,11 @@ import type { RouteScope } from '../platform/http/route-scope.ts';
 import { WebhookService } from './webhook-service.ts';
 import { registerWebhookRoutes } from './webhooks.routes.ts';
 
-/** The services of webhooks. Called once per app. */
+/** Called once per app. */
 export function createWebhookServices(context: ApiContext) {
   return { webhooks: new WebhookService(context) };
 }
 
-/** The routes of webhooks. */
 export function registerWebhookDomain(routes: RouteScope, services: Parameters<typeof registerWebhookRoutes>[1]): void {
   registerWebhookRoutes(routes, services);
 }

@@ -28,7 +28,7 @@ export interface Services {
 
 const tags = ['webhooks'];
 
-/** The routes of organizations' and of stacks' webhooks, which are alike. */
+/** Organizations' and stacks' webhooks are alike. */
 const webhookRoutes = [
   {
     path: '/api/orgs/:organization/hooks',
@@ -49,7 +49,7 @@ const webhookRoutes = [
 ] as const;
 type WebhookRoutes = (typeof webhookRoutes)[number];
 
-/** Webhooks of organizations and of stacks, as `pulumi org webhook` and `pulumi stack webhook` call them. */
+/** `pulumi org webhook` and `pulumi stack webhook` call these routes. */
 export function registerWebhookRoutes(app: RouteScope, services: Services): void {
   for (const routes of webhookRoutes) {
     collection(app, services, routes);

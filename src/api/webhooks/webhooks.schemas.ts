@@ -4,7 +4,7 @@ import { Maybe } from '../platform/protocol/core.ts';
 
 const Names = Maybe(Type.Array(Type.String(), { maxItems: 200 }));
 
-/** A webhook as the CLI sends it (apitype.Webhook), to create or to change one; missing members stay unchanged. */
+/** A webhook as the CLI sends it (apitype.Webhook); missing members stay unchanged. */
 export const WebhookRequest = component(
   'WebhookRequest',
   Type.Object({
@@ -51,7 +51,7 @@ export const ListStackWebhooksResponse = component(
   Type.Object({ hooks: Type.Array(WebhookResponse), continuationToken: Type.Optional(Type.String()) }),
 );
 
-/** An event for a webhook, with the result of its last attempt. */
+/** An event with the result of its last attempt. */
 export const WebhookDeliveryResponse = component(
   'WebhookDeliveryResponse',
   Type.Object({

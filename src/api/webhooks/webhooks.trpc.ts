@@ -37,35 +37,35 @@ const ofStack = router({
       calls.change(ctx, { organization, project, stack }, webhook, made),
     ),
 
-  /** Also removes the log of the webhook. */
+  /** Also removes the log. */
   remove: stackMutation('admin', 'webhook.remove')
     .input(input(inputs.removed))
     .mutation(({ ctx, input: { revision, webhook, ...owner } }) => calls.remove(ctx, owner, { revision, webhook })),
 
-  /** Sent events, newest first. */
+  /** Newest first. */
   deliveries: stackProcedure('admin')
     .input(input(inputs.log))
     .query(({ ctx, input: { cursor, limit, webhook, ...owner } }) =>
       calls.deliveries(ctx, owner, { cursor, limit, webhook }),
     ),
 
-  /** The request that was sent, and the response. */
+  /** The request and the response. */
   delivery: stackProcedure('admin')
     .input(input(inputs.delivery))
     .query(({ ctx, input: { deliveryId, webhook, ...owner } }) => calls.delivery(ctx, owner, webhook, deliveryId)),
 
-  /** Sends a test event, and waits for the response. */
+  /** Waits for the response. */
   ping: stackMutation('admin', 'webhook.ping')
     .input(input(inputs.named))
     .mutation(({ ctx, input: { webhook, ...owner } }) => calls.ping(ctx, owner, webhook)),
 
-  /** Sends the event of an earlier delivery again, and waits for the response. */
+  /** Sends the event of an earlier delivery, and waits for the response. */
   redeliver: stackMutation('admin', 'webhook.redeliver')
     .input(input(inputs.delivery))
     .mutation(({ ctx, input: { deliveryId, webhook, ...owner } }) => calls.redeliver(ctx, owner, webhook, deliveryId)),
 });
 
-/** Webhooks of an organization, and of its stacks. Inputs for the organization's webhooks have no stack names. */
+/** Inputs for the organization's webhooks have no stack names. */
 export const webhooksRouter = router({
   ofStack,
 
@@ -89,31 +89,31 @@ export const webhooksRouter = router({
       calls.change(ctx, { organization }, webhook, made),
     ),
 
-  /** Also removes the log of the webhook. */
+  /** Also removes the log. */
   remove: organizationMutation('manage', 'webhook.remove')
     .input(input(inputs.removed))
     .mutation(({ ctx, input: { organization, ...seen } }) => calls.remove(ctx, { organization }, seen)),
 
-  /** Sent events, newest first. */
+  /** Newest first. */
   deliveries: organizationProcedure('manage')
     .input(input(inputs.log))
     .query(({ ctx, input: { cursor, limit, webhook, organization } }) =>
       calls.deliveries(ctx, { organization }, { cursor, limit, webhook }),
     ),
 
-  /** The request that was sent, and the response. */
+  /** The request and the response. */
   delivery: organizationProcedure('manage')
     .input(input(inputs.delivery))
     .query(({ ctx, input: { deliveryId, webhook, organization } }) =>
       calls.delivery(ctx, { organization }, webhook, deliveryId),
     ),
 
-  /** Sends a test event, and waits for the response. */
+  /** Waits for the response. */
   ping: organizationMutation('manage', 'webhook.ping')
     .input(input(inputs.named))
     .mutation(({ ctx, input: { webhook, organization } }) => calls.ping(ctx, { organization }, webhook)),
 
-  /** Sends the event of an earlier delivery again, and waits for the response. */
+  /** Sends the event of an earlier delivery, and waits for the response. */
   redeliver: organizationMutation('manage', 'webhook.redeliver')
     .input(input(inputs.delivery))
     .mutation(({ ctx, input: { deliveryId, webhook, organization } }) =>

@@ -14,6 +14,7 @@ import { createLogger, type Logger } from '../../shared/platform/logger/logger.t
 import { ReadOnlyMode } from '../../shared/platform/read-only/read-only-mode.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
 import { checkSite, noticeOtherSite } from '../../shared/platform/site/site-watch.ts';
+import { sendQueueNotifications } from '../../shared/updates/queue-notifications.ts';
 import type { CommandRun } from '../command-run.ts';
 import { withSiteStores } from './site-status.ts';
 
@@ -60,6 +61,7 @@ export class AdminSession {
   async withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
     const db = await openDatabase({ ...this.config.database, url: await this.#reachDatabase(), poolSize: 2 });
     const notifications = new NotificationSender({ db, logger: this.logger });
+    sendQueueNotifications(db, notifications.channel, this.logger);
     try {
       await this.#askSite(db);
       return await work(db);

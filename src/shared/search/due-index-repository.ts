@@ -78,17 +78,17 @@ export function createDueIndexRepository(db: Queryable) {
           select stack_id from state_index_due
           where (claimed_until is null or claimed_until < clock_timestamp())
             and noted_at <= clock_timestamp() - make_interval(secs => ${options.delaySeconds})
-            and (is_awaited or not is_backlog or ${options.withBacklog})
+            and (not is_backlog or ${options.withBacklog})
           order by is_awaited desc, is_backlog, noted_at limit ${options.limit} for update skip locked
         ) next
         where d.stack_id = next.stack_id returning d.stack_id as "stackId", d.is_backlog as "isBacklog"`),
 
-    /** Puts due stacks first, because a call waits for their indexes. Skips rows that are being written. */
-    await: (stackIds: readonly string[]) =>
+    /** Records whether a call waits for the indexes of due stacks, which then come first. Skips rows that are being written. */
+    setAwaited: (stackIds: readonly string[], isAwaited: boolean) =>
       db.query(sql.nothing`
-        /* stateIndex.await */
-        update state_index_due set is_awaited = true where stack_id in (
-          select stack_id from state_index_due where stack_id = any (${sql.array([...stackIds], 'uuid')}) and not is_awaited
+        /* stateIndex.setAwaited */
+        update state_index_due set is_awaited = ${isAwaited} where stack_id in (
+          select stack_id from state_index_due where stack_id = any (${sql.array([...stackIds], 'uuid')}) and is_awaited <> ${isAwaited}
           order by 1 for update skip locked)`),
 
     /** The stack is no longer due, unless a commit in between made it due again. */
@@ -107,7 +107,7 @@ export function createDueIndexRepository(db: Queryable) {
     postpone: (stackId: string, claim: string) =>
       db.query(sql.nothing`
         /* stateIndex.postpone */
-        update state_index_due set claim = null, is_noted_again = false, failures = case when is_noted_again then 0 else failures end,
+        update state_index_due set claim = null, is_noted_again = false, is_awaited = false, failures = case when is_noted_again then 0 else failures end,
           claimed_until = clock_timestamp() + make_interval(secs => case when is_noted_again then ${retrySeconds}::integer
             else ${retryPause(sql.fragment`failures - 1`)} end)
         where stack_id = ${stackId} and claim = ${claim}`),

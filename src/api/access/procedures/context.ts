@@ -17,30 +17,27 @@ import type { RequestRates } from '../../platform/rates/request-rates.ts';
 import { clientAddress } from '../../platform/server/client-address.ts';
 import { assertAuthorized, type CallerAccess, type CallTarget } from '../authorize-call.ts';
 
-/** The target of a call about no organization. */
 export const nowhere: CallTarget = { organization: null, project: null, stack: null };
 
-/** Maximum number of concurrent calls of one request: other requests also need connections to Postgres. */
+/** The number is limited, because other requests also need connections to Postgres. */
 const callsAtOnce = 4;
 
-/** The sender of a request: the holder of a token, or the user of a session. */
+/** The holder of a token, or the user of a session. */
 export interface Holder {
   /** The holder as a caller without a target. */
   readonly caller: Caller;
-  /** The facts that decide about the holder at a target. Throws UnauthenticatedError. */
+  /** Throws UnauthenticatedError. */
   findAt(target: CallTarget): Promise<Caller>;
   /** Throws UnauthenticatedError if the session or the token has ended since the request arrived. */
   confirm(): Promise<void>;
 }
 
-/** Resources for the responses of a request. */
 export interface Answering {
   readonly memory: RequestMemory;
-  /** Aborted when the client is gone. */
   readonly gone: AbortSignal;
 }
 
-/** The services that procedures call. Each domain adds its services next to its procedures. */
+/** Each domain adds its services next to its procedures. */
 export interface ProcedureServices {
   readonly config: Config;
   readonly metrics: Metrics;
@@ -50,7 +47,6 @@ export interface ProcedureServices {
   readonly readOnly: ReadOnlyMode;
 }
 
-/** The context of every procedure. */
 export interface ProcedureContext {
   readonly services: ProcedureServices;
   readonly request: RequestCalls;
@@ -85,15 +81,12 @@ export class RequestCalls {
     return this.#request.log;
   }
 
-  /** Runs a call once the other calls of the request leave capacity for it. */
+  /** Waits until the other calls of the request leave capacity. */
   whenAdmitted<T>(call: () => Promise<T>): Promise<T> {
     return this.#calls.add(call);
   }
 
-  /**
-   * The caller at a target where a call needs this access. Counts the call. Throws UnauthenticatedError, NotFoundError, ForbiddenError,
-   * RequestRateError, TooFastError.
-   */
+  /** Counts the call. Throws UnauthenticatedError, NotFoundError, ForbiddenError, RequestRateError, TooFastError. */
   async admit(access: CallerAccess, target: CallTarget, action: AuditAction | null = null): Promise<Caller> {
     const { organizationRates, rates } = this.#services;
     const { organization } = target;
@@ -111,17 +104,16 @@ export class RequestCalls {
     return caller;
   }
 
-  /** The holder, for later checks. Does not count the call. */
+  /** Does not count the call. */
   get holder(): Holder {
     return this.#holder;
   }
 
-  /** Closes the connection of a client that does not read its response. */
+  /** Disconnects a client that does not read its response. */
   disconnect(): void {
     this.#request.raw.socket.destroy();
   }
 
-  /** Lets the calls of the request read whole states. */
   scanOf(caller: Caller, organization: string): StateScan {
     const answering = this.#answering;
     if (answering === null) throw new Error('Streams cannot read whole states');
@@ -133,7 +125,7 @@ export class RequestCalls {
     return this.#scan;
   }
 
-  /** Aborted when the client is gone; null if this is not known. */
+  /** Null if this is not known. */
   get gone(): AbortSignal | null {
     return this.#answering?.gone ?? null;
   }
@@ -143,12 +135,11 @@ export class RequestCalls {
     this.#scan?.end();
   }
 
-  /** The audit trail of a call that may change something. */
   trail(caller: Caller, access: CallerAccess, action: AuditAction): AuditTrail {
     return new AuditTrail(this.#sourceOf(caller, access), action, this.#services.readOnly);
   }
 
-  /** Records the refusal of a member's call that may change something. */
+  /** Records refused calls of members only. */
   async recordRefusal(
     caller: Caller,
     refused: {

@@ -26,7 +26,6 @@ const statuses = new Map(Object.entries(codes).map(([status, code]) => [code, Nu
 const maxMessageChars = 500;
 const unexpected = 'An unexpected error occurred; see this request id in the server log';
 
-/** An error as the dashboard receives it. */
 export interface ErrorShape {
   readonly message: string;
   readonly code: number;
@@ -34,23 +33,22 @@ export interface ErrorShape {
     /** tRPC's name of the status. */
     readonly code: Code;
     readonly httpStatus: number;
-    /** Stable name of the error, as `code` of AppError. */
+    /** `code` of AppError. */
     readonly kind: string;
     readonly retryAfterSeconds: number | null;
     readonly path: string | null;
-    /** Position of the error in a query, in characters from 0. */
+    /** Position in a query, in characters from 0. */
     readonly span: { readonly start: number; readonly end: number } | null;
   };
 }
 
-/** The cause of an error that tRPC reports. */
 export function causeOf(error: unknown): unknown {
   if (!(error instanceof TRPCError)) return mapDatabaseError(error);
   const { cause, code, message } = error;
   const issue = firstIssue(cause);
   if (issue !== null) return new InvalidRequestError(issue);
   if (code === 'NOT_FOUND') return new OtherReleaseError();
-  // tRPC has rejected the request as malformed, with its own message.
+  // tRPC has rejected a malformed request, with its own message.
   if (code !== 'INTERNAL_SERVER_ERROR') return new ProtocolError(code, message);
   return cause === undefined ? error : mapDatabaseError(cause);
 }
@@ -61,7 +59,7 @@ export function shapeOf(thrown: unknown, path: string | null): ErrorShape {
   if (!(error instanceof AppError))
     return shape({ status: 500, message: unexpected, retryAfterSeconds: undefined }, 'fault', path);
   const { message, retryAfterSeconds } = error;
-  // Callers of procedures send no headers, so an edit conflict is no failed precondition.
+  // Callers of procedures send no headers.
   const status = error instanceof EditConflictError ? 409 : error.status;
   const retry = retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
   const shown = shape({ status, message, retryAfterSeconds: retry }, error.code, path);
@@ -91,7 +89,7 @@ function shape({ message, retryAfterSeconds, status }: ErrorReply, kind: string,
   };
 }
 
-/** A request that tRPC rejects before a procedure runs. */
+/** tRPC rejects the request before a procedure runs. */
 class ProtocolError extends AppError {
   override readonly name = 'ProtocolError';
   override readonly status: number;
@@ -118,7 +116,7 @@ function codeOf(status: number): Code {
   return codes[status] ?? (status >= 500 ? 'INTERNAL_SERVER_ERROR' : 'BAD_REQUEST');
 }
 
-/** The first violation of an input schema; null for other errors. */
+/** Null for errors that are not about an input schema. */
 function firstIssue(cause: unknown): string | null {
   const { issues } = (cause ?? {}) as { issues?: readonly { message: string; path?: readonly unknown[] }[] };
   const issue = Array.isArray(issues) ? issues[0] : undefined;

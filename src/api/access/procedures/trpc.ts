@@ -9,14 +9,13 @@ import { nowhere, type ProcedureContext, type RequestCalls } from './context.ts'
 import { causeOf, shapeOf } from './errors.ts';
 import { input, OrganizationInput, StackInput } from './inputs.ts';
 
-/** Metadata of a procedure. The app does not start if a required part is missing. */
+/** The app does not start if a required part is missing. */
 export interface ProcedureMeta {
   readonly access?: CallerAccess;
-  /** The action in the audit log, if the procedure changes something. */
   readonly audit?: AuditAction;
   /** Why the mutation continues while the installation is read-only. */
   readonly whileReadOnly?: string;
-  /** `states`: the procedure reads whole states, in slices. The cost of all other procedures is independent of the size of a state. */
+  /** `states`: the procedure reads whole states, in slices. The cost of all others is independent of the size of a state. */
   readonly cost?: 'states';
 }
 
@@ -32,8 +31,8 @@ const t = initTRPC
 export const { mergeRouters, router } = t;
 
 /**
- * Runs a call once there is capacity, and records its duration and outcome. Refuses mutations while the installation is read-only, unless
- * they state why they continue.
+ * Waits for capacity, and records duration and outcome. Refuses mutations while the installation is read-only, unless they state why they
+ * continue.
  */
 const observed = t.procedure
   .use(async ({ ctx, next, path }) => {
@@ -58,20 +57,20 @@ const observed = t.procedure
     if (meta?.whileReadOnly === undefined) readOnly.assertOff();
     else readOnly.assertNotFenced();
     const result = await next();
-    // A change that was made while this process learned of another site is not acknowledged.
+    // The change was made while this process learned of another site.
     if (result.ok) readOnly.assertNotFenced();
     return result;
   });
 
 const ofUser = { kind: 'user' } as const;
 
-/** For all authenticated callers, by browser session or token. */
+/** All authenticated callers, by browser session or token. */
 export const userProcedure = observed.meta({ access: ofUser }).use(async ({ ctx, next }) => {
   const caller = await ctx.request.admit(ofUser, nowhere);
   return next({ ctx: { caller } });
 });
 
-/** For members of the organization in the input, or its admins. */
+/** The organization is in the input. */
 export function organizationProcedure(permission: 'read' | 'manage') {
   const access = { kind: 'organization', permission } as const;
   return observed
@@ -83,7 +82,7 @@ export function organizationProcedure(permission: 'read' | 'manage') {
     });
 }
 
-/** For callers with the permission on the stack in the input. */
+/** The stack is in the input. */
 export function stackProcedure(permission: Permission) {
   const access = { kind: 'stack', permission } as const;
   return observed
@@ -95,7 +94,7 @@ export function stackProcedure(permission: Permission) {
     });
 }
 
-/** Like `stackProcedure`, for procedures that read whole states, queued per caller. */
+/** The reads of whole states are queued per caller. */
 export function stackScan(permission: Permission) {
   return stackProcedure(permission)
     .meta({ cost: 'states' })
@@ -104,7 +103,6 @@ export function stackScan(permission: Permission) {
     );
 }
 
-/** For mutations by members of the organization in the input, or by its admins. */
 export function organizationMutation(permission: 'read' | 'manage', action: AuditAction) {
   const access = { kind: 'organization', permission } as const;
   return observed
@@ -116,7 +114,6 @@ export function organizationMutation(permission: 'read' | 'manage', action: Audi
     });
 }
 
-/** For mutations by callers with the permission on the stack in the input. */
 export function stackMutation(permission: Permission, action: AuditAction) {
   const access = { kind: 'stack', permission } as const;
   return observed
@@ -128,7 +125,7 @@ export function stackMutation(permission: Permission, action: AuditAction) {
     });
 }
 
-/** Like `stackMutation`, for procedures that read whole states, queued per caller. */
+/** The reads of whole states are queued per caller. */
 export function stackScanMutation(permission: Permission, action: AuditAction) {
   return stackMutation(permission, action)
     .meta({ cost: 'states' })
@@ -137,7 +134,7 @@ export function stackScanMutation(permission: Permission, action: AuditAction) {
     );
 }
 
-/** For authenticated callers who change their own resources. */
+/** Callers change their own resources. */
 export function userMutation(action: AuditAction) {
   return observed.meta({ access: ofUser, audit: action }).use(async ({ ctx, next, path }) => {
     const change = await Change.begin(ctx.request, { access: ofUser, action, target: nowhere });
@@ -147,13 +144,11 @@ export function userMutation(action: AuditAction) {
 
 const ofOperator = { kind: 'operator' } as const;
 
-/** For site admins. */
 export const operatorProcedure = observed.meta({ access: ofOperator }).use(async ({ ctx, next }) => {
   const caller = await ctx.request.admit(ofOperator, nowhere);
   return next({ ctx: { caller } });
 });
 
-/** For mutations by site admins. */
 export function operatorMutation(action: AuditAction) {
   return observed.meta({ access: ofOperator, audit: action }).use(async ({ ctx, next, path }) => {
     const change = await Change.begin(ctx.request, { access: ofOperator, action, target: nowhere });
@@ -167,7 +162,7 @@ interface Declared {
   readonly target: CallTarget;
 }
 
-/** A mutation. Every success, and every refusal of a member, is recorded in the audit log. */
+/** Every success, and every refusal of a member, is recorded in the audit log. */
 class Change {
   readonly context: { readonly caller: Caller; readonly audit: AuditTrail };
   readonly #request: RequestCalls;
@@ -200,7 +195,7 @@ interface Procedures {
   };
 }
 
-/** Throws if a procedure does not declare who may call it, or changes something and does not declare its action. */
+/** A procedure must declare who may call it and, if it changes something, its action. */
 export function assertDeclared({ _def }: Procedures): void {
   for (const [name, procedure] of Object.entries(_def.procedures)) {
     const { meta, type } = (procedure as { _def: { meta?: ProcedureMeta; type: string } })._def;

@@ -11,17 +11,16 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { type LiveMessage, LiveStream } from './live-stream.ts';
 import { NotificationLog } from './notification-log.ts';
 
-/** Minimum number of notifications that can be replayed to reconnecting clients. */
+/** At least this many notifications can be replayed to reconnecting clients. */
 const logged = 10_000;
-/** How long subscriptions wait until this process listens, in ms. */
+/** The wait of subscriptions until this process listens. */
 const openMs = 3_000;
 const checkMs = 5_000;
 /** How long a client may leave messages unread, in ms. */
 const defaultUnreadMs = 60_000;
-/** Number of checks between two position messages: limits the age of the id that resumes a stream. */
+/** Limits the age of the id that resumes a stream. */
 const checksPerPosition = 4;
 
-/** A topic of a stream. */
 export interface LiveTopic {
   readonly of: 'organization' | 'stack' | 'update';
   readonly id: string;
@@ -44,7 +43,7 @@ export class LiveHub {
   readonly #logger: Logger;
   readonly #maxUnreadMs: number;
   readonly #log = new NotificationLog(logged);
-  /** Streams by topic, with the topic as sent by each client. */
+  /** Streams by topic, with the topic as each client sent it. */
   readonly #watchers = new Map<string, Map<LiveStream, LiveTopic>>();
   readonly #subscribers = new Map<LiveStream, Subscriber>();
   readonly #onRights: (notification: RightsNotification | null) => void;
@@ -55,8 +54,8 @@ export class LiveHub {
   #isDraining = false;
 
   /**
-   * Calls `onRights` when permissions have changed; with null if a change may have been missed. Disconnects a client that leaves messages
-   * unread for `maxUnreadMs`.
+   * `onRights` gets null if a change of permissions may have been missed. A client that leaves messages unread for `maxUnreadMs` is
+   * disconnected.
    */
   constructor(
     { channel, logger }: { readonly channel: NotificationChannel; readonly logger: Logger },
@@ -67,7 +66,7 @@ export class LiveHub {
     this.#channel = channel;
     this.#logger = logger;
     this.#onRights = onRights;
-    // Listens before the first stream begins, so that streams of other processes can be resumed here.
+    // Before the first stream begins, so that streams of other processes can be resumed here.
     channel.listen({
       onMessage: (payload) => this.#hear(payload),
       onOpen: (isAgain) => this.#open(isAgain),
@@ -77,12 +76,10 @@ export class LiveHub {
     });
   }
 
-  /** Number of streams of this process. */
   get streams(): number {
     return this.#subscribers.size;
   }
 
-  /** Whether it currently receives all notifications. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
@@ -92,8 +89,8 @@ export class LiveHub {
   }
 
   /**
-   * Begins a stream about permitted topics. `after` is the id of the last message that its client has received on an earlier stream; null:
-   * none. `cut` closes the client's connection.
+   * The topics are permitted. `after`: the id of the last message that the client has received on an earlier stream; null: none. `cut`
+   * closes the client's connection.
    */
   async subscribe(topics: readonly LiveTopic[], after: string | null, cut: () => void): Promise<LiveStream> {
     this.#channel.open();
@@ -113,7 +110,6 @@ export class LiveHub {
     return stream;
   }
 
-  /** Removes the stream: its client has disconnected, or it has ended. */
   leave(stream: LiveStream): void {
     for (const topic of this.#subscribers.get(stream)?.topics ?? []) {
       const watchers = this.#watchers.get(keyOf(topic));
@@ -124,7 +120,7 @@ export class LiveHub {
     stream.end('gone');
   }
 
-  /** Ends all streams, including future ones, because this process is about to stop. Clients then resume elsewhere. */
+  /** Also ends future streams, because this process is about to stop. Clients resume elsewhere. */
   drain(): void {
     this.#isDraining = true;
     clearInterval(this.#timer);
@@ -166,7 +162,7 @@ export class LiveHub {
     });
   }
 
-  /** Notifies all streams of the topic, or only one of them. */
+  /** `only`: notifies one stream instead of all. */
   #notify(notification: Notification, only: LiveStream | null): void {
     const { kind, organizationId, stackId, updateId } = notification;
     const isFrequent = kind === 'events.appended';

@@ -13,23 +13,22 @@ import type { LiveStream } from './live-stream.ts';
 import { LiveTopics, type PermittedTopics } from './live-topics.ts';
 import { type StreamShare, StreamShares } from './stream-shares.ts';
 
-/** Maximum number of one user's streams in one process: several windows with many tabs. */
+/** Streams of one user in one process: several windows with many tabs. */
 const maxPerUser = 100;
-/** Without notifications, permissions are checked again after this time, in ms. */
+/** Permissions are checked again after this time without notifications. */
 const recheckMs = 60_000;
 const tickMs = 1_000;
-/** Number of streams whose permissions are checked concurrently: other calls also need connections to Postgres. */
+/** The number is limited, because other calls also need connections to Postgres. */
 const checksAtOnce = 2;
 
-/** A viewer and its topics. */
 export interface LiveViewer {
-  /** The user, or the token of a team or an organization. */
+  /** A user, or a token of a team or an organization. */
   readonly id: string;
-  /** The topics in the form that LiveTopics returns. */
+  /** Topics in the form that LiveTopics returns. */
   readonly topics: readonly string[];
   /** Throws UnauthenticatedError if the viewer's session or token has ended. */
   confirm(): Promise<void>;
-  /** The facts that currently decide about the viewer at a target. Throws UnauthenticatedError. */
+  /** Throws UnauthenticatedError. */
   findAt(target: CallTarget): Promise<Caller>;
   /** Closes the connection if the client does not read. */
   cut(): void;
@@ -45,7 +44,7 @@ interface Watching {
   isChecking: boolean;
 }
 
-/** Notification streams for pages: admits them, and ends them when permissions are lost. */
+/** Admits the streams of pages, and ends them when permissions are lost. */
 export class LiveService {
   readonly #hub: LiveHub;
   readonly #logger: Logger;
@@ -69,8 +68,8 @@ export class LiveService {
   }
 
   /**
-   * Begins a stream. `after` is the id of the last message that the client has received; null: it is new. Throws
-   * InvalidRequestError, NotFoundError, UnauthenticatedError, TooManyRequestsError, UnavailableError.
+   * `after`: the id of the last message that the client has received; null: it is new. Throws InvalidRequestError, NotFoundError,
+   * UnauthenticatedError, TooManyRequestsError, UnavailableError.
    */
   async open(viewer: LiveViewer, after: string | null): Promise<LiveStream> {
     if (this.#hub.isDraining) throw new UnavailableError('This server is about to stop');
@@ -81,7 +80,7 @@ export class LiveService {
       const { organizationIds, topics } = await this.#permitted(viewer);
       for (const id of organizationIds) share.take(`organization ${id}`, { who: 'your organization has' });
       const stream = await this.#hub.subscribe(topics, after, () => viewer.cut());
-      // A permission may have been lost between the check and the registration of this stream.
+      // A permission may have been lost between the check and the registration.
       const isSure = wasOpen && this.#rightsNotifications === rightsBefore;
       const checkAt = isSure ? nextCheck() : performance.now();
       const watching = { viewer, organizationIds, share, topics: namesOf(topics), checkAt, isChecking: false };
@@ -94,7 +93,6 @@ export class LiveService {
     }
   }
 
-  /** Removes a stream whose client has disconnected, or that has ended. */
   leave(stream: LiveStream): void {
     const watching = this.#watching.get(stream);
     if (!watching) return;
@@ -106,7 +104,6 @@ export class LiveService {
     this.#timer = undefined;
   }
 
-  /** Ends all streams: this process is about to stop. */
   drain(): void {
     clearInterval(this.#timer);
     this.#hub.drain();
@@ -166,7 +163,6 @@ function nextCheck(): number {
   return performance.now() + recheckMs * (0.75 + Math.random() / 2);
 }
 
-/** Whether a change of permissions may affect the viewer. */
 function concerns(notification: RightsNotification | null, { organizationIds, viewer }: Watching): boolean {
   if (notification === null) return true;
   return notification.of === 'user' ? viewer.id === notification.id : organizationIds.has(notification.id);

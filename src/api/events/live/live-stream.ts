@@ -1,8 +1,8 @@
 import type { NotificationKind } from '../../../shared/events/live/notification.ts';
 
-/** A notification to a page, which then reloads its data. */
+/** The page then reloads its data. */
 export interface LiveMessage {
-  /** The topic as requested; null: all topics of the stream. */
+  /** Null: all topics of the stream. */
   readonly topic: string | null;
   /**
    * `ready`: the stream has begun, and reports all later changes. `refetch`: changes may have been missed. `position`: nothing has
@@ -13,22 +13,21 @@ export interface LiveMessage {
   readonly updateId?: string;
 }
 
-/** A message, and the position in the notification log from which a stream resumes after this message. */
+/** The stream resumes after this message from the position `id`. */
 export interface PlacedMessage {
   readonly id: string;
   readonly message: LiveMessage;
 }
 
-/** Why a stream ends. */
 export type StreamEnd = 'stopping' | 'rights' | 'slow' | 'gone';
 
-/** How long messages of one kind are coalesced, in ms: organizations may have many. */
+/** The time for coalescing messages of one kind: organizations may have many. */
 const collectMs = 50;
 const collectOrganizationMs = 2_000;
-/** Maximum number of unread messages of a stream; more are replaced by one `refetch`. */
+/** More unread messages are replaced by one `refetch`. */
 const maxPending = 64;
 
-/** The messages for one page: coalesced, so that the page gets no duplicates, and bounded. */
+/** Messages are coalesced, so that the page gets no duplicates, and bounded. */
 export class LiveStream {
   readonly #position: () => string;
   #pending = new Map<string, LiveMessage>();
@@ -36,28 +35,26 @@ export class LiveStream {
   #timer: NodeJS.Timeout | undefined;
   #timerAt = 0;
   #isDue = false;
-  /** Id of the last message that the client has read. */
+  /** The last message that the client has read. */
   #id: string;
   #end: StreamEnd | undefined;
   #wake: (() => void) | undefined;
 
-  /** `position` is the position in the notification log up to which this stream was notified. */
+  /** `position`: how far this stream was notified in the notification log. */
   constructor(position: () => string) {
     this.#position = position;
     this.#id = position();
   }
 
-  /** Whether the client has received the newest position. */
   get isCurrent(): boolean {
     return this.#id === this.#position();
   }
 
-  /** Messages that wait for the client. */
   get size(): number {
     return this.#pending.size;
   }
 
-  /** Since when messages wait for the client, by `performance.now()`; infinite: none wait. */
+  /** By `performance.now()`; infinite: no messages wait. */
   get unreadSince(): number {
     return this.#isDue && !this.#wake ? this.#pendingSince : Number.POSITIVE_INFINITY;
   }
@@ -78,14 +75,14 @@ export class LiveStream {
     this.#dueIn(0);
   }
 
-  /** Ends the stream: `read` then returns the reason. Unread messages are dropped. */
+  /** `read` then returns the reason. Unread messages are dropped. */
   end(why: StreamEnd): void {
     this.#end ??= why;
     clearTimeout(this.#timer);
     this.#wake?.();
   }
 
-  /** Waits for messages and takes them. Returns why the stream has ended, or null when `gone` was aborted. */
+  /** Returns why the stream has ended, or null when `gone` was aborted. */
   async read(gone: AbortSignal): Promise<readonly PlacedMessage[] | StreamEnd | null> {
     while (!this.#end && !this.#isDue && !gone.aborted) await this.#wait(gone);
     if (gone.aborted) return null;

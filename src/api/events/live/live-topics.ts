@@ -10,7 +10,7 @@ import { createTopicRepository, type FoundRow, type TopicTarget } from './topic-
 
 const updatePattern = /^update:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
-/** The topics that a page may request: `organization:<name>`, `stack:<organization>/<project>/<stack>`, `update:<id>`. */
+/** Pages request `organization:<name>`, `stack:<organization>/<project>/<stack>`, or `update:<id>`. */
 interface NamedTopic {
   readonly of: LiveTopic['of'];
   readonly name: string;
@@ -23,7 +23,6 @@ export interface PermittedTopics {
   readonly organizationIds: ReadonlySet<string>;
 }
 
-/** Finds topics by name, and checks that a viewer may be notified of them. */
 export class LiveTopics {
   readonly #db: Queryable;
 
@@ -32,8 +31,8 @@ export class LiveTopics {
   }
 
   /**
-   * The topics with these names. `findAt` returns the facts that decide about the viewer at a target. Throws InvalidRequestError, and
-   * NotFoundError if a topic does not exist or the viewer may not see it.
+   * `findAt`: the facts that decide about the viewer at a target. Throws InvalidRequestError, and NotFoundError if a topic does not exist
+   * or the viewer may not see it.
    */
   async permit(names: readonly string[], findAt: (target: CallTarget) => Promise<Caller>): Promise<PermittedTopics> {
     const named = [...new Set(names)].map(parseTopic);
@@ -82,7 +81,6 @@ async function permitOne(
   return { of, name, id };
 }
 
-/** Throws InvalidRequestError. */
 function parseTopic(name: string): NamedTopic {
   const nothing = { organization: null, project: null, stack: null, updateId: null };
   const updateId = updatePattern.exec(name)?.[1]?.toLowerCase();

@@ -22,9 +22,8 @@ const SubscribeInput = Type.Object({
   lastEventId: Type.Optional(text(100)),
 });
 
-/** Live notifications. */
 export const liveRouter = router({
-  /** Small notifications of changes; the page then reloads its data. */
+  /** The page reloads its data after a notification. */
   subscribe: userProcedure.input(input(SubscribeInput)).subscription(async function* ({
     ctx: { caller, request, services },
     input: { lastEventId, topics },
@@ -52,7 +51,7 @@ export const liveRouter = router({
   }),
 });
 
-/** Cuts off a response. The browser then reconnects, to another replica if this one stops, and resumes. */
+/** The browser then reconnects, to another replica if this one stops, and resumes. */
 class StreamCutError extends Error {
   // The only name of errors that tRPC does not send to the client.
   override readonly name = 'AbortError';

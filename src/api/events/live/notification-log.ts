@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import type { Notification } from '../../../shared/events/live/notification.ts';
 
-/** A notification at its position in the order that all replicas share. */
+/** All replicas share the order of positions. */
 export interface LoggedNotification {
   readonly id: string;
   readonly notification: Notification;
 }
 
 /**
- * The last notifications, from which a stream can be resumed. All replicas receive them in the same order and with the same ids, so another
- * replica that has listened since can resume a stream.
+ * A stream can be resumed from these notifications. All replicas receive them in the same order and with the same ids, so another replica
+ * that has listened since can resume a stream.
  */
 export class NotificationLog {
   readonly #capacity: number;
@@ -17,7 +17,7 @@ export class NotificationLog {
   /** Number of the first entry. */
   #first = 0;
   #numbers = new Map<string, number>();
-  /** The position before the first entry: the position of the last dropped entry, or one that no other log has. */
+  /** The position of the last dropped entry, or one that no other log has. */
   #before = '';
 
   constructor(capacity: number) {
@@ -25,7 +25,6 @@ export class NotificationLog {
     this.clear();
   }
 
-  /** Id of the last notification. */
   get position(): string {
     return this.#entries.at(-1)?.id ?? this.#before;
   }
@@ -37,7 +36,7 @@ export class NotificationLog {
     if (this.#entries.length >= 2 * this.#capacity) this.#forget(this.#capacity);
   }
 
-  /** Clears the log after notifications were missed. */
+  /** Call after notifications were missed. */
   clear(): void {
     this.#first += this.#entries.length;
     this.#entries = [];
@@ -46,7 +45,7 @@ export class NotificationLog {
     this.#numbers.set(this.#before, this.#first - 1);
   }
 
-  /** The notifications after the one with this id; null: some of them are no longer known. */
+  /** Null: some of the notifications are no longer known. */
   after(id: string): readonly LoggedNotification[] | null {
     const number = this.#numbers.get(id);
     return number === undefined ? null : this.#entries.slice(number + 1 - this.#first);

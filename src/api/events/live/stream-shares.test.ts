@@ -3,7 +3,6 @@ import { type StreamShare, StreamShares } from './stream-shares.ts';
 
 const who = 'your organization has';
 
-/** Opens streams of a tenant until one is refused. */
 function takeAll(shares: StreamShares, tenant: string, most?: number): StreamShare[] {
   const taken: StreamShare[] = [];
   for (;;) {

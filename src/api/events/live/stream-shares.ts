@@ -4,15 +4,14 @@ import { TooManyRequestsError } from '../../../shared/platform/errors/errors.ts'
 const shareOfFree = 3;
 const retryAfterSeconds = 30;
 
-/** The user or the organization has used up its share of the streams, or none are left. */
 class TooManyStreamsError extends TooManyRequestsError {
   override readonly name = 'TooManyStreamsError';
   override readonly code = 'too-many-streams';
 }
 
 /**
- * Counts the streams of a process and of each tenant: a user or an organization. A single tenant gets three quarters of all streams, two
- * get three sevenths each; for any number of tenants, some streams are left for the next one.
+ * A tenant is a user or an organization. A single tenant gets three quarters of all streams, two get three sevenths each; for any number of
+ * tenants, some streams are left for the next one.
  */
 export class StreamShares {
   readonly #capacity: number;
@@ -23,7 +22,7 @@ export class StreamShares {
     this.#capacity = capacity;
   }
 
-  /** Begins a stream. Throws TooManyRequestsError. */
+  /** Throws TooManyRequestsError. */
   open(): StreamShare {
     if (this.#count >= this.#capacity) throw tooMany('this server has');
     this.#count++;
@@ -55,14 +54,13 @@ export class StreamShares {
   }
 }
 
-/** One stream, with its tenants. */
 export interface StreamShare {
   /**
-   * Counts the stream for the tenant. `most`: the absolute maximum of a tenant; `who`: the beginning of the error's sentence, for example
-   * `you have`. Throws TooManyRequestsError.
+   * `most`: the absolute maximum of a tenant; `who`: the beginning of the error's sentence, for example `you have`. Throws
+   * TooManyRequestsError.
    */
   take(tenant: string, options: { readonly most?: number; readonly who: string }): void;
-  /** Ends the stream. Repeating it is harmless. */
+  /** Repeating it is harmless. */
   end(): void;
 }
 

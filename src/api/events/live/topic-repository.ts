@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.ts';
 import { Nullable } from '../../../shared/platform/schema/standard-schema.ts';
 
-/** A requested topic, by names, or by the id of an update. */
+/** A topic by names, or by the id of an update. */
 export interface TopicTarget {
   readonly organization: string | null;
   readonly project: string | null;
@@ -11,7 +11,7 @@ export interface TopicTarget {
 }
 
 const FoundRow = Type.Object({
-  /** The names of the topic; null if it has none. */
+  /** Null if the topic has no names. */
   organization: Nullable(Type.String()),
   project: Nullable(Type.String()),
   stack: Nullable(Type.String()),
@@ -21,10 +21,9 @@ const FoundRow = Type.Object({
 });
 export type FoundRow = Row<typeof FoundRow>;
 
-/** Finds the topics of notifications. */
 export function createTopicRepository(db: Queryable) {
   return {
-    /** For each topic, in order, the matching row. Deleted stacks have no row. */
+    /** The rows have the order of the topics. Deleted stacks have no row. */
     find: (targets: readonly TopicTarget[]) => {
       const column = (name: keyof TopicTarget, type: 'text' | 'uuid') =>
         sql.array(

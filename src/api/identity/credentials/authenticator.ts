@@ -27,7 +27,7 @@ interface AuthenticatorOptions {
 }
 
 type Credential = 'token' | 'lease' | 'id-token';
-/** The public part of a token: its prefix. Tokens that operators create have none. */
+/** A token's prefix. Tokens that operators create have none. */
 type Kind = 'hf-' | 'lease-' | 'other';
 
 interface CredentialUse {
@@ -38,11 +38,11 @@ interface CredentialUse {
 
 /** The use of one credential in one call. */
 interface Attempt<Query> extends CredentialUse {
-  /** Identifies the credential; never the credential itself. */
+  /** Never the credential itself. */
   readonly key: string;
   readonly query: Query;
   readonly batches: LookupBatches<Query>;
-  /** Whether this process has seen the credential valid. If so, it gets its own lookup even if its address is exhausted. */
+  /** Then it gets its own lookup even if its address is exhausted. */
   readonly isKnown: boolean;
 }
 
@@ -57,7 +57,7 @@ const refusedMs = 2_000;
 const refusedCapacity = 20_000;
 const knownCapacity = 20_000;
 const knownMs = 24 * 3600 * 1000;
-/** Limit for all addresses together, per kind, as a multiple of the limit of one address. */
+/** The limit for all addresses together, per kind, as a multiple of the limit of one. */
 const allAddressesFactor = 10;
 
 const batchMs = 200;
@@ -68,9 +68,9 @@ const operatorTokenLimits = { everyMs: batchMs, total: 200, perSource: 10 };
 const retryAfterSeconds = 1;
 
 /**
- * Decides which credentials to look up in Postgres, and looks them up; only Postgres decides whether a credential is valid. A credential
- * with a wrong format, checksum or hash costs no query. If a source has sent many wrong credentials, its credentials that this process has
- * never seen valid are looked up in batches, a few statements per second, so that a valid one still gets in.
+ * Decides which credentials to look up; only Postgres decides whether a credential is valid. A wrong format, checksum or hash costs no
+ * query. If a source has sent many wrong credentials, those that this process has never seen valid are looked up in batches, a few
+ * statements per second, so that a valid one still gets in.
  */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
@@ -103,10 +103,7 @@ export class Authenticator {
     });
   }
 
-  /**
-   * Returns the holder of an API token and what they may do at `target`, or null if it is wrong. Throws TooManyRequestsError if too many
-   * lookups wait.
-   */
+  /** The holder of an API token and what they may do at `target`. Throws TooManyRequestsError if too many lookups wait. */
   async findCaller(request: IncomingMessage, token: string, target: RequestedTarget): Promise<CallerRow | null> {
     const form = tokenForm(token, 'hf-');
     if (form === 'faulty') return this.#refuse({ request, credential: 'token', kind: 'hf-' }, 'malformed');
@@ -123,7 +120,7 @@ export class Authenticator {
     return caller;
   }
 
-  /** Returns the result of `find` for a lease, live or dead; null if there is none. Throws UnavailableError if too many lookups wait. */
+  /** The result of `find` for a lease, live or dead. Throws UnavailableError if too many lookups wait. */
   findByLease<T>(request: IncomingMessage, lease: LeaseAttempt, find: () => Promise<T | null>): Promise<T | null> {
     const { updateId, hash, path, isKnown } = lease;
     const key = hashToken(`${hash.toString('base64')} ${path}`).toString('latin1');
@@ -140,9 +137,9 @@ export class Authenticator {
   }
 
   /**
-   * Runs the exchange of an id token. A refused exchange counts like a wrong token of the address, and so does an exchange whose issuer
-   * cannot be reached. When the address has sent too many, exchanges run only if `isVouchedFor`, which must be cheap, resolves to true.
-   * Throws TooManyRequestsError.
+   * Runs the exchange of an id token. A refused exchange counts like a wrong token of the address, and so does one whose issuer cannot be
+   * reached. When the address has sent too many, exchanges run only if `isVouchedFor`, which must be cheap, resolves to true. Throws
+   * TooManyRequestsError.
    */
   async exchange<T>(
     request: IncomingMessage,
@@ -150,7 +147,7 @@ export class Authenticator {
     exchange: () => Promise<T>,
   ): Promise<T> {
     const use = { request, credential: 'id-token', kind: 'other' } as const;
-    // Not counted per kind: attackers who send wrong tokens from many addresses would lock out all pipelines.
+    // Not counted per kind: wrong tokens from many addresses would lock out all pipelines.
     const [source] = this.#sourcesOf(use) as [Source, Source];
     const finish = this.#counters.admit([source]);
     let failed = false;
@@ -240,7 +237,7 @@ export class Authenticator {
   }
 }
 
-/** Creates the authenticator of a process. It is closed with the context. */
+/** Closed with the context. */
 export function createAuthenticator(context: AppContext): Authenticator {
   const { db, lifecycle } = context;
   const credentials = createCredentialRepository(db);

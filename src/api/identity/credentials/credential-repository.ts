@@ -8,10 +8,10 @@ export type LeaseQuestion = Row<typeof LeaseRow>;
 
 export type CredentialRepository = ReturnType<typeof createCredentialRepository>;
 
-/** Filters out tokens or leases that cannot be valid, in one statement. Does not authenticate anyone. */
+/** Filters out tokens or leases that cannot be valid. Does not authenticate anyone. */
 export function createCredentialRepository(db: Queryable) {
   return {
-    /** Returns the hashes that belong to a token that is not revoked. */
+    /** The hashes of tokens that are not revoked. */
     listTokens: async (hashes: readonly Buffer[]): Promise<readonly Buffer[]> => {
       const stored = sql.array(hashes, 'bytea');
       const rows = await db.any(sql.rows(TokenRow)`
@@ -24,7 +24,7 @@ export function createCredentialRepository(db: Queryable) {
       return rows.map(({ hash }) => hash);
     },
 
-    /** Returns the entries whose update has a lease with that hash, expired or not. */
+    /** The entries whose update has a lease with that hash, expired or not. */
     listLeases: (leases: readonly LeaseQuestion[]): Promise<readonly LeaseQuestion[]> => {
       const ids = sql.array(
         leases.map(({ updateId }) => updateId),

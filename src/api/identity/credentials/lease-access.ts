@@ -18,7 +18,7 @@ const elsewhereMessage = 'This lease is for another update or stack than the one
 
 type LeaseRoute = Extract<Access, { kind: 'lease' }>;
 
-/** Admits lease holders. Dead, foreign and unknown leases all get 403, which the CLI treats as final (httpstate/state.go). */
+/** Dead, foreign and unknown leases all get 403, which the CLI treats as final (httpstate/state.go). */
 export class LeaseAccess {
   readonly #context: ApiContext;
   readonly #credentials: Authenticator;
@@ -58,7 +58,7 @@ export class LeaseAccess {
       await checkTogether(this.#context);
       return null;
     });
-    // The error is the same whether or not anything exists at this address.
+    // The same error whether or not anything exists at this address.
     if (update === 'elsewhere') throw new LeaseLostError(elsewhereMessage);
     if (!update) {
       if (known) this.#known.forget(updateId);
@@ -74,8 +74,8 @@ export class LeaseAccess {
   }
 
   /**
-   * Changes a fenced route: if its call fails, a dead lease and its reason are reported before any other fault of the call. After a success
-   * that ends the update, the lease is looked up again.
+   * If a call of a fenced route fails, a dead lease and its reason are reported before any other fault. After a success that ends the
+   * update, the lease is looked up again.
    */
   explainLosses(route: RouteOptions): void {
     const access = route.config?.access;
@@ -107,12 +107,12 @@ export class LeaseAccess {
     };
   }
 
-  /** The same error for all leases, except for a note if the database may have lost some leases. */
+  /** The same error for all leases, except for a note if the database may have lost some. */
   #notValid(): LeaseLostError {
     return new LeaseLostError(describeUnknown(this.#context.rollbackState.lostAt));
   }
 
-  /** Whether a cached lease is enough. Not for large bodies: they are not received and stored for a lease that may be dead. */
+  /** Large bodies are not received and stored for a lease that may be dead. */
   #mayAssume(request: FastifyRequest, route: LeaseRoute): boolean {
     const bytes = declaredBytes(request);
     return route.fenced === true && bytes !== null && bytes <= this.#context.config.limits.directBytes;

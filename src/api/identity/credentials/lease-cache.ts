@@ -12,14 +12,14 @@ interface Entry {
 const capacity = 10_000;
 
 /**
- * Leases that this process has read from Postgres, to save a round trip. Used only for calls whose own statement checks the lease again
- * when it commits, because one replica cannot know whether a lease is still valid.
+ * Leases that this process has read from Postgres, to save a round trip. Only for calls whose own statement checks the lease again when it
+ * commits: one replica cannot know whether a lease is still valid.
  */
 export class LeaseCache {
   readonly #byUpdate = new LRUCache<string, Entry>({ max: capacity });
 
   find(updateId: string, ref: StackRef, tokenHash: Buffer): CachedLease | null {
-    // `peek`, not `get`: a call that Postgres has not confirmed must not keep an entry in the cache.
+    // `peek`, not `get`: a call that Postgres has not confirmed must not keep an entry.
     const entry = this.#byUpdate.peek(updateId);
     if (!entry || !sameHash(entry.tokenHash, tokenHash)) return null;
     const { organization, project, stack } = entry.ref;

@@ -8,18 +8,16 @@ interface Pending<Query> {
 }
 
 interface LookupBatchesOptions<Query> {
-  /** Returns the keys of the queries that deserve a lookup of their own. */
+  /** The keys of the queries that deserve a lookup of their own. */
   readonly lookUp: (queries: readonly Query[]) => Promise<ReadonlySet<string>>;
-  /** Time from the start of one batch to the start of the next, in ms. */
+  /** Time from the start of one batch to the start of the next. */
   readonly everyMs: number;
-  /** Maximum number of waiting queries, in total and per source. */
+  /** Waiting queries, in total and per source. */
   readonly total: number;
   readonly perSource: number;
 }
 
-/**
- * Looks up many credentials together: one statement at a time, and a few statements per second, regardless of the number of credentials.
- */
+/** One statement at a time, and a few per second, regardless of the number of credentials. */
 export class LookupBatches<Query> {
   readonly #options: LookupBatchesOptions<Query>;
   #waiting = new Map<string, Pending<Query>>();
@@ -31,10 +29,7 @@ export class LookupBatches<Query> {
     this.#options = options;
   }
 
-  /**
-   * Resolves to whether the credential deserves its own lookup. Returns null if too many lookups wait. Rejects with the error of the
-   * statement.
-   */
+  /** Whether the credential deserves its own lookup; null if too many lookups wait. */
   lookUp(source: string, key: string, query: Query): Promise<boolean> | null {
     const same = this.#waiting.get(key);
     if (same) return same.result.promise;

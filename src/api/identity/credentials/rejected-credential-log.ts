@@ -2,20 +2,20 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 
 const everyMs = 10_000;
-/** Maximum number of addresses that a process remembers. */
+/** Addresses that a process remembers. */
 const capacity = 10_000;
-/** Maximum number of lines for all addresses together, per `everyMs`. */
+/** Lines for all addresses together, per `everyMs`. */
 const maxLines = 50;
 
 interface Rejection {
   readonly address: string;
   readonly credential: string;
-  /** The public part of the credential: its prefix, or `other`. */
+  /** The prefix of the credential, or `other`. */
   readonly kind: string;
   readonly reason: string;
 }
 
-/** Logs wrong credentials without any part of them: at most one line per address every 10 s, with the number since the previous line. */
+/** No line contains any part of a credential. At most one line per address every 10 s, with the number since the previous line. */
 export class RejectedCredentialLog {
   readonly #logger: Logger;
   readonly #byAddress = new LRUCache<string, { loggedAt: number; since: number }>({ max: capacity });

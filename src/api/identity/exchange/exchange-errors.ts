@@ -3,12 +3,12 @@ import { AppError, type AppErrorOptions } from '../../../shared/platform/errors/
 /** Codes of RFC 6749 (5.2) and RFC 8693 (2.2.2). */
 export type ExchangeErrorCode = 'invalid_request' | 'invalid_grant' | 'invalid_scope' | 'unsupported_grant_type';
 
-/** The request for a token is refused. The caller gets only the code; `reason` is for the log. */
+/** The caller gets only the code; `reason` is for the log. */
 export class ExchangeError extends AppError {
   override readonly name = 'ExchangeError';
   readonly status = 400;
   readonly code: ExchangeErrorCode;
-  /** The reason, for the log and the audit log. */
+  /** The reason is for the log and the audit log. */
   readonly reason: string;
 
   constructor(code: ExchangeErrorCode, reason: string, options?: AppErrorOptions) {

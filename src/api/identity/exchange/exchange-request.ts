@@ -1,14 +1,13 @@
 import type { TrustRequest } from '../../../shared/identity/trust/trust-policy.ts';
 import { ExchangeError } from './exchange-errors.ts';
 
-/** A request for a token in exchange for an id token (RFC 8693). */
+/** RFC 8693. */
 export interface ExchangeRequest extends TrustRequest {
-  /** From the audience. */
   readonly organization: string;
   readonly idToken: string;
   /** The scope as it was sent. */
   readonly scope: string;
-  /** The requested lifetime, in seconds; null: the maximum of the policy. */
+  /** In seconds; null: the maximum of the policy. */
   readonly lifetimeSeconds: number | null;
 }
 
@@ -17,7 +16,7 @@ const idTokenTypes = ['urn:ietf:params:oauth:token-type:id_token', 'urn:ietf:par
 const requestedTypes = 'urn:pulumi:token-type:access_token:';
 const audiencePattern = /^urn:pulumi:org:([a-zA-Z0-9_.-]{1,100})$/;
 
-/** The parameters that are read; others are ignored (RFC 6749, 3.2). */
+/** Parameters that are read; others are ignored (RFC 6749, 3.2). */
 const names: ReadonlySet<string> = new Set(
   'audience expiration grant_type requested_token_type scope subject_token subject_token_type'.split(' '),
 );
@@ -30,7 +29,7 @@ export function typeOfToken(kind: TrustRequest['kind']): string {
   return `${requestedTypes}${kind}`;
 }
 
-/** Reads the body of a request: a form, as the CLI sends it, or JSON. Throws ExchangeError. */
+/** A form, as the CLI sends it, or JSON. Throws ExchangeError. */
 export function parseExchangeRequest(body: Buffer, contentType: string): ExchangeRequest {
   const given = readParameters(body, contentType);
   const grant = required(given, 'grant_type');

@@ -37,13 +37,13 @@ class ExchangedMeanwhileError extends Error {
 }
 
 /**
- * For this time, in seconds, an id token may be exchanged again if the first token has not been used. The CLI repeats the call if the
- * response was lost: four attempts within 7 s, plus their waiting times.
+ * In seconds: an id token may be exchanged again if the first token has not been used. The CLI repeats the call if the response was lost:
+ * four attempts within 7 s, plus their waiting times.
  */
 const repeatSeconds = 60;
 const remembered = 10_000;
 
-/** Maximum number of an organization's tokens of CI runs, and how long they count after they have ended, in seconds. */
+/** An organization's tokens of CI runs, and how long they count after they have ended, in seconds. */
 const maxTokens = 10_000;
 const endedSeconds = 3_600;
 const retryAfterSeconds = 60;
@@ -53,7 +53,7 @@ export class ExchangeService {
   readonly #context: ApiContext;
   readonly #credentials: Authenticator;
   readonly #keys: JwksCache;
-  /** Issuers whose tokens were accepted, by organization and URL: enough to recognize a valid token without a query. */
+  /** Issuers by organization and URL: enough to recognize a valid token without a query. */
   readonly #accepted = new LRUCache<string, IssuerRow>({ max: remembered });
   readonly #refusals = new RefusalLimit();
 
@@ -83,7 +83,7 @@ export class ExchangeService {
     );
   }
 
-  /** Whether the token's signature is valid according to keys in memory. */
+  /** Verifies the signature by keys in memory. */
   async #isVouchedFor({ idToken, organization }: ExchangeRequest): Promise<boolean> {
     try {
       const issuer = this.#accepted.get(JSON.stringify([organization, claimedIssuer(idToken)]));
@@ -100,7 +100,7 @@ export class ExchangeService {
     const url = claimedIssuer(idToken);
     const issuer = await createIssuerRepository(this.#context.db).findTrusted(organization, url);
     if (!issuer) throw refusedGrant(`${organization} does not trust the issuer ${url}`);
-    // Runs outside a transaction, because it may wait for the issuer.
+    // Outside a transaction, because it may wait for the issuer.
     const verified = await verifyIdToken(idToken, issuer, keysOf(issuer, this.#keys, 'any'), issuer.now);
     this.#accepted.set(JSON.stringify([organization, url]), issuer);
     const give = () => this.#give(issuer, verified, asked, address, audit);
@@ -206,10 +206,7 @@ export class ExchangeService {
   }
 }
 
-/**
- * Limits the tokens, because ending the trust in an issuer ends its tokens in one transaction, for which others wait. Throws
- * TooManyRequestsError.
- */
+/** Ending the trust in an issuer ends its tokens in one transaction, for which others wait. */
 async function assertFewTokens(tx: Queryable, organizationId: string): Promise<void> {
   if ((await createIssuerRepository(tx).countTokens(organizationId, endedSeconds, maxTokens)) >= maxTokens)
     throw new TooManyRequestsError(

@@ -12,7 +12,7 @@ export interface Services extends BodyParts {
 const maxBytes = 64 * 1024;
 const failures = Object.fromEntries([400, 413, 415, 429, 503].map((status) => [status, OAuthErrorResponse]));
 
-/** The exchange of an id token for a token. The request is a form without a protocol version, as `pulumi login --oidc-token` sends it. */
+/** The request is a form without a protocol version, as `pulumi login --oidc-token` sends it. */
 export function registerExchangeRoutes(app: RouteScope, services: Services): void {
   const { exchange } = services;
   app.post(

@@ -18,10 +18,10 @@ interface Given {
 
 const maxNameChars = 100;
 const maxDescriptionChars = 250;
-/** Claims by which CI systems name a run. */
+/** CI systems name a run by these claims. */
 const runClaims = ['run_id', 'pipeline_id', 'build_number', 'job_id', 'jti'];
 
-/** The token that a policy gives, with no more than its permissions and lifetime. */
+/** The token has no more than the permissions and lifetime of the policy. */
 export function exchangedToken({ asked, hash, held, policy, suffix, verified }: Given): NewToken {
   const { claims } = verified;
   const limits = [asked.lifetimeSeconds, policy.maxSeconds, held.maxSeconds ?? defaultLifeSeconds];
@@ -38,7 +38,7 @@ export function exchangedToken({ asked, hash, held, policy, suffix, verified }: 
   };
 }
 
-/** The CI run, with a random suffix, because token names cannot be reused. */
+/** Token names cannot be reused, so the name of the CI run gets a random suffix. */
 export function tokenName(claims: JWTPayload, suffix: string): string {
   const run = runClaims.map((name) => claims[name]).find((value) => ['string', 'number'].includes(typeof value));
   const end = ` ${sanitized(String(run ?? '')).slice(0, 36)} ${suffix}`.replace(/ +/g, ' ');
@@ -62,10 +62,7 @@ function ownerOf(
   }
 }
 
-/**
- * A personal token is limited to the organization: it would otherwise be valid in all organizations of its user, whose admins have not made
- * this policy.
- */
+/** A personal token is limited to the organization: the admins of its user's other organizations have not made this policy. */
 function scopesOf({ scopes, tokenKind }: PolicyRow, organization: string): readonly TokenScope[] | null {
   if (tokenKind !== 'personal') return scopes;
   const all = { organization: null, project: null, stack: null, permissions: allPermissions };

@@ -17,22 +17,21 @@ const algorithms = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
 ];
-/** Difference between the clocks of issuer and database, in seconds. */
+/** Difference between the clocks of issuer and database. */
 const toleranceSeconds = 60;
-/** Maximum lifetime of an id token: a longer one would be a stored credential. */
+/** A longer one would be a stored credential. */
 const maxLifeSeconds = 86_400;
 const maxClaimChars = 500;
 
-/** An id token with verified issuer, signature, audience and times. */
+/** Its issuer, signature, audience and times are verified. */
 export interface IdToken {
   readonly claims: JWTPayload;
-  /** Identifies the token among the tokens of its issuer. */
+  /** Identifies the token among those of its issuer. */
   readonly identity: string;
-  /** When it expires. */
   readonly endsAt: Date;
 }
 
-/** The issuer that the token claims; not verified. Throws ExchangeError. */
+/** Not verified. Throws ExchangeError. */
 export function claimedIssuer(token: string): string {
   try {
     const { alg = 'none', typ } = decodeProtectedHeader(token);
@@ -47,7 +46,7 @@ export function claimedIssuer(token: string): string {
   }
 }
 
-/** The keys of an issuer: registered or published ones. */
+/** Registered or published keys. */
 export function keysOf(
   { jwks, url }: Pick<IssuerRow, 'jwks' | 'url'>,
   keys: JwksCache,
@@ -57,7 +56,7 @@ export function keysOf(
   return only === 'cached' ? keys.cached(url) : keys.of(url);
 }
 
-/** Verifies the token at the time `now` of the database. Throws ExchangeError, UnavailableError. */
+/** `now`: the time of the database. Throws ExchangeError, UnavailableError. */
 export async function verifyIdToken(
   token: string,
   issuer: Pick<IssuerRow, 'audience' | 'url'>,
@@ -71,7 +70,7 @@ export async function verifyIdToken(
   if (typeof sub !== 'string' || sub === '') throw refusedGrant('it has no subject');
   if (jti !== undefined && (typeof jti !== 'string' || jti.length > maxClaimChars))
     throw refusedGrant('its id is not valid');
-  // The signed content identifies a token without an id; the signature itself may have several forms.
+  // It identifies a token without an id; the signature itself may have several forms.
   const signed = token.slice(0, token.lastIndexOf('.'));
   const identity = jti ? `id ${jti}` : `signed ${createHash('sha256').update(signed).digest('base64')}`;
   return { claims, identity, endsAt: new Date((exp + toleranceSeconds) * 1000) };

@@ -4,21 +4,20 @@ import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { type Outgoing, OutgoingError } from '../../../shared/platform/outgoing/outgoing.ts';
 
-/** The issuer cannot be reached, or its documents cannot be used, and no recent key matches. */
+/** Also if the issuer's documents cannot be used. No recent key matches. */
 class IssuerUnavailableError extends UnavailableError {
   override readonly name = 'IssuerUnavailableError';
   override readonly code = 'issuer-unavailable';
 }
 
 type Keys = ReturnType<typeof createLocalJWKSet>;
-/** Finds the key of a token by its header. Throws JOSEError if no key matches, and IssuerUnavailableError. */
+/** Throws JOSEError if no key matches, and IssuerUnavailableError. */
 export type KeyOfToken = (header: JWTHeaderParameters, token: FlattenedJWSInput) => ReturnType<Keys>;
 
 interface Entry {
   keys: Keys | null;
-  /** When the keys were fetched, by the monotonic clock. */
+  /** Time of the last fetch, by the monotonic clock. */
   fetchedAt: number;
-  /** When a fetch last began. */
   triedAt: number;
   failure: Error | null;
   pending: Promise<void> | null;
@@ -27,7 +26,7 @@ interface Entry {
 export interface JwksCacheOptions {
   readonly outgoing: Pick<Outgoing, 'call'>;
   readonly logger: Logger;
-  /** How long keys are used after the last successful fetch. */
+  /** Keys are used for this long after the last successful fetch. */
   readonly outageMs: number;
   /** Age from which keys are fetched again. */
   readonly freshMs?: number;
@@ -39,7 +38,7 @@ const capacity = 1_000;
 const maxDocumentBytes = 256 * 1024;
 const maxKeys = 100;
 const fetchMs = 5_000;
-/** The members of a key that are kept. Private members make the key unusable. */
+/** The kept members of a key. Private ones make the key unusable. */
 const keyMembers = [
   ...['kty', 'use', 'key_ops', 'alg', 'kid', 'ext', 'crv', 'x', 'y', 'n', 'e'],
   ...['d', 'p', 'q', 'dp', 'dq', 'qi'],
@@ -48,20 +47,19 @@ const maxMemberChars = 4_096;
 const maxOperations = 20;
 
 /**
- * Keys of issuers, from their discovery documents. They are kept in memory, and fetched again when they are old or when a token names a
- * missing key. Regardless of the number of tokens, an issuer gets one request at a time, and no more requests than the cool-down allows.
+ * Keys come from the issuers' discovery documents. They are kept in memory, and fetched again when they are old or when a token names a
+ * missing key. Regardless of the number of tokens, an issuer gets one request at a time, and no more than the cool-down allows.
  */
 export class JwksCache {
   readonly #options: Required<JwksCacheOptions>;
   readonly #entries = new LRUCache<string, Entry>({ max: capacity });
-  /** Issuers that have provided no keys yet. They never displace an issuer that has. */
+  /** Issuers that have provided no keys yet never displace an issuer that has. */
   readonly #untried = new LRUCache<string, Entry>({ max: capacity });
 
   constructor(options: JwksCacheOptions) {
     this.#options = { freshMs: 600_000, coolDownMs: 10_000, ...options };
   }
 
-  /** Keys of the issuer with the URL. */
   of(url: string): KeyOfToken {
     return async (header, token) => {
       const entry = this.#entryOf(url);
@@ -70,7 +68,7 @@ export class JwksCache {
         return await this.#usable(url, entry)(header, token);
       } catch (error) {
         if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
-        // The issuer may have rotated its keys: the key may be newer than the cached ones.
+        // The issuer may have rotated its keys.
         const { keys } = entry;
         await this.#refresh(url, entry, 0);
         if (entry.keys === keys) throw entry.failure ? unavailable(url, entry) : error;
@@ -79,7 +77,7 @@ export class JwksCache {
     };
   }
 
-  /** Cached keys that are recent enough, without a request to the issuer. */
+  /** Recent enough keys, without a request to the issuer. */
   cached(url: string): KeyOfToken {
     return async (header, token) => this.#usable(url, this.#entries.get(url))(header, token);
   }
@@ -99,7 +97,7 @@ export class JwksCache {
     throw unavailable(url, entry);
   }
 
-  /** Fetches keys that are older than `maxAgeMs`, unless a fetch was tried moments ago. Does not throw. */
+  /** Does nothing if a fetch was tried moments ago. Does not throw. */
   async #refresh(url: string, entry: Entry, maxAgeMs: number): Promise<void> {
     const now = performance.now();
     if (!entry.pending) {
@@ -153,7 +151,7 @@ export class JwksCache {
   }
 }
 
-/** The key without other members, and with null in place of large values; such a key matches no token. */
+/** Keeps only known members, with null in place of large values; such a key matches no token. */
 function smallKey(key: unknown): unknown {
   if (typeof key !== 'object' || key === null) return key;
   const isShort = (value: unknown): boolean => typeof value === 'string' && value.length <= maxMemberChars;

@@ -1,13 +1,13 @@
 import { LRUCache } from 'lru-cache';
 
-/** A repeated refusal is recorded once per this period, in ms. */
+/** A repeated refusal is recorded once in this time. */
 const repeatMs = 10_000;
 const periodMs = 60_000;
-/** Maximum number of refusals of one issuer that are recorded as events, per period. */
+/** Maximum number of events about one issuer, per period. */
 const maxOwn = 10;
 const remembered = 10_000;
 
-/** Records how many refusals of a period were only counted. Never rejects. */
+/** `leftOut`: refusals that were only counted. Never rejects. */
 type Report = (leftOut: number) => Promise<void>;
 
 interface Period {
@@ -16,7 +16,7 @@ interface Period {
   leftOut: number;
 }
 
-/** Decides which refused id tokens become events: some issuers sign any number of tokens for anybody, with any subject. */
+/** Some issuers sign any number of tokens for anybody, with any subject. */
 export class RefusalLimit {
   readonly #repeats = new LRUCache<string, true>({
     ...{ max: remembered, ttl: repeatMs, ttlResolution: 0 },
@@ -24,13 +24,9 @@ export class RefusalLimit {
     perf: { now: () => performance.now() },
   });
   readonly #issuers = new LRUCache<string, Period>({ max: remembered });
-  /** Ends the periods in which refusals are only counted. */
   readonly #ends = new Set<() => Promise<void>>();
 
-  /**
-   * Returns how to record a refusal: as an event, as an event that says that further refusals are only counted until `report` is called, or
-   * not at all.
-   */
+  /** `further`: an event which says that further refusals are only counted until `report` is called. Null: not recorded. */
   take(issuerId: string, subject: string, reason: string, report: Report): 'refusal' | 'further' | null {
     const key = JSON.stringify([issuerId, subject, reason]);
     if (this.#repeats.has(key)) return null;
@@ -52,7 +48,6 @@ export class RefusalLimit {
     return 'further';
   }
 
-  /** Reports the refusals counted so far. */
   async close(): Promise<void> {
     await Promise.all([...this.#ends].map((end) => end()));
   }

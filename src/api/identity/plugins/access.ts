@@ -16,8 +16,8 @@ export interface Services {
 }
 
 /**
- * Checks each request against the access that its route declares (`config.access`), before any byte of its body is read. The app does not
- * start if a route declares no access, or an access that its path does not support.
+ * Before any byte of the body is read. The app does not start if a route declares no access (`config.access`), or one that its path does
+ * not support.
  */
 export function registerAccess(app: FastifyInstance, services: Services): void {
   app.decorateRequest('caller', null as unknown as Caller);

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 
-/** Returns the Authorization header's value after one of the `schemes` (lower case), or null if it uses none of them. */
+/** `schemes`: in lower case. */
 export function credential(request: FastifyRequest, schemes: readonly string[]): string | null {
   const header = request.headers.authorization ?? '';
   const space = header.indexOf(' ');

@@ -13,8 +13,8 @@ import { sendPage } from '../sign-in/send-page.ts';
 export type Services = Parameters<typeof registerAccountRoutes>[1];
 
 /**
- * Checks access to the pages for users by the session cookie. A changing request must come from one of our pages. A user who requests a
- * page without being signed in is redirected to the sign-in page.
+ * Checks access by the session cookie. A changing request must come from one of our pages. A request for a page without a session leads to
+ * the sign-in page.
  */
 export async function registerSession(app: FastifyInstance, services: Services): Promise<void> {
   const { config, sessions } = services;
@@ -46,7 +46,7 @@ export async function registerSession(app: FastifyInstance, services: Services):
   });
 }
 
-/** The address for signing in. From a form on one of our pages, it leads back to the form's page. */
+/** From a form on one of our pages, it leads back to the form's page. */
 function signInLink({ headers: { referer = '' }, method }: FastifyRequest, status: number): string {
   const from = method === 'POST' && status === 401 ? URL.parse(referer) : null;
   if (from === null) return '/sign-in';

@@ -3,15 +3,14 @@ import { ScimError } from './scim-error.ts';
 import type { ScimFilter } from './scim-filter.ts';
 import { externalIdOf } from './user-attributes.ts';
 
-/** How the members of a group change. */
 export interface MemberChange {
-  /** Whether all members that are not added leave. */
+  /** All members that are not added leave. */
   readonly replaces: boolean;
   readonly added: ReadonlySet<string>;
   readonly removed: ReadonlySet<string>;
 }
 
-/** The changes of a call to a group; undefined members do not change. */
+/** Undefined members do not change. */
 export interface GroupChange {
   readonly displayName?: string | undefined;
   readonly externalId?: string | null | undefined;
@@ -20,7 +19,7 @@ export interface GroupChange {
 
 export type WholeGroup = GroupChange & { readonly displayName: string; readonly externalId: string | null };
 
-/** Reads a whole group: it gets exactly these members. Throws ScimError. */
+/** The group gets exactly these members. Throws ScimError. */
 export function readGroup(body: JsonObject): WholeGroup {
   const displayName = displayNameOf(memberOf(body, 'displayName'));
   const members = idsOf(memberOf(body, 'members') ?? []);
@@ -31,7 +30,7 @@ export function readGroup(body: JsonObject): WholeGroup {
   };
 }
 
-/** The combined change of the operations of a PATCH, which apply in order. Throws ScimError. */
+/** The operations of a PATCH apply in order. Throws ScimError. */
 export function readGroupPatch(body: JsonObject): GroupChange {
   let displayName: string | undefined;
   let externalId: string | null | undefined;

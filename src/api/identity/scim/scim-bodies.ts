@@ -2,7 +2,7 @@ import { PayloadTooLargeError } from '../../../shared/platform/errors/errors.ts'
 import { ScimError } from './scim-error.ts';
 import { attributeName, parseScimFilter, type ScimFilter } from './scim-filter.ts';
 
-/** Helpers for SCIM bodies. Names of attributes are compared case-insensitively (RFC 7643, section 2.1). */
+/** Names of attributes are compared case-insensitively (RFC 7643, section 2.1). */
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -15,7 +15,7 @@ export interface PatchOperation {
   readonly value: unknown;
 }
 
-/** Where a path leads: `emails[type eq "work"].value`. */
+/** `emails[type eq "work"].value`. */
 export interface PatchTarget {
   /** In lower case, such as `emails.value`. */
   readonly attribute: string;
@@ -26,14 +26,13 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A member of the object; undefined if it is missing. */
 export function memberOf(object: JsonObject, name: string): unknown {
   if (Object.hasOwn(object, name)) return object[name];
   const lower = name.toLowerCase();
   return Object.entries(object).find(([key]) => key.toLowerCase() === lower)?.[1];
 }
 
-/** Text of an attribute; null and missing are empty. Throws ScimError. */
+/** Null and missing are empty. Throws ScimError. */
 export function textOf(value: unknown, attribute: string, maxChars = 256): string {
   if (value === undefined || value === null) return '';
   if (typeof value !== 'string') throw invalidValue(attribute, 'is not text');
@@ -44,14 +43,14 @@ export function textOf(value: unknown, attribute: string, maxChars = 256): strin
   return text;
 }
 
-/** True and false, also as text in upper or lower case. Throws ScimError. */
+/** Accepts text in upper or lower case, too. Throws ScimError. */
 export function booleanOf(value: unknown, attribute: string): boolean {
   if (typeof value === 'boolean') return value;
   if (typeof value === 'string' && /^(?:true|false)$/i.test(value)) return value.toLowerCase() === 'true';
   throw invalidValue(attribute, 'is neither true nor false');
 }
 
-/** Operations of a PATCH; an operation without a path is split by attribute. Throws ScimError, and PayloadTooLargeError for too many. */
+/** An operation without a path is split by attribute. Throws ScimError, and PayloadTooLargeError for too many. */
 export function operationsOf(body: JsonObject): (PatchOperation & { readonly path: string })[] {
   const operations = memberOf(body, 'Operations');
   if (!Array.isArray(operations) || operations.length === 0)

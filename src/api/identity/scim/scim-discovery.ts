@@ -1,6 +1,6 @@
 import { groupSchema, listSchema, userSchema } from './scim.schemas.ts';
 
-/** SCIM discovery documents (RFC 7643, sections 5 to 7). */
+/** RFC 7643, sections 5 to 7. */
 
 export function serviceProviderConfig(base: string) {
   return {

@@ -11,7 +11,6 @@ type ScimType =
   | 'tooMany'
   | 'uniqueness';
 
-/** A rejected SCIM call. */
 export class ScimError extends AppError {
   override readonly name = 'ScimError';
   readonly code = 'scim';

@@ -5,7 +5,7 @@ import type { ScimFilter, ScimValue } from './scim-filter.ts';
 
 export type Fragment = ReturnType<typeof sql.fragment>;
 
-/** How an attribute is compared: `text` ignores case, `exact` does not, and `key` is one of these values and only allows `eq`. */
+/** `text` ignores case, `exact` does not, and `key` is one of these values and only allows `eq`. */
 export type FilterColumn =
   | { readonly kind: 'text' | 'exact' | 'boolean'; readonly expression: Fragment }
   | { readonly kind: 'key'; readonly equals: (id: string) => Fragment };
@@ -13,7 +13,7 @@ export type FilterColumns = Readonly<Record<string, FilterColumn>>;
 
 type Comparison = Extract<ScimFilter, { kind: 'compare' }>;
 
-/** The condition of a filter over these attributes, whose names are in lower case. Throws ScimError. */
+/** Names of attributes are in lower case. Throws ScimError. */
 export function conditionOf(filter: ScimFilter | null, columns: FilterColumns): Fragment {
   if (filter === null) return sql.fragment`true`;
   if (filter.kind === 'compare') return comparison(filter, columns);

@@ -4,7 +4,7 @@ const operators = ['eq', 'ne', 'co', 'sw', 'ew', 'pr'] as const;
 export type ScimOperator = (typeof operators)[number];
 export type ScimValue = string | number | boolean | null;
 
-/** A filter of RFC 7644. Attributes are in lower case, without schema and without the selection of a value. */
+/** RFC 7644. Attributes are in lower case, without schema and without the selection of a value. */
 export type ScimFilter =
   | { readonly kind: 'and'; readonly terms: readonly ScimFilter[] }
   | { readonly kind: 'or'; readonly terms: readonly ScimFilter[] }
@@ -29,7 +29,7 @@ export function parseScimFilter(text: string): ScimFilter {
   return new FilterParser(text).parse();
 }
 
-/** Name of an attribute in lower case, without the core schema that may precede it. */
+/** The name in lower case, without the core schema that may precede it. */
 export function attributeName(path: string): string {
   return path.replace(/^urn:ietf:params:scim:schemas:core:2\.0:(?:User|Group):/i, '').toLowerCase();
 }

@@ -26,7 +26,7 @@ const TeamRow = Type.Object({ id: Type.String(), isLinked: Type.Boolean() });
 const LoginRow = Type.Object({ login: Type.String() });
 const KnownRow = Type.Object({ id: Type.String() });
 
-/** Groups of an organization's provider: teams that it created or adopted. */
+/** Teams that the organization's provider created or adopted. */
 export function createScimGroupRepository(db: Queryable, organizationId: string) {
   /** Members, including suspended ones. */
   const everyone = sql.fragment`(
@@ -68,7 +68,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
         select t.team_id as "teamId", u.id, u.login from ${everyone} t join users u on u.id = t.user_id
         where t.team_id = any (${sql.array(teamIds, 'uuid')}) order by t.team_id, u.login`),
 
-    /** The team with this name, in any case, and whether it is already a group. */
+    /** The team with this name, in any case of letters. */
     findTeam: (name: string) =>
       db.maybeOne(sql.rows(TeamRow)`
         /* scimGroups.findTeam */
@@ -102,7 +102,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
     unlink: (teamId: string) =>
       db.query(sql.nothing`/* scimGroups.unlink */ delete from scim_groups where team_id = ${teamId}`),
 
-    /** Returns the given ids that belong to users of the organization. */
+    /** Returns the ids that belong to users of the organization. */
     listKnown: async (ids: readonly string[]): Promise<Set<string>> => {
       const rows = await db.any(sql.rows(KnownRow)`
         /* scimGroups.listKnown */
@@ -111,7 +111,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
       return new Set(rows.map(({ id }) => id));
     },
 
-    /** Adds users; suspended ones are recorded for later. Returns the logins of users who were not members. */
+    /** Suspended users are recorded for later. Returns the logins of users who were not members. */
     addMembers: async (teamId: string, ids: readonly string[]): Promise<string[]> => {
       const users = sql.array(ids, 'uuid');
       const added = await logins(

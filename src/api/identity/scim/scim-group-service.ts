@@ -21,7 +21,7 @@ import {
 } from './scim-group-repository.ts';
 import { type ListRequest, provision, type ScimList, type ScimWork } from './scim-work.ts';
 
-/** A group, with its members if the request asked for them. */
+/** Null unless the request asked for the members. */
 export interface ScimGroup extends ScimGroupRow {
   readonly members: readonly ScimMemberRow[] | null;
 }
@@ -31,13 +31,13 @@ interface GroupRef {
   readonly id: string;
 }
 
-/** Maximum number of members in one page of groups; the page ends early. A single group may have more. */
+/** Members in one page of groups, which then ends early. A single group may have more. */
 const maxPageMembers = 20_000;
-/** Maximum length of the logins in one event of the audit log, whose details are limited. */
+/** Length of the logins in one event of the audit log, whose details are limited. */
 const maxEventChars = 7_000;
 const maxNameChars = 100;
 
-/** Groups of an organization's identity provider: teams that it created, or adopted by name. */
+/** Teams that an organization's identity provider created, or adopted by name. */
 export class ScimGroupService {
   readonly #context: ApiContext;
 
@@ -45,14 +45,12 @@ export class ScimGroupService {
     this.#context = context;
   }
 
-  /** Throws NotFoundError. */
   async get({ organization, id }: GroupRef, withMembers: boolean): Promise<ScimGroup> {
     const groups = await this.#groups(organization);
     const [group] = await withMembersOf(groups, [await getGroup(groups, id)], withMembers);
     return group as ScimGroup;
   }
 
-  /** Throws ScimError. */
   async list(organization: string, request: ListRequest, withMembers: boolean): Promise<ScimList<ScimGroup>> {
     const filter = request.filter === null ? null : parseScimFilter(request.filter);
     const groups = await this.#groups(organization);
@@ -66,7 +64,7 @@ export class ScimGroupService {
     };
   }
 
-  /** Creates the group, or takes over the team of this name with its members. Throws ScimError, ConflictError. */
+  /** Takes over a team of this name with its members. Throws ScimError, ConflictError. */
   create(caller: Caller, organization: string, body: JsonObject, audit: AuditTrail): Promise<ScimGroup> {
     const wanted = readGroup(body);
     return this.#provision(caller, organization, audit, async (work, groups) => {
@@ -87,18 +85,16 @@ export class ScimGroupService {
     });
   }
 
-  /** Throws NotFoundError, ScimError. */
   async replace(caller: Caller, ref: GroupRef, body: JsonObject, audit: AuditTrail): Promise<ScimGroup> {
     await this.#change(caller, ref, readGroup(body), audit);
     return this.get(ref, true);
   }
 
-  /** Throws NotFoundError, ScimError. */
   patch(caller: Caller, ref: GroupRef, body: JsonObject, audit: AuditTrail): Promise<void> {
     return this.#change(caller, ref, readGroupPatch(body), audit);
   }
 
-  /** Deletes the team with its grants and tokens; a team that was taken over stays, without members. Throws NotFoundError. */
+  /** Deletes the team with its grants and tokens; a team that was taken over stays, without members. */
   async remove(caller: Caller, { organization, id }: GroupRef, audit: AuditTrail): Promise<void> {
     await this.#provision(caller, organization, audit, async (work, groups) => {
       const { isAdopted, name } = await getGroup(groups, id);
@@ -148,7 +144,7 @@ export class ScimGroupService {
   }
 }
 
-/** The name of a group's team: the display name, reduced to valid characters. */
+/** The display name, reduced to valid characters. */
 function teamNameOf(displayName: string): string {
   const name = displayName
     .replace(/[^a-zA-Z0-9_.-]+/g, '-')

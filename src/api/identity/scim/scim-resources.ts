@@ -15,7 +15,7 @@ interface Selection {
   readonly excludedAttributes?: string | undefined;
 }
 
-/** Reads the query of a list. Throws ScimError. */
+/** Throws ScimError. */
 export function toListRequest(query: {
   readonly filter?: string | undefined;
   readonly startIndex?: string | undefined;
@@ -59,7 +59,6 @@ export function toListResource<Row>({ rows, startIndex, total }: ScimList<Row>, 
   return { schemas: [listSchema], totalResults: total, startIndex, itemsPerPage: Resources.length, Resources };
 }
 
-/** Whether the query asks for the members of groups. */
 export function wantsMembers(selection: Selection): boolean {
   return isSelected(selection, 'members');
 }

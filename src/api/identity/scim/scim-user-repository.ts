@@ -12,7 +12,7 @@ const ScimUserRow = Type.Object({
   /** Null while there is no membership. */
   role: Nullable(Role),
   isDeactivated: Type.Boolean(),
-  /** Whether the provider of this organization deactivated the user, and nobody else has since. */
+  /** The provider of this organization deactivated the user, and nobody else has since. */
   isDeactivatedHere: Type.Boolean(),
   /** The provider of this organization created the account, no other organization has the user, and the user is not a site admin. */
   isOwned: Type.Boolean(),
@@ -22,7 +22,7 @@ const ScimUserRow = Type.Object({
   familyName: Type.String(),
   email: Type.String(),
   suspendedRole: Nullable(Role),
-  /** Whether groups of the provider had given the suspended role. */
+  /** Groups of the provider had given the role. */
   suspendedIsMapped: Type.Boolean(),
   createdAt: Timestamp,
   changedAt: Timestamp,
@@ -43,12 +43,11 @@ export interface ScimProfile {
 }
 
 export interface ScimPage {
-  /** Number of rows to skip. */
   readonly offset: number;
   readonly limit: number;
 }
 
-/** Users that are visible to an organization's provider: members and suspended users. */
+/** Members and suspended users. */
 export function createScimUserRepository(db: Queryable, organizationId: string) {
   const isVisible = sql.fragment`u.id in (
     select user_id from memberships where organization_id = ${organizationId}
@@ -86,7 +85,7 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
   return {
     find: (id: string) => db.maybeOne(users(sql.fragment`u.id = ${id}`, { limit: 1, offset: 0 })),
 
-    /** In the order in which users were created. Throws ScimError for a filter that is not supported. */
+    /** In the order of creation. Throws ScimError for an unsupported filter. */
     list: (filter: ScimFilter | null, page: ScimPage) => db.any(users(conditionOf(filter, columns), page)),
 
     count: async (filter: ScimFilter | null): Promise<number> => {
@@ -95,21 +94,21 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
       return count;
     },
 
-    /** A user with this login, in any organization: an exact match, otherwise a match that differs only in case. */
+    /** Searches all organizations: an exact match, otherwise a match that differs only in case. */
     findByLogin: (login: string) =>
       db.maybeOne(sql.rows(FoundRow)`
         /* scimUsers.findByLogin */
         select u.id, u.login, ${isVisible} as "isVisible" from users u where lower(u.login) = lower(${login})
         order by u.login <> ${login}, u.created_at limit 1`),
 
-    /** Whether a bootstrap file has created or changed the membership or a token of the user. */
+    /** A bootstrap file has created or changed the membership or a token of the user. */
     isListed: (id: string): Promise<boolean> =>
       db.exists(sql.rows(IdRow)`
         /* scimUsers.isListed */
         select user_id as id from memberships where user_id = ${id} and is_listed
         union all select user_id from api_tokens where user_id = ${id} and listed_in is not null and revoked_at is null`),
 
-    /** Creates an account that belongs to the organization. */
+    /** The account belongs to the organization. */
     create: async (login: string, { displayName, email }: ScimProfile): Promise<string> => {
       const { id } = await db.one(sql.rows(IdRow)`
         /* scimUsers.create */
@@ -151,7 +150,7 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
         /* scimUsers.reactivate */
         update users set deactivated_at = null, provider_deactivated_at = null where id = ${id}`),
 
-    /** Notes the teams of a member, and the role that the user gets when the membership is created again. */
+    /** Also the teams of a member: the user gets them and the role when the membership is created again. */
     noteSuspended: async (id: string, role: Role): Promise<void> => {
       await db.query(sql.nothing`
         /* scimUsers.noteTeams */

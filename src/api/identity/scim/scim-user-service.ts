@@ -23,8 +23,8 @@ import { patchUser, readUser, type UserAttributes } from './user-attributes.ts';
 export type { ScimUserRow };
 
 /**
- * Users as an organization's identity provider manages them. The provider controls memberships of its organization. It controls an account
- * only if it created the account and no other organization has the user.
+ * The provider controls memberships of its organization, and an account only if it created the account and no other organization has the
+ * user.
  */
 export class ScimUserService {
   readonly #context: ApiContext;
@@ -33,12 +33,10 @@ export class ScimUserService {
     this.#context = context;
   }
 
-  /** Throws NotFoundError. */
   async get(organization: string, id: string): Promise<ScimUserRow> {
     return getUser(await this.#users(organization), id);
   }
 
-  /** Throws ScimError. */
   async list(organization: string, request: ListRequest): Promise<ScimList<ScimUserRow>> {
     const filter = request.filter === null ? null : parseScimFilter(request.filter);
     const users = await this.#users(organization);
@@ -50,7 +48,7 @@ export class ScimUserService {
     };
   }
 
-  /** Creates the user, or adds an existing user of other organizations who has this login. Throws ScimError, ConflictError. */
+  /** Adds an existing user of other organizations who has this login. Throws ScimError, ConflictError. */
   create(caller: Caller, organization: string, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
     const wanted = readUser(body, true);
     return this.#provision(caller, organization, audit, async (work, users) => {
@@ -68,20 +66,15 @@ export class ScimUserService {
     });
   }
 
-  /** Throws NotFoundError, ScimError, ConflictError. */
   replace(caller: Caller, { organization, id }: UserRef, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
     return this.#change(caller, { organization, id }, audit, (user) => readUser(body, user.active));
   }
 
-  /** Throws NotFoundError, ScimError, ConflictError. */
   patch(caller: Caller, ref: UserRef, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
     return this.#change(caller, ref, audit, (user) => patchUser(user, body));
   }
 
-  /**
-   * Ends the membership permanently, and disables an account that the provider owns. Throws NotFoundError, ConflictError for the last
-   * admin.
-   */
+  /** Ends the membership permanently, and disables an account that the provider owns. Throws ConflictError for the last admin. */
   async remove(caller: Caller, { organization, id }: UserRef, audit: AuditTrail): Promise<void> {
     await this.#provision(caller, organization, audit, async (work, users) => {
       const user = await getUser(users, id);
@@ -122,14 +115,14 @@ export class ScimUserService {
       }
       await users.saveProfile(id, wanted);
       if (wanted.active && !before.active) await this.#resume(work, users, { ...user, login });
-      // The membership may have been ended by others: the provider suspends the person only if its call does so.
+      // Others may have ended the membership: the provider suspends the person only if its call does so.
       if (!wanted.active && !change({ ...before, active: true }).active)
         await this.#suspend(work, users, { ...user, login });
       return getUser(users, id);
     });
   }
 
-  /** The login after the change of a user name. Logins that differ only in case are the same. */
+  /** Logins that differ only in case are the same. */
   async #newLogin(users: ScimUserRepository, user: ScimUserRow, userName: string): Promise<string> {
     if (userName.toLowerCase() === user.login.toLowerCase()) return user.login;
     if (!user.isOwned)
@@ -137,7 +130,7 @@ export class ScimUserService {
         'mutability',
         `The user name of ${user.login} cannot be changed here: the account does not belong to this organization alone`,
       );
-    // The bootstrap file would otherwise create the user of the old login again.
+    // The bootstrap file would create the user of the old login again.
     if (await users.isListed(user.id))
       throw new ScimError(
         'mutability',
@@ -161,7 +154,7 @@ export class ScimUserService {
     await createIdentityRepository(work.tx).setMembership(work.organizationId, user.id, role);
     if (user.suspendedIsMapped && user.suspendedRole !== null)
       await createProviderRepository(work.tx).setMappedRole(work.organizationId, user.id, role);
-    // The groups that the suspended user returns to are teams again, so the limits apply.
+    // Groups that the suspended user returns to are teams again, so the limits apply.
     await assertUserBounds(work.tx, work.organizationId, { userIds: [user.id] });
     await work.record(user.login, { action: 'member.add', details: { role } });
   }
@@ -207,7 +200,7 @@ interface UserRef {
   readonly id: string;
 }
 
-/** Removes the sign-ins, because the login may be given to another person, who then gets the account. */
+/** The login may be given to another person, who then gets the account. */
 async function removeSignIns(tx: Queryable, userId: string): Promise<void> {
   await createPasskeyRepository(tx).removeAll(userId);
   await createPasswordRepository(tx).remove(userId);
@@ -215,12 +208,11 @@ async function removeSignIns(tx: Queryable, userId: string): Promise<void> {
   await createSignInLinkRepository(tx).removeAll(userId);
 }
 
-/** Whether the user can work in the organization. */
 export function isActive({ isDeactivated, role }: ScimUserRow): boolean {
   return role !== null && !isDeactivated;
 }
 
-/** The state as the provider sees it: deactivation by others is outside its control. */
+/** Deactivation by others is outside the provider's control. */
 function attributesOf(user: ScimUserRow): UserAttributes {
   const { displayName, email, externalId, familyName, givenName } = user;
   const active = user.role !== null && !user.isDeactivatedHere;

@@ -9,7 +9,6 @@ import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { ScimError } from './scim-error.ts';
 
-/** A page that a provider asks for. */
 export interface ListRequest {
   readonly filter: string | null;
   readonly offset: number;
@@ -23,12 +22,11 @@ export interface ScimList<Item> {
   readonly rows: readonly Item[];
 }
 
-/** A change by a provider, in its transaction. */
 export interface ScimWork {
   readonly tx: Queryable;
   readonly organization: string;
   readonly organizationId: string;
-  /** Adds an event about the user or the team, with the action of the route by default. */
+  /** The action of the route is the default. */
   readonly record: (object: string, event?: Partial<AuditEvent>) => Promise<void>;
 }
 
@@ -40,8 +38,8 @@ const uniqueConstraints = new Map([
 ]);
 
 /**
- * Runs a change in one transaction with its events. Changes run one at a time. A token that was revoked while the change waited has no
- * effect. Throws ScimError, UnauthenticatedError.
+ * One transaction with the events. Changes run one at a time. A token that was revoked while the change waited has no effect. Throws
+ * ScimError, UnauthenticatedError.
  */
 export async function provision<T>(
   db: Database,
@@ -60,7 +58,6 @@ export async function provision<T>(
         throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
       const record: ScimWork['record'] = (object, event = {}) => audit.record(tx, { organization, object, ...event });
       const result = await change({ tx, organization, organizationId: found.id, record });
-      // Nothing had to be changed.
       if (!audit.isSettled) audit.settle();
       return result;
     });

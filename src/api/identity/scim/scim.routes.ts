@@ -29,7 +29,7 @@ export interface Services {
 const tags = ['scim'];
 const scimType = 'application/scim+json';
 
-/** Options of all routes. Bodies have the format of SCIM, not of the protocol. */
+/** Bodies have the format of SCIM, not of the protocol. */
 function common(
   response: { readonly status: number; readonly schema: TSchema },
   errorStatuses: readonly number[] = [],
@@ -46,11 +46,10 @@ function common(
   } as const;
 }
 
-/** Error statuses of a call with a body. */
 const ofBody = [409, 415];
 const consumes = ['application/json', scimType];
 
-/** Provisioning of members and teams by the identity provider of an organization (SCIM 2.0). */
+/** Provisioning by the identity provider of an organization (SCIM 2.0). */
 export function registerScimRoutes(app: RouteScope, services: Services): void {
   const baseOf = (organization: string): string =>
     `${services.config.publicUrl.replace(/\/+$/, '')}${scimPath.replace(':organization', organization)}`;

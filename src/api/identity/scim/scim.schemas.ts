@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { component } from '../../platform/protocol/components.ts';
 
-/** The supported part of SCIM 2.0 (RFC 7643, RFC 7644): bodies may contain more, which is dropped. */
+/** SCIM 2.0 (RFC 7643, RFC 7644), as far as supported: the rest of a body is dropped. */
 
 export const userSchema = 'urn:ietf:params:scim:schemas:core:2.0:User';
 export const groupSchema = 'urn:ietf:params:scim:schemas:core:2.0:Group';
@@ -21,7 +21,7 @@ export const ScimListQuery = Type.Object({
   count: Type.Optional(Type.String()),
 });
 
-/** The reader checks the body, because names may be in any case and providers take liberties with types. */
+/** The reader checks the body: names may be in any case, and providers take liberties with types. */
 export const ScimBody = Type.Record(Type.String(), Type.Unknown());
 
 const Schemas = Type.Array(Type.String());

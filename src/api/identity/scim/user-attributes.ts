@@ -13,7 +13,7 @@ import {
 import { ScimError } from './scim-error.ts';
 import type { ScimFilter } from './scim-filter.ts';
 
-/** The attributes that are kept of a provider's user. All others are accepted and dropped. */
+/** All other attributes are accepted and dropped. */
 export interface UserAttributes {
   readonly userName: string;
   readonly externalId: string | null;
@@ -29,7 +29,7 @@ type Change = Partial<UserAttributes>;
 
 const maxEmailChars = 320;
 
-/** Reads a whole user. `active` applies if the body does not contain it. Throws ScimError. */
+/** `active` applies if the body does not contain it. Throws ScimError. */
 export function readUser(body: JsonObject, active: boolean): UserAttributes {
   const name = memberOf(body, 'name') ?? {};
   if (!isObject(name)) throw invalidValue('name', 'is not an object');
@@ -49,7 +49,7 @@ export function readUser(body: JsonObject, active: boolean): UserAttributes {
   });
 }
 
-/** The user after the operations of a PATCH, which apply in order. Throws ScimError. */
+/** The operations apply in order. Throws ScimError. */
 export function patchUser(user: UserAttributes, body: JsonObject): UserAttributes {
   let patched = user;
   for (const operation of operationsOf(body)) patched = { ...patched, ...changeOf(patched, operation) };
@@ -126,7 +126,6 @@ function emailsChange(
   return op === 'add' && user.email !== '' && !email.isMain ? {} : { email: email.value };
 }
 
-/** Whether a selection of e-mail addresses means the address that is kept. */
 function selects(filter: ScimFilter, user: UserAttributes): boolean {
   if (filter.kind === 'and') return filter.terms.every((term) => selects(term, user));
   if (filter.kind === 'or') return filter.terms.some((term) => selects(term, user));
@@ -138,7 +137,7 @@ function selects(filter: ScimFilter, user: UserAttributes): boolean {
   return operator === 'ne' ? own !== text : own === text;
 }
 
-/** The address to keep from a list, an object or a text; null if there is none. */
+/** The address to keep from a list, an object or a text. */
 function pickEmail(value: unknown): { readonly value: string; readonly isMain: boolean } | null {
   const entries = (Array.isArray(value) ? value : value === undefined || value === null ? [] : [value]).map(
     (entry: unknown) => (isObject(entry) ? entry : { value: entry }),

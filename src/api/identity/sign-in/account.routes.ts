@@ -21,7 +21,7 @@ export interface Services {
   readonly sessions: SessionService;
 }
 
-/** The account page of a user. `problem`: why one of its forms was refused. */
+/** `problem`: why one of the page's forms was refused. */
 export async function accountPageOf(
   { invitations, members, passkeys, passwords, sessions }: Omit<Services, 'config'>,
   session: Session,
@@ -41,7 +41,6 @@ export async function accountPageOf(
 const form = { access: { kind: 'session' }, rate: 'held', body: 'form', anyAccept: true } as const;
 const described = { tags: pageTags, security: sessionCookie, consumes: ['application/x-www-form-urlencoded'] };
 
-/** The page of the signed-in user: sessions, organizations, invitations and password. */
 export function registerAccountRoutes(app: RouteScope, services: Services): void {
   const { config, passwords, sessions } = services;
   app.get(
@@ -126,7 +125,6 @@ export function registerAccountRoutes(app: RouteScope, services: Services): void
 
 const OrganizationForm = Type.Object({ organization: Type.String({ maxLength: 200 }) });
 
-/** Forms by which a person answers an invitation, or leaves an organization. */
 function registerMembershipForms(app: RouteScope, { invitations, members, sessions }: Services): void {
   const errors = { ...describedForm, errorStatuses: [403, 404, 415] };
   app.post(

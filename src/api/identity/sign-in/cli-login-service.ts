@@ -9,9 +9,9 @@ import type { Session } from '../../platform/http/request.ts';
 import { assertTokenLimit } from '../max-tokens.ts';
 import type { SessionService } from './session-service.ts';
 
-/** The parameters that the CLI passes when it opens a browser (pkg/backend/httpstate/backend.go). */
+/** Passed when the CLI opens a browser (pkg/backend/httpstate/backend.go). */
 export interface CliLogin {
-  /** Port on which the CLI waits on the browser's machine. */
+  /** The CLI waits there on the browser's machine. */
   readonly port: number;
   /** Passed back, so that the CLI can recognize the answer to its request. */
   readonly nonce: string;
@@ -20,7 +20,6 @@ export interface CliLogin {
 
 const maxDescriptionChars = 200;
 
-/** Reads the parameters of the CLI. Throws InvalidRequestError. */
 export function readCliLogin(given: {
   readonly cliSessionPort?: string;
   readonly cliSessionNonce?: string;
@@ -32,19 +31,19 @@ export function readCliLogin(given: {
     throw new InvalidRequestError(
       'This page is opened by `pulumi login`: it needs the port and nonce that the CLI sends',
     );
-  // Anybody can make a link to this page, so the description is shown as plain text on one line.
+  // Anybody can make a link to this page, so the description becomes plain text on one line.
   const description = [...cliSessionDescription.toWellFormed().replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' ')]
     .slice(0, maxDescriptionChars)
     .join('');
   return { port, nonce: cliSessionNonce, description };
 }
 
-/** The address at which the browser hands the token to the CLI: always on the machine of the browser. */
+/** Always on the machine of the browser. */
 export function cliOrigin({ port }: CliLogin): string {
   return `http://localhost:${port}`;
 }
 
-/** Gives the CLI a personal token of the person who is signed in with the browser. */
+/** A personal token of the person who is signed in with the browser. */
 export class CliLoginService {
   readonly #db: Database;
   readonly #sessions: SessionService;
@@ -55,8 +54,8 @@ export class CliLoginService {
   }
 
   /**
-   * Creates the token and returns the URL that hands it to the CLI. Throws UnauthenticatedError if the session has ended, and
-   * ConflictError if there are too many tokens.
+   * Returns the URL that hands the token to the CLI. Throws UnauthenticatedError if the session has ended, and ConflictError if there are
+   * too many tokens.
    */
   async allow(session: Session, login: CliLogin, audit: AuditTrail): Promise<string> {
     const { token, hash } = mintToken('hf-');

@@ -5,7 +5,6 @@ import { clientAddress } from '../../platform/server/client-address.ts';
 import { knownBrowserSeconds } from './known-browsers.ts';
 import type { BegunSession, Visit } from './session-service.ts';
 
-/** Whether people reach the service by HTTPS. */
 function isSecure({ publicUrl }: Pick<Config, 'publicUrl'>): boolean {
   return publicUrl.startsWith('https:');
 }
@@ -15,14 +14,11 @@ function cookieName(config: Pick<Config, 'publicUrl'>): string {
   return isSecure(config) ? '__Host-holdfast' : 'holdfast';
 }
 
-/** Value of the session cookie in a request; null: none. */
 export function readSessionCookie(request: FastifyRequest, config: Pick<Config, 'publicUrl'>): string | null {
   return request.cookies[cookieName(config)] ?? null;
 }
 
-/**
- * Sets the cookies of a sign-in. SameSite=Lax: links from other sites keep people signed in; forms of other sites do not send the cookie.
- */
+/** SameSite=Lax: links from other sites keep people signed in; forms of other sites do not send the cookie. */
 export function setSessionCookie(
   reply: FastifyReply,
   config: Pick<Config, 'publicUrl' | 'sessions'>,
@@ -33,27 +29,24 @@ export function setSessionCookie(
   void reply.setCookie(browserName(config), browser, { ...cookieOptions(config), maxAge: knownBrowserSeconds });
 }
 
-/** Name of the cookie that identifies a browser. The cookie stays when the session ends. */
+/** Identifies a browser. The cookie stays when the session ends. */
 function browserName(config: Pick<Config, 'publicUrl'>): string {
   return `${cookieName(config)}-browser`;
 }
 
-/** Removes the session cookie from the browser. */
 export function clearSessionCookie(reply: FastifyReply, config: Pick<Config, 'publicUrl'>): void {
   void reply.clearCookie(cookieName(config), cookieOptions(config));
 }
 
-/** Name of the cookie of a sign-in in progress. */
+/** A sign-in in progress. */
 function flowName(config: Pick<Config, 'publicUrl'>): string {
   return `${cookieName(config)}-flow`;
 }
 
-/** Value of the cookie of a sign-in in progress; null: none. */
 export function readFlowCookie(request: FastifyRequest, config: Pick<Config, 'publicUrl'>): string | null {
   return request.cookies[flowName(config)] ?? null;
 }
 
-/** Sets the cookie of a sign-in in progress. */
 export function setFlowCookie(
   reply: FastifyReply,
   config: Pick<Config, 'publicUrl'>,
@@ -62,7 +55,6 @@ export function setFlowCookie(
   void reply.setCookie(flowName(config), value, { ...cookieOptions(config), maxAge: seconds });
 }
 
-/** Removes the cookie of a sign-in in progress. */
 export function clearFlowCookie(reply: FastifyReply, config: Pick<Config, 'publicUrl'>): void {
   void reply.clearCookie(flowName(config), cookieOptions(config));
 }
@@ -71,7 +63,6 @@ function cookieOptions(config: Pick<Config, 'publicUrl'>) {
   return { path: '/', httpOnly: true, secure: isSecure(config), sameSite: 'lax' } as const;
 }
 
-/** The browser that sent a request. */
 export function visitOf(request: FastifyRequest, config: Config): Visit {
   return {
     address: clientAddress(request.raw, config.trustedProxies),
@@ -82,8 +73,7 @@ export function visitOf(request: FastifyRequest, config: Config): Visit {
 }
 
 /**
- * Throws ForbiddenError unless a changing request comes from one of our pages. Browsers that send neither header are too old to be
- * protected; programs use tokens.
+ * A changing request must come from one of our pages. Browsers that send neither header are too old to be protected; programs use tokens.
  */
 export function assertSameOrigin({ headers, host }: FastifyRequest, { publicUrl }: Pick<Config, 'publicUrl'>): void {
   const { origin } = headers;
@@ -98,7 +88,7 @@ function hostOf(origin: string): string {
   return URL.canParse(origin) ? new URL(origin).host : '';
 }
 
-/** A path on this server to which a sign-in may lead; `/`, the web UI, if `next` is no such path. */
+/** A path on this server; otherwise `/`, the web UI. */
 export function safeNext(next: string | undefined): string {
   return next !== undefined && next.length <= 2_000 && /^\/(?![/\\])[!-[\]-~]*$/.test(next) ? next : '/';
 }

@@ -15,16 +15,16 @@ const GroupMapping = Type.Array(
     { additionalProperties: false },
   ),
 );
-/** The mapping of a provider's groups: each entry gives a role in an organization (default: member), and memberships in its teams. */
+/** Each entry gives a role in an organization (default: member), and memberships in its teams. */
 export type GroupMapping = Type.Static<typeof GroupMapping>;
 
-/** A user's role and teams in one organization. */
+/** Role and teams in one organization. */
 export interface MappedAccess {
   readonly role: Role;
   readonly teams: readonly string[];
 }
 
-/** Reads the file of HOLDFAST_OIDC_GROUPS_FILE. Throws ConfigError. */
+/** HOLDFAST_OIDC_GROUPS_FILE. Throws ConfigError. */
 export function readGroupMapping(file: string): GroupMapping {
   const setting = 'HOLDFAST_OIDC_GROUPS_FILE';
   let content: unknown;
@@ -38,7 +38,7 @@ export function readGroupMapping(file: string): GroupMapping {
   return content as GroupMapping;
 }
 
-/** The roles and teams from these groups, by organization: the strongest role, and all teams. */
+/** Access by organization: the strongest role, and all teams. */
 export function mapGroups(mapping: GroupMapping, groups: readonly string[]): ReadonlyMap<string, MappedAccess> {
   const access = new Map<string, MappedAccess>();
   for (const { group, organization, role = 'member', teams = [] } of mapping) {

@@ -8,7 +8,6 @@ import { exceedsUserBounds } from '../../access/grant-bounds.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { MappedAccess } from './group-mapping.ts';
 
-/** A user who signs in. */
 export interface KnownUser {
   readonly userId: string;
   readonly login: string;
@@ -16,16 +15,13 @@ export interface KnownUser {
 
 type Change = (tx: Queryable, audit: AuditTrail) => Promise<void>;
 
-/**
- * The changes after which a user has everything that the groups give, and nothing that only earlier groups gave. Manual assignments stay.
- */
+/** Afterwards, a user has everything that the groups give, and nothing that only earlier groups gave. Manual assignments stay. */
 export type Plan = (
   db: Queryable,
   user: KnownUser,
   access: ReadonlyMap<string, MappedAccess>,
 ) => Promise<readonly Change[]>;
 
-/** The plans for roles and for teams. */
 export function groupPlans(logger: Logger): readonly Plan[] {
   return [
     (db, user, access) => planRoles(db, user, access, logger),
@@ -48,7 +44,7 @@ async function planRoles(
   });
   for (const [name, { role }] of access) {
     const present = memberships.get(name);
-    // The role was assigned manually, has been changed manually since, or is already right.
+    // Assigned manually, changed manually since, or already right.
     if (present && (present.role !== present.mappedRole || present.role === role)) continue;
     const organization = await createIdentityRepository(db).findOrganization(name);
     if (!organization) {
@@ -105,7 +101,7 @@ async function planTeams(
           logger.warn({ organization: name, team, login }, 'a user is in no further team: too many grants would apply');
         return exceeds;
       };
-      // A user with too many memberships would otherwise wait for other changes at each sign-in.
+      // With too many memberships, a user would wait for other changes at each sign-in.
       if (changes.length === 0 && (await isTooMuch(db))) continue;
       changes.push(async (tx, audit) => {
         if (await isTooMuch(tx)) return;

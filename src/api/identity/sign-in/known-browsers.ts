@@ -6,13 +6,13 @@ import type { DerivedKeys } from '../../../shared/secrets/key-ring.ts';
 
 /** A browser is known for this long after its last sign-in. */
 export const knownBrowserSeconds = 180 * 24 * 3600;
-/** Maximum number of logins that a browser is known for: the most recent ones. */
+/** The most recent logins count. */
 const maxLogins = 4;
 const markPattern = /^([0-9a-z]{1,9})\.([0-9A-Za-z_-]{22})\.([0-9A-Za-z_-]{43})$/;
 
 /**
- * Browsers that have signed in. A cookie with a signed mark for each login identifies a browser: an attacker who guesses passwords cannot
- * forge a mark, even with a copy of the database. A mark does not grant access, so it may outlive the session and the password.
+ * A cookie with a signed mark for each login identifies a browser: an attacker who guesses passwords cannot forge a mark, even with a copy
+ * of the database. A mark grants no access, so it may outlive the session and the password.
  */
 export class KnownBrowsers {
   readonly #secrets: EncryptedSecrets;
@@ -22,7 +22,7 @@ export class KnownBrowsers {
     this.#secrets = secrets;
   }
 
-  /** The id of the browser, if this login has signed in with it; null otherwise. `marks` is the value of its cookie. */
+  /** Null if this login has not signed in with the browser. `marks`: the value of its cookie. */
   async idFor(db: Queryable, login: string, marks: string | null): Promise<string | null> {
     if (marks === null) return null;
     const keys = await this.#readKeys(db);
@@ -33,7 +33,7 @@ export class KnownBrowsers {
     return null;
   }
 
-  /** The value of the cookie after a sign-in of the login. */
+  /** The new value of the cookie. */
   async remember(db: Queryable, login: string, marks: string | null): Promise<string> {
     const keys = await this.#readKeys(db);
     const present = split(marks ?? '');
@@ -55,7 +55,7 @@ function split(marks: string): readonly string[] {
   return marks.split('~', maxLogins).filter((mark) => markPattern.test(mark));
 }
 
-/** The id in a mark; null if it is for another login, too old, or made up. */
+/** Null if the mark is for another login, too old, or made up. */
 function readMark(keys: DerivedKeys, login: string, mark: string): string | null {
   const [, since = '', id = '', signature = ''] = markPattern.exec(mark) ?? [];
   const ageSeconds = Date.now() / 1000 - Number.parseInt(since, 36);

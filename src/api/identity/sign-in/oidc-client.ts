@@ -13,14 +13,13 @@ export interface OidcChecks {
   readonly verifier: string;
 }
 
-/** The provider's claims about a user. */
 export type Claims = Readonly<Record<string, unknown>> & { readonly iss: string; readonly sub: string };
 
 const requestMs = 10_000;
 const maxResponseBytes = 1024 * 1024;
 const metadataMs = 10 * 60_000;
 
-/** Speaks OpenID Connect with the provider: authorization code with PKCE, state and nonce. */
+/** Authorization code with PKCE, state and nonce. */
 export class OidcClient {
   readonly #config: OidcConfig;
   readonly #redirectUri: string;
@@ -33,9 +32,7 @@ export class OidcClient {
     this.#logger = logger;
   }
 
-  /**
-   * Begins a sign-in: returns the address for the browser, and the values to check later. Throws UnavailableError if the provider is down.
-   */
+  /** Throws UnavailableError if the provider is down. */
   async begin(): Promise<{ readonly address: string; readonly checks: OidcChecks }> {
     return this.#asked('begin', async () => {
       const client = await this.#client();
@@ -54,8 +51,8 @@ export class OidcClient {
   }
 
   /**
-   * Exchanges the code that the browser brings back. `search`: the query of its request. Returns the claims of the ID token, and additional
-   * claims of the user info endpoint. Throws UnauthenticatedError, and UnavailableError if the provider is down.
+   * Exchanges the code that the browser brings back. `search`: the query of its request. Returns the claims of the ID token and the user
+   * info endpoint. Throws UnauthenticatedError, and UnavailableError if the provider is down.
    */
   async finish(search: string, { nonce, state, verifier }: OidcChecks): Promise<Claims> {
     return this.#asked('finish', async () => {
@@ -77,7 +74,7 @@ export class OidcClient {
     });
   }
 
-  /** A client with an empty key cache, so that keys that the provider has just replaced are found. */
+  /** Its empty key cache finds keys that the provider has just replaced. */
   async #client(): Promise<openid.Configuration> {
     const { clientId, clientSecret, issuer } = this.#config;
     const isPlain = new URL(issuer).protocol === 'http:';
@@ -101,7 +98,7 @@ export class OidcClient {
     client[openid.customFetch] = this.#fetch;
     client.timeout = requestMs / 1000;
     if (isPlain) openid.allowInsecureRequests(client);
-    // By the standard, TLS to the token endpoint is enough; the signature is independent of it.
+    // The standard takes TLS to the token endpoint as enough; the signature is independent of it.
     openid.enableNonRepudiationChecks(client);
     return client;
   }

@@ -22,14 +22,13 @@ interface Person {
   readonly access: ReadonlyMap<string, MappedAccess>;
 }
 
-/** Finds or creates the user for an account of the provider, and applies its group mapping. */
+/** Finds or creates the user of an account, and applies the group mapping. */
 export class OidcPeople {
   readonly #config: OidcConfig;
   readonly #mapping: ReturnType<typeof readGroupMapping>;
   /** Applied one after the other: a role that ends takes its teams along. */
   readonly #plans: readonly Plan[];
 
-  /** Throws ConfigError. */
   constructor(config: OidcConfig, logger: Logger) {
     this.#config = config;
     this.#mapping = config.groupsFile === null ? [] : readGroupMapping(config.groupsFile);
@@ -37,8 +36,8 @@ export class OidcPeople {
   }
 
   /**
-   * Runs `begin`, which begins the session, in the transaction of the changes. Waits for other changes of people only if there are changes.
-   * Throws ForbiddenError with a message for the user, UnavailableError.
+   * `begin` begins the session in the transaction of the changes. Waits for other changes of people only if there are changes. Throws
+   * ForbiddenError with a message for the user, UnavailableError.
    */
   async admit<T>(
     db: Database,
@@ -71,7 +70,7 @@ export class OidcPeople {
     );
   }
 
-  /** The user, if the sign-in changes neither roles nor teams. Throws the errors of `admit`. */
+  /** Null if the sign-in changes roles or teams. Throws the errors of `admit`. */
   async #findUnchanged(db: Queryable, claims: Claims, person: Person): Promise<KnownUser | null> {
     const found = await createProviderRepository(db).findIdentity(person.issuer, person.subject);
     if (!found) {
@@ -84,7 +83,6 @@ export class OidcPeople {
     return found;
   }
 
-  /** Finds or creates the user, and applies the groups. */
   async #change(tx: Queryable, claims: Claims, person: Person, audit: AuditTrail): Promise<KnownUser> {
     const { issuer, subject } = person;
     const found = await createProviderRepository(tx).findIdentity(issuer, subject);
@@ -102,7 +100,6 @@ export class OidcPeople {
     return user;
   }
 
-  /** The login for a user who may be created. */
   #loginOf(claims: Claims, { access }: Person): string {
     const { createUsers, loginClaim } = this.#config;
     if (createUsers === 'none' || (createUsers === 'mapped' && access.size === 0))
@@ -155,7 +152,7 @@ function assertActive({ isActive }: { readonly isActive: boolean }): void {
   if (!isActive) throw new ForbiddenError('This user was deactivated');
 }
 
-/** The access that groups give, without organizations whose provider has suspended the user. */
+/** Without organizations whose provider has suspended the user. */
 async function accessOf(db: Queryable, userId: string, { access }: Person): Promise<Person['access']> {
   const suspensions = await createProviderRepository(db).listSuspensions(userId);
   return new Map([...access].filter(([organization]) => !suspensions.includes(organization)));

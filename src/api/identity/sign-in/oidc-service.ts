@@ -12,20 +12,17 @@ import { OidcPeople } from './oidc-people.ts';
 import type { RefusalLog } from './refusal-log.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 
-/** The path to which the provider sends people back. */
 export const callbackPath = '/sign-in/provider/callback';
 
 const kind = 'provider';
-/** How long a person may take at the provider. */
 export const flowSeconds = 900;
-/** Limits sign-ins that begin, because each takes a row until it ends. */
+/** Sign-ins that begin are limited, because each takes a row until it ends. */
 const beginnings = { name: 'provider', attempts: 300, perSeconds: 900, blockSeconds: 60 };
 
 interface Flow extends OidcChecks {
   readonly next: string;
 }
 
-/** Signing in with the provider of the settings. */
 export class OidcService {
   readonly #db: Database;
   readonly #sessions: SessionService;
@@ -33,7 +30,7 @@ export class OidcService {
   readonly #limiter: AttemptLimiter;
   readonly #client: OidcClient | null;
   readonly #people: OidcPeople | null;
-  /** Name of the provider for people; null: there is none. */
+  /** Null: there is none. */
   readonly name: string | null;
 
   /** Throws ConfigError, CertificateFileError. */
@@ -53,8 +50,7 @@ export class OidcService {
   }
 
   /**
-   * Begins a sign-in. Returns the address for the browser, and the value of the cookie that identifies the browser when it comes back.
-   * Throws NotFoundError without a provider, UnavailableError, TooManyRequestsError.
+   * `cookie` identifies the browser when it comes back. Throws NotFoundError without a provider, UnavailableError, TooManyRequestsError.
    */
   async begin(next: string, address: string): Promise<{ readonly address: string; readonly cookie: string }> {
     if (!this.#client) throw new NotFoundError('This server has no identity provider');
@@ -66,10 +62,7 @@ export class OidcService {
     return { address: begun.address, cookie: token };
   }
 
-  /**
-   * Ends a sign-in. Only the browser that began it can end it, and only once. Returns the values of the new session's cookies, and the next
-   * path. Throws UnauthenticatedError, ForbiddenError, UnavailableError.
-   */
+  /** Only the browser that began a sign-in can end it, and only once. Throws UnauthenticatedError, ForbiddenError, UnavailableError. */
   async finish(
     { flowCookie, search }: { readonly flowCookie: string | null; readonly search: string },
     visit: Visit,
@@ -94,7 +87,7 @@ export class OidcService {
     }
   }
 
-  /** Logs a refusal with the subject, by which an operator can link the person. */
+  /** Logs the subject, by which an operator can link the person. */
   async #noteRefusal(
     { iss: issuer, sub: subject }: Claims,
     { message }: ForbiddenError,

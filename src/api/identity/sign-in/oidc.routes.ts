@@ -13,7 +13,6 @@ export interface Services {
 const access = { kind: 'public' } as const;
 const responses = { 303: Type.Null() };
 
-/** Sign-in with the identity provider. */
 export function registerOidcRoutes(app: RouteScope, { config, provider }: Services): void {
   app.get(
     '/sign-in/provider',

@@ -34,13 +34,13 @@ const maxPasskeys = 20;
 const beginnings = { name: 'passkey', attempts: 300, perSeconds: 900, blockSeconds: 60 };
 const refusal = 'The passkey was not accepted';
 
-/** The options for the browser's prompt, and the value of the cookie that identifies its response. */
+/** The cookie identifies the response. */
 export interface PasskeyQuestion {
   readonly options: object;
   readonly cookie: string;
 }
 
-/** Signing in with passkeys (WebAuthn), which the authenticator unlocks by a PIN, a finger or a face. */
+/** WebAuthn: a PIN, a finger or a face unlocks the authenticator. */
 export class PasskeyService {
   readonly #db: Database;
   readonly #sessions: SessionService;
@@ -70,7 +70,7 @@ export class PasskeyService {
     return createPasskeyRepository(this.#db).list(userId);
   }
 
-  /** Begins to add a passkey. Throws ForbiddenError if the person has not signed in recently. */
+  /** Throws ForbiddenError if the person has not signed in recently. */
   async beginAdding(session: Session): Promise<PasskeyQuestion> {
     this.#assertMayAdd(session);
     const present = await this.list(session);
@@ -89,7 +89,6 @@ export class PasskeyService {
     return { options, cookie: await this.#keep('passkey-add', { challenge: options.challenge, session: session.id }) };
   }
 
-  /** Adds the passkey. Throws InvalidRequestError, ForbiddenError, UnauthenticatedError, ConflictError. */
   async add(
     session: Session,
     { flowCookie, name, response }: { flowCookie: string | null; name: string; response: object },
@@ -115,7 +114,7 @@ export class PasskeyService {
     await this.#db.inTransaction(async (tx) => {
       await this.#sessions.hold(tx, session);
       const passkeys = createPasskeyRepository(tx);
-      // The user may have begun several additions before the maximum was reached.
+      // Several additions may have begun before the maximum was reached.
       const present = await passkeys.list(session.userId);
       assertPasskeyLimit(present);
       const added = await passkeys.insert({
@@ -133,7 +132,6 @@ export class PasskeyService {
     });
   }
 
-  /** Removes a passkey of the user. Throws NotFoundError. */
   async remove(session: Session, credentialId: string, audit: AuditTrail): Promise<void> {
     const { login, userId } = session;
     await this.#db.inTransaction(async (tx) => {
@@ -144,7 +142,6 @@ export class PasskeyService {
     });
   }
 
-  /** Begins a sign-in: the browser offers its passkeys. Throws TooManyRequestsError. */
   async beginSignIn(address: string): Promise<PasskeyQuestion> {
     await this.#limiter.count(addressGroup(address));
     const { generateAuthenticationOptions } = await webauthn();
@@ -152,7 +149,7 @@ export class PasskeyService {
     return { options, cookie: await this.#keep('passkey', { challenge: options.challenge }) };
   }
 
-  /** Returns the values of the new session's cookies. Throws UnauthenticatedError. */
+  /** Throws UnauthenticatedError. */
   async signIn(
     { flowCookie, response }: { readonly flowCookie: string | null; readonly response: { readonly id: string } },
     visit: Visit,
@@ -210,7 +207,7 @@ export class PasskeyService {
   }
 }
 
-/** Loaded when someone uses a passkey: it takes 5 MB of the heap. */
+/** Loaded when needed: it takes 5 MB of the heap. */
 function webauthn(): Promise<typeof import('@simplewebauthn/server')> {
   return import('@simplewebauthn/server');
 }
@@ -219,12 +216,12 @@ function assertPasskeyLimit(present: readonly unknown[]): void {
   if (present.length >= maxPasskeys) throw new ConflictError(`You have ${maxPasskeys} passkeys; remove one first`);
 }
 
-/** The id by which authenticators know the user. */
+/** Authenticators know the user by it. */
 function userHandle(userId: string): Buffer {
   return Buffer.from(userId.replaceAll('-', ''), 'hex');
 }
 
-/** Whether the response is for this user, or names no user. */
+/** True also if the response names no user. */
 function isHandleOf(userId: string, credential: object): boolean {
   const { userHandle: given } = (credential as { response?: { userHandle?: unknown } }).response ?? {};
   if (given === undefined || given === null) return true;

@@ -18,7 +18,7 @@ const Options = Type.Object({}, { additionalProperties: true });
 const Answer = Type.Object({ id: Type.String({ maxLength: 2_000 }) }, { additionalProperties: true });
 const Done = Type.Object({ next: Type.String() });
 
-/** Adding and removing passkeys, and signing in with one: the script of the pages calls these routes. */
+/** The script of the pages calls these routes. */
 export function registerPasskeyRoutes(app: RouteScope, { config, passkeys }: Services): void {
   app.post(
     '/account/passkeys/options',

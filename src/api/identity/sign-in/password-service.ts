@@ -12,13 +12,11 @@ import type { Session } from '../../platform/http/request.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 import type { SignInLimits } from './sign-in-limits.ts';
 
-/** The message is the same for an unknown user, a user without a password, and a wrong password. */
+/** The same for an unknown user, a user without a password, and a wrong password. */
 const refusal = 'Login or password is wrong';
 
-/** The signal of a client that never leaves. */
 const never = new AbortController().signal;
 
-/** Signing in with a password, and changing it. */
 export class PasswordService {
   readonly #db: Database;
   readonly #sessions: SessionService;
@@ -31,8 +29,8 @@ export class PasswordService {
   }
 
   /**
-   * Signs in, and returns the values of the new session's cookies. May wait in the queue, unless the browser is known. Ends early when the
-   * client is `gone`. Throws UnauthenticatedError, TooManyRequestsError.
+   * May wait in the queue, unless the browser is known. Ends early when the client is `gone`. Throws UnauthenticatedError,
+   * TooManyRequestsError.
    */
   async signIn(
     { gone, login, password }: { readonly login: string; readonly password: string; readonly gone: AbortSignal },
@@ -43,7 +41,7 @@ export class PasswordService {
     const attempt = { login, address: visit.address, browserId, gone };
     await this.#limits.count(attempt);
     const found = isLogin(login) ? await createPasswordRepository(this.#db).find(login) : null;
-    // Always compares with a hash, so that the time does not reveal whether the user exists.
+    // Always compares with a hash: the time must not reveal whether the user exists.
     const isRight = await verifyPassword(
       password,
       found?.passwordHash ?? null,
@@ -63,14 +61,13 @@ export class PasswordService {
     return cookies;
   }
 
-  /** Whether the user of a session has a password. */
   async hasPassword({ login }: Session): Promise<boolean> {
     return (await createPasswordRepository(this.#db).find(login)) !== null;
   }
 
   /**
-   * Changes the password, which ends all sessions of the user, and begins a new one. Returns the values of its cookies. Throws
-   * UnauthenticatedError if the current password is wrong, TooManyRequestsError, and InvalidRequestError.
+   * Ends all sessions of the user, and begins a new one. Throws UnauthenticatedError if the current password is wrong,
+   * TooManyRequestsError, and InvalidRequestError.
    */
   async change(
     session: Session,
@@ -102,7 +99,7 @@ export class PasswordService {
 
   /**
    * Sets the password of a user who has none, in a session that a sign-in link began. Ends all sessions and links of the user, and begins a
-   * new session. Returns the values of its cookies. Throws ForbiddenError, UnauthenticatedError and InvalidRequestError.
+   * new session. Throws ForbiddenError, UnauthenticatedError and InvalidRequestError.
    */
   async setFirst(session: Session, password: string, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
     const { login, method, userId } = session;
@@ -128,7 +125,7 @@ export class PasswordService {
 /** The key is in no row, so that no dictionary finds a login from its digest. */
 const digestKey = randomBytes(32);
 
-/** Replaces an unknown login in the log: the typed text may be a password. Until the process ends, the same text has the same digest. */
+/** Replaces an unknown login in the log: the typed text may be a password. The same text has the same digest until the process ends. */
 function digestOf(login: string): string {
   return `unknown:${createHmac('sha256', digestKey).update(login).digest('hex').slice(0, 12)}`;
 }

@@ -5,19 +5,19 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { addressGroup } from '../../platform/server/client-address.ts';
 
-/** A repeated refusal is recorded once per this period, in ms. */
+/** A repeated refusal is recorded once in this time. */
 const refusalMs = 10_000;
 const remembered = 10_000;
 const maxChars = 300;
 
 export interface RefusedSignIn {
   readonly method: 'link' | 'passkey' | 'provider';
-  /** The user whom the attempt was for; null: unknown. */
+  /** The user of the attempt; null: unknown. */
   readonly login: string | null;
   readonly details?: Readonly<Record<string, string>>;
 }
 
-/** Records refused sign-ins in the log of the server, except sign-ins with passwords, which have their own limits. */
+/** Except sign-ins with passwords, which have their own limits. */
 export class RefusalLog {
   readonly #db: Database;
   readonly #logger: Logger;

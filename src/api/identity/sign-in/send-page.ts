@@ -5,13 +5,13 @@ import { pageHeaders } from '../../platform/pages/page.ts';
 export const pageTags = ['pages'];
 export const sessionCookie = [{ sessionCookie: [] }];
 
-/** For the OpenAPI document: a page. */
+/** For the OpenAPI document. */
 export const describedPage = { responses: { 200: Type.String() }, produces: ['text/html'] };
 
 /** For the OpenAPI document: a form that leads to another page. */
 export const describedForm = { responses: { 303: Type.Null() }, errorStatuses: [403, 415] };
 
-/** Sends a page. `formTarget`: another target to which the answer to its form may lead. */
+/** `formTarget`: another target to which the answer to the page's form may lead. */
 export function sendPage(
   reply: FastifyReply,
   page: string,

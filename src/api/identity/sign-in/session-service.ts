@@ -19,23 +19,21 @@ import { KnownBrowsers } from './known-browsers.ts';
 
 export type { ListedSessionRow };
 
-/** The browser of a sign-in. */
 export interface Visit {
   readonly address: string;
   readonly userAgent: string;
-  /** Value of the cookie that the browser sent, which the sign-in replaces; null: none. */
+  /** The browser's session cookie, which the sign-in replaces. */
   readonly cookie: string | null;
-  /** Value of the cookie that identifies the browser; null: none. */
+  /** The cookie that identifies the browser. */
   readonly marks: string | null;
 }
 
-/** Values of the cookies after a sign-in: for the session, and for the browser, which is known from now on. */
+/** Values of the cookies after a sign-in. */
 export interface BegunSession {
   readonly session: string;
   readonly browser: string;
 }
 
-/** An authenticated user. */
 export interface SignedIn {
   readonly userId: string;
   readonly login: string;
@@ -45,7 +43,7 @@ export interface SignedIn {
 const maxUserAgentChars = 256;
 const tokenPattern = /^hfs-[0-9A-Za-z]{49}$/;
 
-/** Sessions of browsers. The database stores the hash of the cookie's value. */
+/** The database stores the hash of the cookie's value. */
 export class SessionService {
   readonly #db: Database;
   readonly #limits: SessionLimits;
@@ -64,7 +62,6 @@ export class SessionService {
     this.#readOnly = parts.readOnly;
   }
 
-  /** The user who is signed in with this cookie; null: nobody. */
   async find(cookie: string | null): Promise<Session | null> {
     if (cookie === null || !tokenPattern.test(cookie)) return null;
     const sessions = this.#sessions(this.#db);
@@ -73,16 +70,13 @@ export class SessionService {
     return session;
   }
 
-  /** Throws UnauthenticatedError if the session has ended. Does not count as a use of the session. */
+  /** Throws UnauthenticatedError. Does not count as a use of the session. */
   async confirm(cookie: string | null): Promise<void> {
     if (cookie === null || !(await this.#sessions(this.#db).find(hashToken(cookie))))
       throw new UnauthenticatedError('Your session has ended; sign in again');
   }
 
-  /**
-   * The facts that decide about the user of a session at `target`, found in the same way as for a token. Throws UnauthenticatedError if the
-   * session has ended.
-   */
+  /** Found in the same way as for a token. Throws UnauthenticatedError if the session has ended. */
   async getCaller({ id }: Session, target: RequestedTarget): Promise<Caller> {
     const identity = createIdentityRepository(this.#db);
     const found = await identity.findSessionCaller(id, target);
@@ -94,8 +88,8 @@ export class SessionService {
   }
 
   /**
-   * Begins a session in the transaction that verified the credential, and ends the browser's previous session. Returns the values of
-   * the cookies: the session's value is always new. Throws UnauthenticatedError if the user was deactivated meanwhile.
+   * Call in the transaction that verified the credential. Ends the browser's previous session; the value of the cookie is always new.
+   * Throws UnauthenticatedError if the user was deactivated meanwhile.
    */
   async begin(tx: Queryable, user: SignedIn, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
     const { token, hash } = mintToken('hfs-');
@@ -117,7 +111,6 @@ export class SessionService {
     return this.#sessions(this.#db).list(userId);
   }
 
-  /** Ends a session of the user. Throws NotFoundError. */
   async end(session: Session, id: string, audit: AuditTrail): Promise<void> {
     const { login, userId } = session;
     await this.#db.inTransaction(async (tx) => {
@@ -127,7 +120,6 @@ export class SessionService {
     });
   }
 
-  /** Ends all sessions of the user. */
   async endAll({ login, userId }: Session, audit: AuditTrail): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
       const ended = await this.#sessions(tx).removeAll(userId);
@@ -135,7 +127,6 @@ export class SessionService {
     });
   }
 
-  /** Ends all sessions of the user but this one. */
   async endOthers(session: Session, audit: AuditTrail): Promise<void> {
     const { login } = session;
     await this.#db.inTransaction(async (tx) => {
@@ -145,12 +136,12 @@ export class SessionService {
     });
   }
 
-  /** Ends all sessions of the user but this one, and all links that could begin one. Returns the number of ended sessions. */
+  /** Also removes all links that could begin a session. Returns the number of ended sessions. */
   removeOthers(tx: Queryable, { id, userId }: Session): Promise<number> {
     return this.#sessions(tx).removeOthers(userId, id);
   }
 
-  /** Locks a session until the end of the transaction. Throws UnauthenticatedError if it has ended. */
+  /** Until the end of the transaction. Throws UnauthenticatedError. */
   async hold(tx: Queryable, { id }: Session): Promise<void> {
     if (!(await this.#sessions(tx).hold(id))) throw new UnauthenticatedError('Your session has ended; sign in again');
   }

@@ -9,35 +9,33 @@ import { addressGroup } from '../../platform/server/client-address.ts';
 
 const quarterHour = 15 * 60;
 const limits = {
-  /** One browser that has signed in with the login before. Only its own attempts count. */
+  /** A browser that has signed in with the login before. Only its own attempts count. */
   browser: { name: 'login-browser', attempts: 5, perSeconds: quarterHour, blockSeconds: quarterHour },
   /** One address that tries one login. */
   pair: { name: 'login-address', attempts: 5, perSeconds: quarterHour, blockSeconds: quarterHour },
   /** One address that tries many logins. */
   address: { name: 'address', attempts: 50, perSeconds: quarterHour, blockSeconds: quarterHour },
-  /** Attempts of a network on a login within a day: the network waits behind networks with fewer attempts. Refuses nothing. */
+  /** Attempts of a network within a day: it waits behind networks with fewer attempts. Refuses nothing. */
   day: { name: 'login-network', attempts: 1_000_000, perSeconds: 24 * 3600, blockSeconds: 0 },
 } satisfies Record<string, AttemptLimit>;
 
-/** Maximum wait of an attempt in the queue: longer than the interval between attempts. */
+/** Longer than the interval between attempts. */
 const maxWaitMs = (maxPaceSeconds + 8) * 1000;
 /** Each waiting attempt holds a connection. Half of the slots are for networks that have not tried the login before. */
 const maxWaiting = 256;
 
-/** An attempt to sign in with a password. */
 export interface Attempt {
   readonly login: string;
   readonly address: string;
-  /** Id of the browser, if the login has signed in with it before. */
+  /** Null unless the login has signed in with the browser before. */
   readonly browserId: string | null;
-  /** Aborted when the client is gone. */
   readonly gone: AbortSignal;
 }
 
 /**
- * Limits attempts to guess passwords, the same for logins that do not exist. Attempts are counted for all replicas. Attempts from many
- * addresses slow each other down and lock nobody out: a known browser has its own counter, and otherwise a network's next attempt comes
- * after the attempts of networks that have tried less.
+ * The same for logins that do not exist. Attempts are counted for all replicas. Attempts from many addresses slow each other down and lock
+ * nobody out: a known browser has its own counter, and otherwise a network's next attempt comes after those of networks that have tried
+ * less.
  */
 export class SignInLimits {
   readonly #browser: AttemptLimiter;
@@ -56,8 +54,8 @@ export class SignInLimits {
   }
 
   /**
-   * Counts an attempt before the password is compared, so that parallel attempts count too, and waits in the queue. Throws
-   * TooManyRequestsError, and UnavailableError if the client has left.
+   * Call before the password is compared, so that parallel attempts count too. Waits in the queue. Throws TooManyRequestsError, and
+   * UnavailableError if the client has left.
    */
   async count(attempt: Attempt): Promise<void> {
     const keys = keysOf(attempt);
@@ -70,7 +68,6 @@ export class SignInLimits {
     await this.#waitForRate(keys.name, await this.#day.count(keys.day), attempt.gone);
   }
 
-  /** The attempt has succeeded. */
   async succeed(attempt: Attempt): Promise<void> {
     const { browser, day, group, name, pair } = keysOf(attempt);
     if (browser !== null) return this.#browser.forget(browser);
@@ -104,7 +101,7 @@ export class SignInLimits {
   }
 }
 
-/** The first of all waiting attempts, in any process, gets the next slot: it comes from a network with the fewest attempts. */
+/** The first waiting attempt, in any process, gets the next slot: it comes from a network with the fewest attempts. */
 function delayMs(tried: number): number {
   return Math.min(tried - 1, 8) * 400 + Math.random() * 300;
 }
@@ -117,10 +114,10 @@ function tooMany(waitMs: number): TooManyRequestsError {
 }
 
 function keysOf({ address, browserId, login }: Attempt) {
-  // The name is hashed, because the typed login may be long, or a password.
+  // The typed login may be long, or a password.
   const name = createHash('sha256').update(login.toLowerCase()).digest('base64url');
   const group = addressGroup(address);
-  // For IPv6, the network is a /48: one client can easily get all of its addresses.
+  // For IPv6, a /48: one client can easily get all of its addresses.
   const network = group.includes(':') ? group.split(':', 3).join(':') : group;
   return {
     name,

@@ -5,7 +5,6 @@ import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { RefusalLog } from './refusal-log.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 
-/** Signing in with a link that works once. */
 export class SignInLinkService {
   readonly #db: Database;
   readonly #sessions: SessionService;
@@ -17,10 +16,7 @@ export class SignInLinkService {
     this.#refusals = refusals;
   }
 
-  /**
-   * Signs in with a link, and returns the values of the new session's cookies. Throws UnauthenticatedError if the link is not valid, or no
-   * longer.
-   */
+  /** Throws UnauthenticatedError. */
   async signIn(secret: string, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
     const begun = await this.#db.inTransaction(async (tx) => {
       const user = await createSignInLinkRepository(tx).take(secret);

@@ -13,10 +13,7 @@ export interface Services {
   readonly signInLinks: SignInLinkService;
 }
 
-/**
- * Signing in with a link. Its secret is in the fragment of the address, so no log and no preview of the link gets it. Only the click on the
- * page uses the link up.
- */
+/** The link's secret is in the fragment of the address, so no log and no preview gets it. Only the click on the page uses the link up. */
 export function registerSignInLinkRoutes(app: RouteScope, { config, signInLinks }: Services): void {
   app.get(
     '/sign-in/link',

@@ -24,7 +24,6 @@ export interface Services {
 const Next = Type.Optional(Type.String());
 const assetSeconds = 300;
 
-/** The sign-in page, signing in with a password, and signing out. */
 export function registerSignInRoutes(
   app: RouteScope,
   { config, passkeys, passwords, provider, sessions }: Services,

@@ -8,7 +8,6 @@ afterEach(() => {
   over = new AbortController();
 });
 
-/** A semaphore that records started work, and ends it by name. */
 function noted(limits: SemaphoreLimits) {
   const semaphore = new FairSemaphore(limits);
   const begun: string[] = [];

@@ -4,28 +4,23 @@ import type { Caller } from '../http/request.ts';
 /** Limits on running and waiting calls of a process. */
 export interface SemaphoreLimits {
   readonly atOnce: number;
-  /** Maximum number of running calls of one caller. */
   readonly atOncePerCaller?: number;
-  /** Maximum number of running calls of one organization. */
   readonly atOncePerOrganization?: number;
-  /** Maximum number of waiting calls. */
   readonly waiting?: number;
-  /** Maximum number of waiting calls of one caller. */
   readonly waitingPerCaller?: number;
-  /** Maximum wait, in ms. */
   readonly waitMs?: number;
 }
 
 /**
- * Identifies a caller: a user or token, or all callers that share a name. Callers of one organization also share a limit, because an
- * organization can have any number of tokens.
+ * A user or token, or all callers that share a name. Callers of one organization also share a limit, because an organization can have any
+ * number of tokens.
  */
 type Asker = (Pick<Caller, 'tokenId' | 'userId'> & { readonly organization?: string | undefined }) | string;
 
-/** Limits of a single call, which replace the general limits. */
+/** Limits of a single call, which replace the general ones. */
 type OwnLimits = Pick<SemaphoreLimits, 'waitMs' | 'waitingPerCaller'>;
 
-/** The state of a caller, or of an organization, with running or waiting calls. */
+/** The state of a caller or an organization. */
 interface Asking {
   running: number;
   waiting: number;
@@ -33,7 +28,6 @@ interface Asking {
   servedAt: number;
 }
 
-/** A caller, and the organization of its call. */
 interface Askers {
   readonly who: string;
   readonly organization: string;
@@ -49,7 +43,6 @@ interface Waiting extends Askers {
 const defaults = { waiting: 100, waitingPerCaller: 20, waitMs: 20_000 };
 const retryAfterSeconds = 5;
 
-/** The caller has too many calls in the queue. */
 class OwnQueueError extends TooManyRequestsError {
   override readonly name = 'OwnQueueError';
   override readonly code = 'own-queue';
@@ -57,14 +50,14 @@ class OwnQueueError extends TooManyRequestsError {
 
 /**
  * Lets a few calls of a process run at once. The next waiting call comes from the organization and caller with the fewest running calls; a
- * tie goes to the least recently served one. So no caller waits for all earlier calls of another caller. A full queue drops a call of the
- * organization and caller with the most waiting calls to admit a call of another.
+ * tie goes to the least recently served one. So no caller waits for all earlier calls of another. To admit a call, a full queue drops one
+ * of the organization and caller with the most waiting calls.
  */
 export class FairSemaphore {
   readonly #limits: Required<SemaphoreLimits>;
   readonly #callers = new Map<string, Asking>();
   readonly #organizations = new Map<string, Asking>();
-  /** Waiting calls in the order of their arrival. */
+  /** In the order of their arrival. */
   readonly #queue: Waiting[] = [];
   #running = 0;
   #served = 0;
@@ -82,7 +75,7 @@ export class FairSemaphore {
     return this.#queue.length;
   }
 
-  /** Runs `work` once there is a slot. Throws the errors of `take` and of `work`. */
+  /** Throws the errors of `take` and of `work`. */
   async run<T>(caller: Asker, signal: AbortSignal | null, work: () => Promise<T>, own: OwnLimits = {}): Promise<T> {
     const end = await this.take(caller, signal, own);
     try {
@@ -93,8 +86,8 @@ export class FairSemaphore {
   }
 
   /**
-   * Takes a slot when it is the caller's turn. The slot is kept until the returned function is called, even if `signal` is
-   * aborted meanwhile because the caller is gone: started work still runs. Throws OwnQueueError, UnavailableError.
+   * The slot is kept until the returned function is called, even if `signal` is aborted meanwhile: started work still runs. Throws
+   * OwnQueueError, UnavailableError.
    */
   async take(caller: Asker, signal: AbortSignal | null, own: OwnLimits = {}): Promise<() => void> {
     if (signal?.aborted) throw gone();
@@ -136,7 +129,6 @@ export class FairSemaphore {
     const { promise, reject, resolve } = Promise.withResolvers<void>();
     const giveUp = (error: UnavailableError) => () => {
       const at = this.#queue.indexOf(waiting);
-      // It is the caller's turn.
       if (at < 0) return;
       this.#queue.splice(at, 1);
       askers.own.waiting--;
@@ -148,7 +140,7 @@ export class FairSemaphore {
     this.#queue.push(waiting);
     askers.own.waiting++;
     askers.shared.waiting++;
-    // Drops the newest call of the caller with the most waiting calls: perhaps this call.
+    // Drops the newest call of the caller with the most waiting calls, perhaps this one.
     if (this.#queue.length > limits.waiting)
       this.#queue.reduce((most, each) => (compare(waitingOf(each), waitingOf(most)) >= 0 ? each : most)).giveUp();
     const timer = setTimeout(waiting.giveUp, limits.waitMs);
@@ -196,13 +188,12 @@ export class FairSemaphore {
   }
 }
 
-/** The usage of a caller, for comparison. The larger of the two values counts, because a caller can be in any number of organizations. */
+/** The larger of the two values counts, because a caller can be in any number of organizations. */
 function servedOf({ own, shared }: Askers): readonly number[] {
   const both = [Math.max(own.running, shared.running), Math.max(own.servedAt, shared.servedAt)];
   return [...both, own.running, own.servedAt];
 }
 
-/** The number of waiting calls, compared in the same way. */
 function waitingOf({ own, shared }: Askers): readonly number[] {
   return [Math.max(own.waiting, shared.waiting), own.waiting];
 }

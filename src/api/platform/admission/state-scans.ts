@@ -9,19 +9,17 @@ import type { Caller } from '../http/request.ts';
 import type { ReserveMemory } from '../http/response-memory.ts';
 import { FairSemaphore, type SemaphoreLimits } from './fair-semaphore.ts';
 
-/** Limits on requests of one process that read whole states. Each request keeps some MiB, and all of them share the event loop. */
+/** The limits of one process: each request that reads whole states keeps some MiB, and all of them share the event loop. */
 const limits: SemaphoreLimits = { atOnce: 4, atOncePerCaller: 2, atOncePerOrganization: 3 };
-/** A state is processed in parts of this size: 2 to 5 ms each. */
+/** 2 to 5 ms each. */
 const sliceBytes = 128 * 1024;
 
-/** A request that may read whole states. */
 export interface Scanning {
   readonly caller: Pick<Caller, 'tokenId' | 'userId'>;
-  /** The organization of the stack. */
   readonly organization: string;
   /** Aborted when its client is gone. */
   readonly signal: AbortSignal;
-  /** Memory for its response. */
+  /** Reserves memory for the response. */
   readonly reserveMemory: ReserveMemory;
 }
 
@@ -53,9 +51,8 @@ export class StateScans {
 }
 
 /**
- * Reads whole states for a request. All requests read whole states through this class, except exports, which send them unchanged. A request
- * takes one slot with the first state that it reads, and keeps the slot until `end`, because the data takes memory until the request is
- * answered.
+ * Reads whole states for a request. All requests do so through this class, except exports, which send states unchanged. A request takes a
+ * slot with the first state that it reads, and keeps it until `end`, because the data takes memory until the request is answered.
  */
 export class StateScan {
   readonly #request: Scanning;
@@ -71,7 +68,7 @@ export class StateScan {
     this.#parts = parts;
   }
 
-  /** Waits for a slot, if the request has none yet. Throws OwnQueueError, UnavailableError. */
+  /** Throws OwnQueueError, UnavailableError. */
   async begin(): Promise<void> {
     this.assertWanted();
     const { caller, organization, signal } = this.#request;
@@ -100,23 +97,20 @@ export class StateScan {
     return state && this.#inSlices(state);
   }
 
-  /** Like the function of the same name. */
   scanResources(state: StateDocument, onResource: (text: Buffer) => Promise<void> | void): Promise<ResourceScan> {
     return scanResources(state.bytes, onResource, () => this.pause());
   }
 
-  /** Call between steps of a long computation. Throws UnavailableError when the client is gone. */
+  /** Call between steps of a long computation. */
   async pause(): Promise<void> {
     this.assertWanted();
     await this.#parts.slices.pause();
   }
 
-  /** Throws UnavailableError when nobody waits for the response any more. */
   assertWanted(): void {
     if (this.#request.signal.aborted) throw new UnavailableError('The client has disconnected');
   }
 
-  /** Call when all calls of the request are answered. */
   end(): void {
     this.#hasEnded = true;
     this.#slot?.then(
@@ -125,7 +119,7 @@ export class StateScan {
     );
   }
 
-  /** The state in parts, one per tick of the event loop, as long as a client waits for the response. */
+  /** One part per tick of the event loop, as long as a client waits for the response. */
   #inSlices(state: StateDocument): StateDocument {
     const bytes = state.bytes[Symbol.asyncIterator]();
     return { ...state, bytes: { [Symbol.asyncIterator]: () => this.#slices(bytes) } };

@@ -56,7 +56,7 @@ export function registerAudit(app: FastifyInstance, services: Services): void {
   });
 }
 
-/** The object of a call, from its path: the same object as in the event of an accepted call. */
+/** The same object as in the event of an accepted call. */
 function objectOf(params: Record<string, string | undefined>) {
   const { grant, group, hook, issuerId, login, organization, pack, policyId, project, role, stack, team, tokenId } =
     params;

@@ -13,15 +13,14 @@ declare module 'fastify' {
   }
 }
 
-/** A read was refused because it could not be recorded. */
 export class UnrecordedReadError extends UnavailableError {
   override readonly name = 'UnrecordedReadError';
   override readonly code = 'read-not-recorded';
 }
 
 /**
- * The audit of one request. Before it responds with success, a route that declares an action must record the action or call `settle`.
- * Otherwise the plugin turns the response into an error.
+ * Before a route with an action responds with success, it must record the action or call `settle`. Otherwise the plugin turns the response
+ * into an error.
  */
 export class AuditTrail {
   #source: AuditSource;
@@ -44,7 +43,6 @@ export class AuditTrail {
     this.#source = { ...this.#source, ...who };
   }
 
-  /** The action of the call, under which a refusal is recorded. */
   get action(): AuditAction {
     return this.#action;
   }
@@ -58,7 +56,7 @@ export class AuditTrail {
     return this.#isSettled;
   }
 
-  /** Adds the event, with the action of the route by default, in the transaction of the change. */
+  /** Call in the transaction of the change. The action of the route is the default. */
   async record(tx: Queryable, event: Omit<AuditEvent, 'action'> & { readonly action?: AuditAction }): Promise<void> {
     await this.recordAs(tx, {}, event);
   }
@@ -78,8 +76,7 @@ export class AuditTrail {
   }
 
   /**
-   * Like `record`, by a statement that also makes the change. `isRecorded`: whether the result means that the event is recorded, or that
-   * there was nothing to record.
+   * Like `record`, by a statement that also makes the change. `isRecorded`: whether the event is recorded, or there was nothing to record.
    */
   async recordWith<T>(
     statement: (source: AuditSource, action: AuditAction) => Promise<T>,
@@ -91,15 +88,15 @@ export class AuditTrail {
   }
 
   /**
-   * Adds the event of a read. Call before the first byte of the response. Throws UnavailableError if it cannot be committed, and
-   * ReadOnlyError once another site has taken over.
+   * Call before the first byte of the response. Throws UnavailableError if the event cannot be committed, and ReadOnlyError once another
+   * site has taken over.
    */
   async recordRead(db: Queryable, event: Omit<AuditEvent, 'action'>): Promise<void> {
     this.#readOnly.assertNotFenced();
     await this.#whileRead(this.record(db, event));
   }
 
-  /** Records a read of secrets: counted for the caller's running update, or as an event of its own. */
+  /** The read is counted for the caller's running update, or recorded as an event of its own. */
   async recordSecretRead(
     db: Queryable,
     read: {
@@ -122,7 +119,7 @@ export class AuditTrail {
     );
   }
 
-  /** Call if the event is recorded elsewhere, by the worker that commits the change, or if nothing was changed. */
+  /** Call if the worker that commits the change records the event, or if nothing was changed. */
   settle(): void {
     this.#isSettled = true;
   }

@@ -2,7 +2,7 @@ import { permits } from '../../../shared/access/permissions.ts';
 import type { AuditSource } from '../../../shared/audit/audit-event.ts';
 import type { Access, Caller } from '../http/request.ts';
 
-/** The caller as the audit log names them. `access`: the access that the call needs. */
+/** `access`: the access that the call needs. */
 export function whoCalls(caller: Caller, access: Access | undefined) {
   return {
     signIn: signInOf(caller),
@@ -22,14 +22,13 @@ function signInOf({ isSession, policyId, tokenKind }: Caller): AuditSource['sign
   return tokenKind === 'personal' ? 'token' : `${tokenKind}-token`;
 }
 
-/** The permission on which a call is based besides the membership of the token's user; null: none. */
+/** What a call is based on besides the membership of the token's user; null: nothing. */
 function grantedBy({ facts, policyId, teamName, tokenKind }: Caller, access: Access | undefined): string | null {
   if (policyId !== null) return `policy:${policyId}`;
   if (tokenKind === 'team') return `team:${teamName}`;
   if (tokenKind !== 'personal') return 'token';
   if (facts === null) return null;
   if (access?.kind === 'organization') return null;
-  // Routes that create stacks have no permission of their own.
   const permission = access?.kind === 'stack' ? access.permission : 'write';
   return permits(facts.base, permission) ? null : 'grants';
 }

@@ -1,12 +1,11 @@
 import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
 import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
 
-/** The policy that issued the caller's token for an id token; null for other tokens. */
+/** Null: the token was not issued for an id token. */
 interface Holder {
   readonly policyId: string | null;
 }
 
-/** The parts of a call's access that matter here. */
 interface NeededAccess {
   readonly kind: string;
   readonly permission?: string;
@@ -15,10 +14,7 @@ interface NeededAccess {
 /** `run`: allowed for tokens of CI runs within their permissions. `person`: only for users and permanent tokens. */
 type Decision = 'run' | 'person';
 
-/**
- * Actions of tokens that were issued for an id token. A run and its permissions are temporary, so actions that would outlive it, or affect
- * the permissions of other runs, are for users. Each action of the audit log has an entry here.
- */
+/** A run and its permissions are temporary, so actions that would outlive it, or affect the permissions of other runs, are for users. */
 const decisions: Readonly<Record<AuditAction, Decision>> = {
   'organization.create': 'person',
   'organization.delete': 'person',
@@ -141,10 +137,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'audit.export': 'person',
 };
 
-/**
- * Throws ForbiddenError if a CI run makes a call that is for users only: an action, or any other call for admins of the organization.
- * `action` is the action of the call in the audit log, if any.
- */
+/** Throws ForbiddenError if a CI run makes a call that is for users only: an action, or any other call for admins of the organization. */
 export function assertMayRun({ policyId }: Holder, access: NeededAccess, action: AuditAction | null): void {
   if (action !== null) {
     if (policyId !== null) assertActionOfRun(action);
@@ -153,12 +146,10 @@ export function assertMayRun({ policyId }: Holder, access: NeededAccess, action:
   }
 }
 
-/** Throws ForbiddenError for a CI run. */
 export function assertNoRun({ policyId }: Holder): void {
   if (policyId !== null) throw new ForbiddenError(managesNothing);
 }
 
-/** Throws ForbiddenError for an action that CI runs may not take. */
 export function assertActionOfRun(action: AuditAction): void {
   if (decisions[action] === 'run') return;
   throw new ForbiddenError(action === 'approval.give' ? approvesNothing : managesNothing);

@@ -2,16 +2,15 @@ import { LRUCache } from 'lru-cache';
 import type { AuditEvent, AuditSource } from '../../../shared/audit/audit-event.ts';
 import type { Caller } from '../http/request.ts';
 
-/** A repeated refusal is recorded once per this period, in ms, because repeated calls must not fill the log. */
+/** A repeated refusal is recorded once in this time, in ms: repeated calls must not fill the log. */
 const refusalMs = 10_000;
 const refusalCapacity = 10_000;
 
-/** Adds the events of refused calls to the audit log. */
 export interface RefusalRecorder {
   recordRefusal(source: AuditSource, event: AuditEvent): Promise<void>;
 }
 
-/** Records calls of members that were refused. */
+/** Records refused calls of members only. */
 export class Refusals {
   readonly #audit: RefusalRecorder;
   readonly #recent = new LRUCache<string, true>({ max: refusalCapacity, ttl: refusalMs });

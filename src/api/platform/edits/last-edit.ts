@@ -6,7 +6,7 @@ import type { LastEdit } from './revisions.ts';
 /** Older edits are not searched. */
 const maxEvents = 100;
 
-/** Finds the newest event of an action on one object in the audit log, for the message of a conflict. */
+/** Finds the newest event of the action, for the message of a conflict. */
 export async function findLastEdit(
   db: Queryable,
   organizationId: string,

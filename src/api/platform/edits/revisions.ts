@@ -1,17 +1,16 @@
 import { createHash } from 'node:crypto';
 import { AppError, InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 
-/** Revisions that the caller has read; null: none were given, and any revision matches. */
+/** Revisions that the caller has read; null: any revision matches. */
 export type SeenRevisions = readonly string[] | null;
 
-/** Author and time of the last change. */
 export interface LastEdit {
-  /** Null: nobody with a login, such as a token of a CI run. */
+  /** Null: nobody with a login. */
   readonly by: string | null;
   readonly at: Date;
 }
 
-/** The item has changed since the caller read it. tRPC calls it a conflict, HTTP a failed precondition. */
+/** tRPC calls it a conflict, HTTP a failed precondition. */
 export class EditConflictError extends AppError {
   override readonly name = 'EditConflictError';
   readonly status = 412;
@@ -19,16 +18,16 @@ export class EditConflictError extends AppError {
 }
 
 const revisionChars = 22;
-/** The maximum number of revisions in a header, each quoted and possibly weakened by a proxy. */
+/** A header has several revisions, each quoted and possibly weakened by a proxy. */
 const maxHeaderChars = 1_000;
 const tagPattern = /^(?:W\/)?"([\x21\x23-\x7e]*)"$/;
 
-/** Identifies a state of an editable item: equal for equal values, regardless of their author. */
+/** Equal for equal values, regardless of their author. */
 export function revisionOf(editable: Readonly<Record<string, unknown>>): string {
   return createHash('sha256').update(JSON.stringify(editable)).digest('base64url').slice(0, revisionChars);
 }
 
-/** Revisions of an If-Match header (RFC 9110, 13.1.1). Throws InvalidRequestError. */
+/** If-Match (RFC 9110, 13.1.1). Throws InvalidRequestError. */
 export function seenByHeader(header: string | undefined): SeenRevisions {
   const tags = header?.trim();
   if (tags === undefined || tags === '*') return null;
@@ -38,20 +37,15 @@ export function seenByHeader(header: string | undefined): SeenRevisions {
   return found as string[];
 }
 
-/** The revisions of the field of a procedure's input; null: not given. */
 export function seenByField(revision: string | undefined): SeenRevisions {
   return revision === undefined ? null : [revision];
 }
 
-/** An ETag header. */
 export function tagOf(revision: string): string {
   return `"${revision}"`;
 }
 
-/**
- * Throws EditConflictError if the caller has not seen the current revision. The caller has locked the item. `what`: for example "this
- * rule".
- */
+/** Throws EditConflictError. The caller has locked the item. `what`: for example "this rule". */
 export async function assertSeen(
   seen: SeenRevisions,
   revision: string,

@@ -6,7 +6,7 @@ import { spanOf } from './request-span.ts';
 /** Status logged when the client disconnects before the response, as reverse proxies do. */
 const clientClosedRequest = 499;
 
-/** Adds the request id to every response, records the duration of each request, and writes it to the access log. */
+/** Adds the request id to every response, measures each request, and writes the access log. */
 export function registerAccessLog(app: FastifyInstance, metrics: Metrics): void {
   const startTimes = new WeakMap<FastifyRequest, number>();
   // Routes, methods and statuses are few; looking up labels costs more than counting.

@@ -3,7 +3,7 @@ import { setImmediate as nextSlice } from 'node:timers/promises';
 import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 
 /**
- * Throws InvalidRequestError if the client has closed the connection. When a frozen process resumes, it finds calls in its sockets whose
+ * Throws InvalidRequestError if the client has closed the connection. A frozen process that resumes finds calls in its sockets whose
  * clients have long gone to another replica. Call once the request has arrived completely.
  */
 export async function assertAwaited({ socket }: IncomingMessage): Promise<void> {

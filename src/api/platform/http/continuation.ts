@@ -1,11 +1,11 @@
 import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 
-/** The `continuationToken` of a list; clients only return it. `position`: where the next page begins. */
+/** Opaque to clients. `position`: where the next page begins. */
 export function encodeContinuation(position: string): string {
   return Buffer.from(position).toString('base64url');
 }
 
-/** Reads the position of a token by `read`. Throws InvalidRequestError if `read` returns null for an invalid position. */
+/** `read` returns null for an invalid position. */
 export function decodeContinuation<T>(token: string, read: (position: string) => T | null): T {
   return parseContinuation(Buffer.from(token, 'base64url').toString('utf8'), read);
 }

@@ -6,8 +6,8 @@ import { replaceRanges } from '../../../shared/platform/json/member-edits.ts';
 const maxViewDepth = 100;
 
 /**
- * The JSON in `text`, for display: objects and arrays nested `maxViewDepth` times or deeper are replaced by `{"[deep]": bytes}`. All
- * other bytes are kept. Throws JsonSyntaxError.
+ * The JSON for display: objects and arrays nested `maxViewDepth` times or deeper become `{"[deep]": bytes}`. All other bytes are kept.
+ * Throws JsonSyntaxError.
  */
 export function cutDeep(text: Buffer): Buffer {
   if (!isDeep(text)) return text;

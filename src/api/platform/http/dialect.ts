@@ -10,8 +10,8 @@ const oldestPulumiVersion = 8;
 const mediaTypeMessage = 'The Accept header must name application/vnd.pulumi+8 (or later) or application/vnd.service+8';
 
 /**
- * Reads the protocol version from the Accept header. The CLI adds its own value to the value of the call, so there may be several; each is
- * compared as a whole, without its parameters. Pulumi's provider may ask for JSON, as its module `api` does.
+ * Reads the Accept header. The CLI adds its own value to that of the call, so there may be several; each is compared as a whole, without
+ * its parameters. Pulumi's provider may ask for JSON, as its module `api` does.
  */
 function dialectOf(request: FastifyRequest): Dialect | null {
   const mediaTypes = (request.headers.accept ?? '').split(',').map((value) => (value.split(';', 1)[0] ?? '').trim());
@@ -24,8 +24,8 @@ function dialectOf(request: FastifyRequest): Dialect | null {
 }
 
 /**
- * Sets `request.dialect`. Calls under /api/ that ask for no supported version get 415. Bodies in the contract's dialect are also
- * checked against `config.contractBody`.
+ * Calls under /api/ that ask for no supported version get 415. Bodies in the contract's dialect are also checked against
+ * `config.contractBody`.
  */
 export function registerDialect(app: FastifyInstance): void {
   app.addHook('onRoute', addContractCheck);

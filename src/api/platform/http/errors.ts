@@ -7,17 +7,14 @@ import { mustCloseAfterResponse, respondAfterBody } from '../server/unread-bodie
 import { otherProduct } from './other-products.ts';
 import { setSecurityHeaders } from './security-headers.ts';
 
-/** Status, message and retry delay of an error response. */
 export interface ErrorReply {
   readonly status: number;
   readonly message: string;
   readonly retryAfterSeconds: number | undefined;
 }
 
-/** Requests whose bodies arrive too slowly. */
 const slowRequests = new WeakSet<FastifyRequest['raw']>();
 
-/** Body of an error response and its type. */
 type ErrorFormat = (error: ErrorReply) => { readonly type: string; readonly body: object };
 
 const errorFormat: ErrorFormat = ({ message, status }) => {
@@ -26,8 +23,8 @@ const errorFormat: ErrorFormat = ({ message, status }) => {
 };
 
 /**
- * The only place where errors become responses. The CLI trusts `code` in the body over the status line, so the two are
- * always the same number (pkg/backend/httpstate/client/api.go).
+ * The only place where errors become responses. The CLI trusts `code` in the body over the status line, so both are the same number
+ * (pkg/backend/httpstate/client/api.go).
  */
 export function registerErrors(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
@@ -40,7 +37,7 @@ export function registerErrors(app: FastifyInstance): void {
   app.addHook('onSend', (request, reply, _payload, done) => sendAfterBody(request, reply, done));
 }
 
-/** Responds to an error that arises before any hook, so that none of them runs. */
+/** Responds to an error before any hook, so that none of them runs. */
 export function sendFrameworkError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   sendAfterBody(request, reply, () => void sendError(error, request, reply));
 }
@@ -54,7 +51,7 @@ function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRepl
   });
 }
 
-/** Calls `respond` once the body has arrived. Closes the connection after the response if the rest of the body never came. */
+/** Closes the connection after the response if the rest of the body never came. */
 function sendAfterBody({ raw }: FastifyRequest, reply: FastifyReply, respond: () => void): void {
   const send = (): void => {
     if (mustCloseAfterResponse(raw)) void reply.header('connection', 'close');
@@ -64,7 +61,7 @@ function sendAfterBody({ raw }: FastifyRequest, reply: FastifyReply, respond: ()
   else respondAfterBody(raw, send);
 }
 
-/** Whether a stream has ended too soon. With compressed responses, that happens when the client leaves before they begin. */
+/** Whether a stream ended too soon. With compressed responses, this happens when the client leaves before they begin. */
 function isEarlyClose(error: unknown): boolean {
   return (error as { readonly code?: unknown } | null)?.code === 'ERR_STREAM_PREMATURE_CLOSE';
 }
@@ -81,7 +78,7 @@ export function sendError(
     : send(reply, errorReply, format);
 }
 
-/** Logs an error and sets the headers of its response. Returns the status, message and retry delay of the response. */
+/** Logs the error and sets the headers of its response. */
 export function prepareError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): ErrorReply {
   // Responses to errors before the first hook (a path that is not a valid URL) have no id yet.
   void reply.header('x-pulumi-request-id', request.id);

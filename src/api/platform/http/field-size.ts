@@ -1,6 +1,5 @@
 import { PayloadTooLargeError } from '../../../shared/platform/errors/errors.ts';
 
-/** Throws PayloadTooLargeError, which names field, size and limit, if `text` has more than `maxBytes`. */
 export function assertFieldSize(field: string, text: string, maxBytes: number): void {
   // A UTF-16 unit takes at most three bytes.
   if (text.length * 3 <= maxBytes) return;

@@ -5,13 +5,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 /** Documents up to this size are compressed like all other responses. */
 const minBytes = 1024 * 1024;
 /**
- * A document that zstd could not shrink below this part of its size contains few repetitions. Gzip would spend 33 of 36 ms/MB on searching
- * for them, at any level, and save a tenth.
+ * A document that zstd could not shrink below this part of its size has few repetitions. Gzip would spend 33 of 36 ms/MB on searching for
+ * them, at any level, and save a tenth.
  */
 const denseRatio = 0.5;
 const chunkBytes = 64 * 1024;
 
-/** A document about to be sent, by its size as text and as stored. */
+/** Sizes as text and as stored. */
 interface LargeDocument {
   readonly sizeBytes: number;
   readonly storedBytes: number | null;
@@ -19,8 +19,8 @@ interface LargeDocument {
 }
 
 /**
- * Compresses a large response at a level that keeps up with reading it. Returns null if the response is not large, or the client
- * does not plainly accept gzip; the general rules for compression apply then.
+ * Compresses a large response at a level that keeps up with reading it. Null if the response is not large, or the client does not plainly
+ * accept gzip: the general rules for compression apply then.
  */
 export function gzipDocument(request: FastifyRequest, reply: FastifyReply, document: LargeDocument): Readable | null {
   const { sizeBytes, storedBytes } = document;

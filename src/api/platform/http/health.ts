@@ -8,7 +8,7 @@ const healthLimitMs = 2_000;
 /** Proxies probe each replica every second, and a cloud charges for each request to its store. */
 const blobsRememberedMs = 10_000;
 
-/** Creates the health endpoints of an API or server process. The process is draining from the first phase of its shutdown. */
+/** The process is draining from the first phase of its shutdown. */
 export function createHealth(context: AppContext, dispatcher: JobDispatcher): ProcessHealth {
   const { config, db, blobs, payloads, lifecycle } = context;
   const database = shareRun(() => faultOf(() => db.ping(healthLimitMs)));
@@ -33,8 +33,8 @@ export function createHealth(context: AppContext, dispatcher: JobDispatcher): Pr
       // Answered without the checks, which may be slow: a proxy must learn that the server drains before it stops listening.
       if (draining) return { status: 503, body: { status: 'draining' } };
       const [databaseFault, blobFault, queueFault] = await Promise.all([database(), blobStore(), queue()]);
-      // Without blobs or queue, most calls still succeed, and all other replicas lack them too. A proxy that removed every replica would
-      // turn a partial failure into a full outage.
+      // Without blobs or queue, most calls still succeed, and all other replicas lack them too. Removing every replica would turn a partial
+      // failure into a full outage.
       const ready = !databaseFault;
       const degraded = blobFault !== null || queueFault !== null;
       return {
@@ -52,7 +52,7 @@ export function createHealth(context: AppContext, dispatcher: JobDispatcher): Pr
   };
 }
 
-/** Returns why a check failed, without details that an attacker could use; null if it passed. */
+/** Why a check failed, without details that an attacker could use. */
 async function faultOf(check: () => Promise<void>): Promise<string | null> {
   try {
     await check();
@@ -62,7 +62,7 @@ async function faultOf(check: () => Promise<void>): Promise<string | null> {
   }
 }
 
-/** Shares one run of a check among concurrent callers, so that many probes cost no more than one. */
+/** Many probes cost no more than one. */
 function shareRun<T>(check: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | null = null;
   return () => {
@@ -73,7 +73,7 @@ function shareRun<T>(check: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Remembers that a check has passed for `ms`. A failed check runs again each time, so that a recovery shows at once. */
+/** A failed check runs again each time, so that a recovery shows at once. */
 function rememberPass(ms: number, check: () => Promise<string | null>): () => Promise<string | null> {
   let passedAt = Number.NEGATIVE_INFINITY;
   return async () => {

@@ -1,16 +1,16 @@
-/** Collects parts of a JSON text, to be sent as one chunk. */
+/** Parts of a JSON text, to be sent as one chunk. */
 export class JsonBytes {
   #parts: (string | Buffer)[] = [];
   /** Text after the last part. */
   #text = '';
   #length = 0;
 
-  /** How much was collected, in bytes of buffers and characters of strings. */
+  /** The length in bytes of buffers and characters of strings. */
   get length(): number {
     return this.#length;
   }
 
-  /** Adds a part. A buffer must not change until `take`. */
+  /** A buffer must not change until `take`. */
   add(part: string | Buffer): void {
     this.#length += part.length;
     if (typeof part === 'string') {
@@ -22,7 +22,7 @@ export class JsonBytes {
     this.#parts.push(part);
   }
 
-  /** The parts since the last call, copied into their own memory. */
+  /** Copied into their own memory. */
   take(): Buffer {
     if (this.#parts.length === 0) {
       const text = Buffer.from(this.#text);

@@ -8,14 +8,14 @@ import type { ApiContext } from '../api-context.ts';
 /** Connections that may wait to be accepted. The kernel's limit (`net.core.somaxconn`) applies, too. */
 const backlog = 4096;
 
-/** Base URLs with the actual ports (port 0 selects any free one). */
+/** URLs with the actual ports (port 0 selects any free one). */
 export interface Listening {
   readonly url: string;
   /** Null if the management endpoints are on the port of the service. */
   readonly management: string | null;
 }
 
-/** Opens the management listener, then the service's, and registers both to be closed at shutdown. Throws ListenError. */
+/** Registers both listeners to be closed at shutdown. Throws ListenError. */
 export async function listen(app: FastifyInstance, context: ApiContext): Promise<Listening> {
   const { config, health, lifecycle, logger, metrics } = context;
   for (const warning of [...listExposures(config), ...pathWarnings(config)]) logger.warn(warning);

@@ -7,7 +7,7 @@ import { ErrorResponse, ScimErrorResponse } from '../protocol/errors.ts';
 import { operationIdOf } from './operation-ids.ts';
 import { updateKinds } from './paths.ts';
 
-/** Error responses by status. The access, the body and `described.errorStatuses` of a route select its statuses. */
+/** The access, the body and `described.errorStatuses` of a route select its statuses. */
 const errorResponses: Readonly<Record<string, string>> = {
   400: 'The request is malformed, or it cannot be carried out',
   401: 'No valid token',
@@ -24,13 +24,12 @@ const errorResponses: Readonly<Record<string, string>> = {
 };
 
 const errorStatusesKey = 'x-error-statuses';
-/** The member with the action that a call has in the audit log. */
 const auditActionKey = 'x-audit-action';
 
 type Transform = NonNullable<FastifyDynamicSwaggerOptions['transform']>;
 type RouteSchema = FastifySchema & Record<string, unknown>;
 
-/** Options for @fastify/swagger: the OpenAPI document has the routes' schemas, and what the options of the routes imply. */
+/** The document has the routes' schemas, and what the options of the routes imply. */
 export const openApiOptions: FastifyDynamicSwaggerOptions = {
   openapi: {
     openapi: '3.1.0',
@@ -98,14 +97,14 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
   },
 };
 
-/** Path parameters that `pulumi api` fills in from the current project and stack, by name in our paths. */
+/** `pulumi api` fills these path parameters in from the current project and stack; by name in our paths. */
 const cliParameters: Readonly<Record<string, string>> = {
   organization: 'orgName',
   project: 'projectName',
   stack: 'stackName',
 };
 
-/** The document with the names of path parameters that the CLI knows (cmd/pulumi/cloud/resolve.go). */
+/** The document has the names of path parameters that the CLI knows (cmd/pulumi/cloud/resolve.go). */
 export function asPulumiSpec<Document extends object>(document: Document): Document {
   const copy = structuredClone(document) as Document & { paths?: Record<string, Record<string, Operation>> };
   const renamed = (name: string): string => cliParameters[name] ?? name;
@@ -167,7 +166,7 @@ function errorStatusesOf(schema: RouteSchema, url: string, config: FastifyContex
   return [...statuses];
 }
 
-/** `format`: prefix of the components with the errors of this format. */
+/** `format`: prefix of the errors' components. */
 function describeErrors(method: string, operation: Operation, format: '' | 'Scim'): void {
   for (const status of operation[errorStatusesKey] ?? []) {
     operation.responses[status] =

@@ -1,6 +1,6 @@
 /**
- * Names of the operations in the OpenAPI documents, which `pulumi api` accepts in place of paths. Clients rely on them, so a name never
- * changes its meaning. An operation that Pulumi's own API has, too, has the same name there.
+ * `pulumi api` accepts these names in place of paths. Clients rely on them, so a name never changes its meaning. An operation that Pulumi's
+ * own API has, too, has the same name there.
  */
 const operationIds: Readonly<Record<string, string>> = {
   'GET /healthz': 'GetHealth',
@@ -207,7 +207,7 @@ const operationIds: Readonly<Record<string, string>> = {
   }),
 };
 
-/** Returns the name of an operation, by its method and its path with parameters in braces. Undefined if it has none. */
+/** `path`: with parameters in braces. */
 export function operationIdOf(method: string, path: string): string | undefined {
   return operationIds[`${method.toUpperCase()} ${path}`];
 }

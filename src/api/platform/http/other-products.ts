@@ -21,7 +21,7 @@ const product = (paths: string, message: string, isWhole = false): Product => ({
 const notProvided = (name: string, hint: string): string =>
   `${name} another product of Pulumi, which this server does not provide. ${hint}`;
 
-/** Paths that the CLI calls for other products, or for features that this server provides differently, with advice to the user. */
+/** Paths that the CLI calls for other products, or for features that this server provides differently. */
 const products: readonly Product[] = [
   product(
     '/api/(?:esc|preview/environments|change-requests)',
@@ -114,10 +114,7 @@ const products: readonly Product[] = [
   product(`${stack}/config`, `Nothing was changed: ${noRemoteConfig}.`),
 ];
 
-/**
- * Returns the error message for a call to another product; null for all other paths. Depends on the format of the path alone, so it reveals
- * nothing about what exists here.
- */
+/** The message for a call to another product. Depends on the format of the path alone, so it reveals nothing about what exists here. */
 export function otherProduct(path: string): string | null {
   return products.find(({ paths }) => paths.test(path))?.message ?? null;
 }

@@ -1,8 +1,6 @@
-/** Paths of the protocol, shared by the route files. */
 export const projectPath = '/api/stacks/:organization/:project';
 export const stackPath = `${projectPath}/:stack`;
 
-/** SCIM of an organization. */
 export const scimPath = '/scim/v2/:organization';
 
 export const policyPacksPath = '/api/orgs/:organization/policypacks';

@@ -8,7 +8,7 @@ export interface Services {
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Refuses calls that may change something while the installation is read-only, before it reads any byte of their body. Exempt are calls of
+ * Refuses calls that may change something while the installation is read-only, before any byte of their body is read. Exempt are calls of
  * running updates, and routes that give a reason (`config.whileReadOnly`). Once another site has taken over, users can only sign in and
  * out. tRPC procedures decide for themselves.
  */
@@ -21,8 +21,7 @@ export function registerReadOnly(app: FastifyInstance, { readOnly }: Services): 
     }
     done(null, payload);
   });
-  // If a write was in progress when this process learned of the other site, it is not acknowledged: the client takes its outcome as
-  // unknown.
+  // A write that was in progress when this process learned of the other site is not acknowledged: the client takes its outcome as unknown.
   app.addHook('onSend', (request, reply, _payload, done) => {
     const isWrite = !readingMethods.has(request.method) && reply.statusCode < 400;
     if (readOnly.isFenced && isWrite && (isOfProtocol(request) || !goesOn(request))) reply.raw.destroy();

@@ -3,7 +3,6 @@ import { expect, test } from '@jest/globals';
 import type { FastifyRequest } from 'fastify';
 import { type BodyParts, receiveBody } from './request-body.ts';
 
-/** The fairness keys of the body of such a request. */
 async function keysOf(params: object, caller: object | null): Promise<unknown> {
   const keys: unknown[] = [];
   const body = Buffer.from('{}');

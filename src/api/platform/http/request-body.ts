@@ -17,26 +17,23 @@ import { sendContinue } from '../server/unread-bodies.ts';
 import { whileConnected } from './awaited.ts';
 import type { Caller } from './request.ts';
 
-/**
- * Limit for control bodies, in bytes: this value, or the size of `maxFieldsPerBody` of the largest fields, up to the configured maximum.
- */
+/** The limit of control bodies: this value, or the size of `maxFieldsPerBody` of the largest fields, up to the configured maximum. */
 const defaultMaxBytes = 4 * 1024 * 1024;
 const maxFieldsPerBody = 4;
 
 const formType = /^application\/x-www-form-urlencoded *(;|$)/i;
 const maxFormBytes = 64 * 1024;
 
-/** Maximum time that a control call waits for memory for its inflated body, in ms. */
+/** A control call waits this long for memory for its inflated body. */
 const inflateWaitMs = 30_000;
 
-/** Time credit of a sender at the start, and its maximum, in ms. The maximum is also the longest silence. */
+/** A sender's time credit at the start, and its maximum, which is also the longest silence. */
 const initialCreditMs = 15_000;
 const maxCreditMs = 60_000;
 
 /** Bodies that declare a larger inflated size go to a worker, however few bytes arrive. The same applies to deltas of a larger document. */
 export const maxDirectInflatedBytes = 8 * 1024 * 1024;
 
-/** Dependencies for reading bodies: the limits, and the memory for buffered bodies. */
 export interface BodyParts {
   readonly config: Config;
   readonly bodyBuffer: BodyBuffer;
@@ -65,8 +62,8 @@ export function registerBody(app: FastifyInstance, parts: BodyParts): void {
 }
 
 /**
- * Receives and inflates the body of a control call. It counts against the memory for buffered bodies from its first byte until
- * `release` is called. Throws PayloadTooLargeError, InvalidRequestError, SlowRequestError, and UnavailableError when out of memory.
+ * Receives and inflates the body of a control call. It counts against the memory for buffered bodies from its first byte until `release`.
+ * Throws PayloadTooLargeError, InvalidRequestError, SlowRequestError, and UnavailableError when out of memory.
  */
 export async function receiveBody(
   { config, bodyBuffer }: BodyParts,
@@ -99,7 +96,7 @@ export async function receiveBody(
   }
 }
 
-/** The second part is for calls without an organization; no organization has a name of this form. */
+/** The key of a call without an organization. No organization has a name of this form. */
 function keyOf(caller: Pick<Caller, 'tokenId' | 'userId'> | null): string {
   return caller ? `user ${caller.userId ?? caller.tokenId}` : '';
 }
@@ -109,7 +106,6 @@ function assertDeclaredSize(declared: number | null, maxBytes: number): void {
     throw new PayloadTooLargeError(`The body has ${declared} bytes; this call accepts at most ${maxBytes}`);
 }
 
-/** Returns the encoding of the body. Throws UnsupportedMediaTypeError if it is not supported. */
 export function bodyEncoding(request: FastifyRequest): BodyEncoding {
   const encoding = request.headers['content-encoding']?.toLowerCase() ?? 'identity';
   if (encoding === 'gzip' || encoding === 'x-gzip') return 'gzip';
@@ -119,25 +115,24 @@ export function bodyEncoding(request: FastifyRequest): BodyEncoding {
   );
 }
 
-/** Content-Length, or null for a chunked body. */
+/** Null for a chunked body. */
 export function declaredBytes(request: FastifyRequest): number | null {
   const header = request.headers['content-length'];
   return header === undefined ? null : Number(header);
 }
 
-/** A body as the API receives it: buffered if small, otherwise a stream. */
 export interface PayloadBody {
   readonly encoding: BodyEncoding;
   readonly declared: number | null;
-  /** The buffered body if the API commits it itself, otherwise null. */
+  /** The whole body if the API commits it itself. */
   readonly direct: Buffer | null;
   /** The body for a worker, still compressed. */
   readonly stream: AsyncIterable<Buffer>;
 }
 
 /**
- * Buffers a small body (up to `HOLDFAST_DIRECT_BYTES`, as sent) and leaves a larger one to be read as a stream. Throws
- * UnsupportedMediaTypeError, PayloadTooLargeError, InvalidRequestError and SlowRequestError.
+ * Buffers a small body (up to `HOLDFAST_DIRECT_BYTES`, as sent) and leaves a larger one as a stream. Throws UnsupportedMediaTypeError,
+ * PayloadTooLargeError, InvalidRequestError and SlowRequestError.
  */
 export async function readBody(request: FastifyRequest, { limits }: Pick<Config, 'limits'>): Promise<PayloadBody> {
   const encoding = bodyEncoding(request);
@@ -152,8 +147,8 @@ export async function readBody(request: FastifyRequest, { limits }: Pick<Config,
 }
 
 /**
- * Reads the complete body without inflating it. Throws PayloadTooLargeError as soon as it is known to exceed the limit,
- * InvalidRequestError if it is cut off, and SlowRequestError.
+ * Does not inflate the body. Throws PayloadTooLargeError as soon as it is known to exceed the limit, InvalidRequestError if it is cut off,
+ * and SlowRequestError.
  */
 async function collectBody(
   payload: IncomingBody,
@@ -175,16 +170,16 @@ async function collectBody(
   return joined(chunks);
 }
 
-/** A body that has arrived completely with its headers, as small bodies usually have: it needs no stream and no timers. */
+/** A body that arrived with its headers, as small bodies usually do: it needs no stream and no timers. */
 function arrivedBody(payload: IncomingBody, declared: number | null): Buffer | null {
   if (!declared || payload.complete !== true || payload.readableLength !== declared) return null;
   return (payload.read?.() as Buffer | null | undefined) ?? null;
 }
 
 /**
- * Passes the body through. Throws InvalidRequestError if the client cuts it off, so that a partial body never looks complete. Throws
- * SlowRequestError if the client sends less than `minBytesPerSecond` while the server waits for it, because the received data takes memory
- * that others need. The client starts with a time credit of a few seconds and earns up to a minute by sending faster.
+ * Throws InvalidRequestError if the client cuts the body off, so that a partial body never looks complete, and SlowRequestError if the
+ * client sends less than `minBytesPerSecond` while the server waits: the received data takes memory that others need. The client starts
+ * with a time credit of a few seconds and earns up to a minute by sending faster.
  */
 export async function* checkedBody(payload: IncomingBody, minBytesPerSecond: number): AsyncGenerator<Buffer> {
   const iterator = payload.iterator?.({ destroyOnReturn: false }) ?? payload[Symbol.asyncIterator]();
@@ -216,7 +211,6 @@ async function stopReading(iterator: AsyncIterator<Buffer>, payload: IncomingBod
   payload.resume?.();
 }
 
-/** The body of a request, or any other byte stream. */
 type IncomingBody = AsyncIterable<Buffer> &
   Partial<Pick<IncomingMessage, 'complete' | 'iterator' | 'read' | 'readableLength' | 'resume'>>;
 

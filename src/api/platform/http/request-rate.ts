@@ -11,16 +11,13 @@ export interface Services {
   readonly stacks: { isBusy(ref: StackParams, caller: Caller): Promise<boolean> };
 }
 
-/** How long a call may be delayed, in ms. A call does not wait if the CLI repeats it, or if it is only refused between updates. */
+/** How long a call may be delayed. A call does not wait if the CLI repeats it, or if it is only refused between updates. */
 export const maxWaitMs: Readonly<Record<RateClass, number>> = { never: 0, needed: 0, repeated: 0, held: 10_000 };
 
 /** Calls over the limit of their address; whether they proceed is decided once the caller is known. */
 const overAddress = new WeakMap<FastifyRequest, Delay>();
 
-/**
- * Limits the requests of each address, before the lookup of their token. The app does not start if a route declares no class
- * (`config.rate`).
- */
+/** Before the lookup of the token. The app does not start if a route declares no class (`config.rate`). */
 export function registerAddressRate(app: FastifyInstance, { rates }: Services): void {
   app.addHook('onRoute', ({ config, method, url }) => {
     if (!config?.rate)
@@ -37,7 +34,7 @@ export function registerAddressRate(app: FastifyInstance, { rates }: Services): 
   });
 }
 
-/** Limits the requests of each token and user, and the requests of the members of an organization with a quota. */
+/** Limits the requests of each token and user, and of the members of an organization with a quota. */
 export function registerCallerRate(app: FastifyInstance, services: Services): void {
   const { organizationRates: quota, rates } = services;
   app.addHook('onRequest', async (request) => {
@@ -57,11 +54,10 @@ export function registerCallerRate(app: FastifyInstance, services: Services): vo
 }
 
 function rateOf(request: FastifyRequest): RateClass {
-  // Unknown paths have no rate, and are answered earlier.
   return request.routeOptions.config.rate ?? 'never';
 }
 
-/** Resolves when a call may proceed. Throws RequestRateError if it would have to wait too long, or its client is gone. */
+/** Resolves when the call may proceed. Throws RequestRateError if it would have to wait too long, or its client is gone. */
 export async function waitForRate({ raw }: Pick<FastifyRequest, 'raw'>, { error, note, waitMs }: Delay): Promise<void> {
   if (waitMs !== null) await delay(waitMs);
   const isAdmitted = waitMs !== null && !raw.socket.destroyed;

@@ -7,14 +7,14 @@ const untraced = /^\/(assets\/|healthz|readyz|metrics)/;
 
 const spans = new WeakMap<FastifyRequest, Span>();
 
-/** The span of a request, also after its end; null if its trace is not sampled. */
+/** The span exists after its end, too; null if its trace is not sampled. */
 export function spanOf(request: FastifyRequest): Span | null {
   return spans.get(request) ?? null;
 }
 
 /**
- * Traces each request, below the span of its traceparent header if it has one. The trace contains neither the query nor any other header,
- * because both may contain credentials.
+ * Below the span of the traceparent header, if there is one. The trace contains neither the query nor any other header, because both may
+ * contain credentials.
  */
 export function registerRequestSpans(app: FastifyInstance): void {
   if (!isTracing()) return;

@@ -7,7 +7,6 @@ import type { SignInMethod } from '../../../shared/identity/sign-in-method.ts';
 import type { TokenKind } from '../../../shared/identity/token-kinds.ts';
 import type { LeaseFence } from '../../../shared/updates/fence.ts';
 
-/** The callers of a route. */
 export type Access =
   | { readonly kind: 'public' }
   | { readonly kind: 'user' }
@@ -19,72 +18,65 @@ export type Access =
   | { readonly kind: 'procedures' }
   /** A member of the organization in the path (`read`), one of its admins (`manage`), or its identity provider (`provision`). */
   | { readonly kind: 'organization'; readonly permission: 'read' | 'manage' | 'provision' }
-  /**
-   * A caller with the permission on the stack in the path. `former`: the path may contain a former name, and the service checks the access.
-   */
+  /** `former`: the path may contain a former name, and the service checks the access. */
   | { readonly kind: 'stack'; readonly permission: Permission; readonly former?: true }
   /**
-   * The holder of the update's lease. `ended`: also just after the update has ended. `fenced`: the committing statement checks the lease
-   * itself, so a cached lease is not looked up.
+   * `ended`: also just after the update has ended. `fenced`: the committing statement checks the lease itself, so a cached lease is not
+   * looked up.
    */
   | { readonly kind: 'lease'; readonly ended?: true; readonly fenced?: true };
 
 /**
- * The treatment of a call when its token, user or address makes too many. `never`: not limited, because an update could not be saved or
+ * What happens to a call when its token, user or address makes too many. `never`: not limited, because an update could not be saved or
  * ended without the call, or because the CLI would continue differently. `needed`: refused, unless an active update of the stack in the
  * path needs the call to save its state. `repeated`: refused; the CLI repeats the call. `held`: throttled for a while before it is refused,
  * because the CLI does not repeat the call, or fails at once without it.
  */
 export type RateClass = 'never' | 'needed' | 'repeated' | 'held';
 
-/** The response format: the CLI's, or that of the contract. */
+/** The CLI's, or that of the contract. */
 export type Dialect = 'pulumi' | 'contract';
 
-/** The holder of the API token. */
 export interface Caller {
   /** Null if the token belongs to a team or an organization. */
   readonly userId: string | null;
   readonly tokenId: string;
   readonly tokenKind: TokenKind;
   readonly tokenName: string | null;
-  /** The policy that issued the token for an id token; null for other tokens. */
+  /** Null: the token was not issued for an id token. */
   readonly policyId: string | null;
-  /** The team of a team's token. */
   readonly teamName: string | null;
   /** Whether the token has fewer permissions than its owner. */
   readonly isScoped: boolean;
-  /** Whether the token is that of an identity provider. */
+  /** The token of an identity provider. */
   readonly isProvisioning: boolean;
-  /** Whether the token represents a browser session. */
   readonly isSession: boolean;
   readonly login: string;
   readonly displayName: string;
   readonly email: string;
   readonly siteAdmin: boolean;
-  /** Role in the organization in the path; null if there is none. */
+  /** The role in the organization in the path. */
   readonly role: Role | null;
   /** Whether the caller has access to the organization in the path. */
   readonly belongs: boolean;
-  /** The deciding facts in the organization in the path; null if only the role decides. */
+  /** The facts in the organization in the path; null if only the role decides. */
   readonly facts: SubjectFacts | null;
   /** Tags of the stack in the path as JSON text, if `facts` decide about it and it exists. */
   readonly stackTags: string | null;
 }
 
-/** A user who is signed in with a browser. */
 export interface Session {
   readonly id: string;
   readonly userId: string;
   readonly login: string;
   readonly displayName: string;
   readonly siteAdmin: boolean;
-  /** How the user signed in. */
   readonly method: SignInMethod;
   /** Since the sign-in, by the clock of Postgres. */
   readonly ageSeconds: number;
 }
 
-/** The parts of a lease that never change after it is issued. */
+/** What never changes after the lease is issued. */
 export interface CachedLease extends LeaseFence {
   readonly journalVersion: number;
   readonly exclusive: boolean;
@@ -93,18 +85,15 @@ export interface CachedLease extends LeaseFence {
   readonly baseBytes: number;
 }
 
-/** The lease that admitted an execution-phase call. */
 export interface Lease extends CachedLease {
-  /**
-   * Whether a running update had journal entries that are in no checkpoint when the lease was looked up; missing if the lease was cached.
-   */
+  /** Entries of a running update that were in no checkpoint when the lease was looked up; missing if the lease was cached. */
   readonly hasPendingEntries?: boolean;
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
-    /** The class of the call for rate limits. Every route needs one. */
+    /** Every route needs one. */
     rate?: RateClass;
     /** The action in the audit log, or why calls are not recorded one by one. Routes that may change something need it. */
     audit?: AuditAction | { readonly none: string };
@@ -114,9 +103,9 @@ declare module 'fastify' {
     goesFirst?: true;
     /** `payload`: the route reads the raw body itself; `form`: the body is the form of a page; otherwise, the body is parsed as JSON. */
     body?: 'payload' | 'form';
-    /** The schema of JSON bodies in the contract's dialect, if it requires more than `schema.body`. */
+    /** If it requires more than `schema.body`. */
     contractBody?: TSchema;
-    /** Error responses have the format of OAuth (RFC 6749). */
+    /** RFC 6749. */
     errors?: 'oauth';
     /** The Accept header does not have to name a protocol version. */
     anyAccept?: true;
@@ -125,7 +114,7 @@ declare module 'fastify' {
       readonly body?: TSchema;
       readonly responses?: Readonly<Record<number, TSchema>>;
       readonly produces?: readonly string[];
-      /** Error statuses in addition to the statuses that access and body imply. */
+      /** Statuses in addition to those that access and body imply. */
       readonly errorStatuses?: readonly number[];
     };
   }

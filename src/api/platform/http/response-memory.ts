@@ -2,16 +2,12 @@ import { PayloadTooLargeError, UnavailableError } from '../../../shared/platform
 import { ByteBudget } from '../../../shared/platform/payloads/byte-budget.ts';
 
 const defaultCapacityBytes = 128 * 1024 * 1024;
-/** Maximum wait for memory, in ms. */
 const maxWaitMs = 30_000;
 
-/**
- * Reserves memory for a large result about a stack of an organization before it is computed, until the response is sent. Throws
- * UnavailableError, PayloadTooLargeError.
- */
+/** Before a large result about a stack is computed; held until the response is sent. Throws UnavailableError, PayloadTooLargeError. */
 export type ReserveMemory = (bytes: number, organization: string) => Promise<void>;
 
-/** Memory for large results of all requests of a process: a whole result is in memory, in several forms, until its response is sent. */
+/** Memory for all requests of a process: a whole result is in memory, in several forms, until its response is sent. */
 export class ResponseMemory {
   readonly #budget: ByteBudget;
 
@@ -19,13 +15,11 @@ export class ResponseMemory {
     this.#budget = new ByteBudget(capacityBytes);
   }
 
-  /** The reservation of one request, until it ends. */
   open(): RequestMemory {
     return new RequestMemory(this.#budget);
   }
 }
 
-/** The memory reserved by the results of one request. */
 export class RequestMemory {
   readonly #budget: ByteBudget;
   readonly #held: { readonly bytes: number; readonly fairnessKey: string }[] = [];
@@ -37,8 +31,8 @@ export class RequestMemory {
   }
 
   /**
-   * Only the first reservation of a request may wait. Later ones are rejected if no memory is left, because the request keeps its memory
-   * until it is answered. `fairnessKey`: the organization.
+   * Only the first reservation of a request may wait. Later ones fail if no memory is left, because the request keeps its memory until it
+   * is answered. `fairnessKey`: the organization.
    */
   async hold(bytes: number, fairnessKey: string): Promise<void> {
     if (this.#isTaking) {

@@ -5,10 +5,10 @@ import { Compile, type Validator } from 'typebox/compile';
 import { Value } from 'typebox/value';
 
 /**
- * Checks requests against TypeBox schemas. Texts of paths, queries and headers are converted to the types of the schema, but only if they
- * do not match as they are: nearly all do, and converting costs several times as much as checking.
+ * Texts of paths, queries and headers are converted to the types of the schema, but only if they do not match as they are: nearly all do,
+ * and converting costs several times as much as checking.
  *
- * A schema is compiled by the first request of its route: compiling all schemas at once would take a quarter of the start.
+ * A schema is compiled by the first request of its route: compiling all at once would take a quarter of the start.
  */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   let compiled: Validator | null = null;
@@ -22,7 +22,7 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   };
 };
 
-/** Serializes responses by their schemas. A schema is compiled by the first response of its route, as above. */
+/** A schema is compiled by the first response of its route, as above. */
 export const compileSerializer: FastifySerializerCompiler<object> = ({ schema }) => {
   let serialize: ((body: unknown) => string) | null = null;
   return (body) => {
@@ -31,7 +31,7 @@ export const compileSerializer: FastifySerializerCompiler<object> = ({ schema })
   };
 };
 
-/** A violation of a schema, as TypeBox reports it. */
+/** A violation as TypeBox reports it. */
 export interface SchemaIssue {
   readonly keyword: string;
   readonly instancePath: string;
@@ -40,8 +40,8 @@ export interface SchemaIssue {
 }
 
 /**
- * Describes the violations in a part of a request, once per path: `body/status must be "succeeded", "failed" or "cancelled"`. If
- * a value may have one of several forms, the schema reports the violations of each form.
+ * Once per path: `body/status must be "succeeded", "failed" or "cancelled"`. For a value that may have one of several forms, the schema
+ * reports the violations of each form.
  */
 export function describeIssues(issues: readonly SchemaIssue[], part: string): string {
   const paths = new Map<string, SchemaIssue[]>();

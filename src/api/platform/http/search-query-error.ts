@@ -1,6 +1,6 @@
 import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 
-/** A query is invalid. `start` and `end` are the position of the error, in characters from 0. */
+/** `start` and `end`: the position of the error, in characters from 0. */
 export class SearchQueryError extends InvalidRequestError {
   override readonly name = 'SearchQueryError';
   override readonly code = 'invalid-query';

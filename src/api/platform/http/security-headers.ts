@@ -14,7 +14,7 @@ export function setSecurityHeaders(reply: FastifyReply): void {
   void reply.headers(securityHeaders);
 }
 
-/** A policy for a page of ours whose only resource is this style sheet, given by its hash. */
+/** The page's only resource is this style sheet. */
 export function pagePolicy(styleSha256: string): string {
   return securityHeaders['content-security-policy'].replace(';', `; style-src 'sha256-${styleSha256}';`);
 }

@@ -9,7 +9,6 @@ let app: FastifyInstance;
 let read: number;
 let ended: Promise<unknown>;
 
-/** Serves chunks until the response is no longer wanted, or until `failure` after the first one. */
 function serve(failure?: Error): FastifyInstance {
   const { promise, resolve } = Promise.withResolvers<void>();
   ended = promise;

@@ -4,17 +4,16 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Slices } from '../../../shared/platform/slices/slices.ts';
 import { JsonBytes } from './json-bytes.ts';
 
-/** Bytes read from the database at once for a streamed response. */
 export const chunkBytes = 256 * 1024;
 /** Chunks are joined until they have this many bytes, and then written. */
 const minWriteBytes = 64 * 1024;
 
-/** How long a client may leave a chunk unread, in ms. The chunk takes memory meanwhile. */
+/** A client may leave a chunk unread for this long. The chunk takes memory meanwhile. */
 const defaultStallMs = 60_000;
 
 /**
- * Ends the streams of responses to HEAD requests, which have no body. Fastify would read the streams to their end, as fast as the database
- * answers, whether the client is there or not.
+ * Responses to HEAD have no body. Fastify would read the streams to their end, as fast as the database answers, whether the client is there
+ * or not.
  */
 export function registerHeads(app: FastifyInstance): void {
   app.addHook('onSend', (request, _reply, payload, done) => {
@@ -27,8 +26,8 @@ export function registerHeads(app: FastifyInstance): void {
 }
 
 /**
- * Responds with text, by default JSON, that is generated while it is sent, one chunk in memory at a time, no faster than the client reads.
- * A failure before the first chunk becomes an error response; a later one cuts off the connection.
+ * Responds with text, by default JSON, one chunk in memory at a time, no faster than the client reads. A failure before the first chunk
+ * becomes an error response; a later one cuts off the connection.
  */
 export async function sendChunks(
   reply: FastifyReply,
@@ -68,7 +67,7 @@ export async function sendChunks(
   return reply.type(contentType).send(stream);
 }
 
-/** Over HTTP/1.0, only the end of the connection ends a response without a length, so a response that is cut off must not look complete. */
+/** Over HTTP/1.0, only the end of the connection ends a response without a length, so a cut-off response must not look complete. */
 function reset({ raw, request }: FastifyReply): void {
   // TLS marks the end of a connection itself.
   if (request.raw.httpVersion === '1.0' && !(raw.socket instanceof TLSSocket)) raw.socket?.resetAndDestroy();
@@ -87,7 +86,7 @@ async function* joinChunks(chunks: AsyncIterable<string | Buffer>): AsyncGenerat
   if (json.length > 0) yield json.take();
 }
 
-/** Encodes text that arrives in chunks as one JSON string. No chunk may end within a surrogate pair. */
+/** One JSON string from chunks, none of which may end within a surrogate pair. */
 export async function* jsonString(chunks: AsyncIterable<string>): AsyncGenerator<string> {
   yield '"';
   for await (const chunk of chunks) yield JSON.stringify(chunk).slice(1, -1);

@@ -36,9 +36,8 @@ const policy = [
 ].join('; ');
 
 /**
- * Serves the web UI where no route answers: its files, its page at `/`, and its page for every other path that a browser asks for,
- * because the page handles its own routes. Other requests remain unanswered. `folder`: where the build is; it may appear or be
- * replaced at any time.
+ * Serves the web UI where no route answers: its files, its page at `/` and for every other path that a browser asks for, because the page
+ * handles its own routes. `folder`: the build, which may appear or be replaced at any time.
  */
 export async function registerWebAssets(app: FastifyInstance, folder: string): Promise<void> {
   await app.register(fastifyStatic, { root: folder, serve: false, preCompressed: true, suppressWarning: true });
@@ -80,7 +79,7 @@ function allowCaching(reply: FastifyReply): FastifyReply {
   return reply.removeHeader('cache-control');
 }
 
-/** Sends a browser a page, which it reloads while the web UI is being built; sends other clients JSON. */
+/** A page for a browser, which reloads it while the web UI is being built; JSON for other clients. */
 function sendMissing(request: FastifyRequest, reply: FastifyReply, isBuilding: boolean): FastifyReply {
   const status = isBuilding ? 503 : 404;
   void reply.code(status);

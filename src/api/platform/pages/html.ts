@@ -1,4 +1,3 @@
-/** Markup that may be sent as it is. */
 export class Markup {
   readonly text: string;
 
@@ -9,7 +8,7 @@ export class Markup {
 
 type Value = string | number | Markup | readonly Markup[] | null;
 
-/** Builds markup. Values are escaped unless they are markup themselves; null adds nothing. */
+/** Values are escaped unless they are markup themselves; null adds nothing. */
 export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Markup {
   return new Markup(parts.map((part, at) => part + (at < values.length ? render(values[at] ?? null) : '')).join(''));
 }

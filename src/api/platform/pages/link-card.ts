@@ -7,14 +7,13 @@ const paths =
   /^\/(?<organization>[^/~#]+)\/(?<project>[^/~#]+)\/(?<stack>[^/~#]+)(?:\/(?<part>updates|previews)\/(?<id>[\w-]{1,36}))?\/?$/;
 const maxTitle = 300;
 
-/** Whether the caller shows previews of links in a chat. */
 export function isLinkPreview(userAgent: string | undefined): boolean {
   return userAgent !== undefined && readers.test(userAgent);
 }
 
 /**
- * The preview of a stack's or an update's address in a chat; null for other pages. Chat programs have no session, so the card contains only
- * parts of the address, and is the same whether or not anything exists there.
+ * Null for pages other than a stack's or an update's. Chat programs have no session, so the card contains only parts of the address, and is
+ * the same whether or not anything exists there.
  */
 export function linkCard(path: string): Markup | null {
   const { id, organization, part, project, stack } = paths.exec(path)?.groups ?? {};

@@ -3,7 +3,7 @@ import { html, type Markup } from './html.ts';
 import { signInScript } from './script.ts';
 import { signInStyle } from './style.ts';
 
-/** A static file of the pages. `link` changes with its content. */
+/** `link` changes with the content. */
 export interface Asset {
   readonly path: string;
   readonly link: string;
@@ -20,8 +20,8 @@ export const styleAsset = asset('sign-in', 'css', 'text/css; charset=utf-8', sig
 export const scriptAsset = asset('sign-in', 'js', 'text/javascript; charset=utf-8', signInScript);
 
 /**
- * Content security policy of our pages: allows only the two files above and the web UI's font, no inline script or style. `formTarget`:
- * another target of a form's redirect, because browsers also apply the form policy to redirects.
+ * Allows only the two files above and the web UI's font, no inline script or style. `formTarget`: another target of a form's redirect,
+ * because browsers apply the form policy to redirects, too.
  */
 export function pageHeaders(formTarget: string | null = null): Record<string, string> {
   return {
@@ -43,7 +43,7 @@ export function pageHeaders(formTarget: string | null = null): Record<string, st
 /** The name mark, as in src/web/platform/ui/mark.tsx. */
 const mark = html`<svg width="24" height="24" viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" aria-hidden="true"><path d="M12 3v17.5M12 8.5c0 6-7 4.5-7 12M12 8.5c0 6 7 4.5 7 12M2.5 20.5h19"/></svg>`;
 
-/** A whole page. `tabTitle`: the title of the browser's tab, which screen readers say first. */
+/** `tabTitle`: screen readers say it first. */
 export function renderPage(title: string, body: Markup, tabTitle = title): string {
   return html`<!doctype html>
 <html lang="en">
@@ -66,12 +66,12 @@ ${body}
 `.text;
 }
 
-/** A message that screen readers announce. */
+/** Announced by screen readers. */
 export function renderProblem(message: string | null): Markup {
   return message === null ? html`` : html`<p class="problem" role="alert">${message}</p>`;
 }
 
-/** An error page. `signIn`: the address for signing in; null: the user is signed in. */
+/** `signIn`: the address for signing in; null: the user is signed in. */
 export function renderErrorPage(message: string, signIn: string | null): string {
   const way =
     signIn === null

@@ -1,4 +1,4 @@
-/** Script of the server-rendered pages. Every page works without it, except for passkeys. */
+/** Every page works without the script, except for passkeys. */
 export const signInScript = `'use strict';
 try {
   // The theme that was chosen in the web UI (src/web/platform/app/theme.ts).

@@ -1,6 +1,5 @@
 /**
- * Style sheet of the server-rendered pages. Colors and type match the web UI (src/web/platform/app/tokens.css), whose build has the font; a
- * server without it uses the system's font.
+ * Colors and type match the web UI (src/web/platform/app/tokens.css), whose build has the font; a server without it uses the system's font.
  */
 export const signInStyle = `@font-face {
   font-family: 'Inter Variable'; font-weight: 100 900; font-display: swap;

@@ -2,15 +2,15 @@ import type { TSchema } from 'typebox';
 import { exampleOf } from './examples.ts';
 
 const nameKey = 'x-component';
-/** The name is not `examples`, because @fastify/swagger moves members of that name from some schemas to their media types. */
+/** Not `examples`: @fastify/swagger moves members of that name from some schemas to their media types. */
 const exampleKey = 'x-example';
 
-/** Gives a schema a name in the OpenAPI document, and an example. Without `example`, the example is made from the schema. */
+/** Gives a schema a name in the OpenAPI document. Without `example`, the example is made from the schema. */
 export function component<Schema extends TSchema>(name: string, schema: Schema, example?: object): Schema {
   return { ...schema, [nameKey]: name, ...(example === undefined ? {} : { [exampleKey]: example }) };
 }
 
-/** Moves the named schemas below `value` into `components`, and leaves references to them. */
+/** Leaves references to them. */
 export function extractComponents(value: unknown, components: Record<string, object>): unknown {
   if (Array.isArray(value)) return value.map((each) => extractComponents(each, components));
   if (typeof value !== 'object' || value === null) return value;

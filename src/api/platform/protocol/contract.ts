@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { component } from './components.ts';
 import { AnyObject, IsoTimestamp, StringMap, UnixSeconds } from './core.ts';
 
-/** Request and response bodies of the written contract (`application/vnd.service+8`) that differ from the CLI's. */
+/** Bodies of the written contract (`application/vnd.service+8`) that differ from the CLI's. */
 
 const description = 'With Accept: application/vnd.service+8';
 

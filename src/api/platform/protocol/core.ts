@@ -31,5 +31,4 @@ export const VersionParams = Type.Object({
 export const OrganizationParams = Type.Object({ organization: Type.String() });
 export const TeamParams = Type.Object({ organization: Type.String(), team: Type.String() });
 
-/** The response of a call in the CLI's dialect, or in the contract's. */
 export type Either<Cli extends TSchema, Contract extends TSchema> = Static<Cli> | Static<Contract>;

@@ -3,7 +3,7 @@ import { Check } from 'typebox/value';
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Example values, and the names of the members that may have them. The first value that the schema of a member allows is used. */
+/** The first value that the schema of a member allows is used. */
 const values: readonly (readonly [value: unknown, names: string])[] = [
   ['acme', 'organization orgName organizationName GitHubLogin orgId'],
   ['website', 'project projectName routingProject newProject'],
@@ -77,7 +77,7 @@ function namedValue(schema: Schema, name: string): unknown {
   return named ?? (/(^id|I[dD])$/.test(name) && fits(id) ? id : undefined);
 }
 
-/** An example of a schema, for readers of the API description. The example of a request has only the required members. */
+/** The example of a request has only the required members. */
 export function exampleOf(schema: Schema, { isRequest = false, name = '' } = {}): unknown {
   if (schema['x-example'] !== undefined) return schema['x-example'];
   if ('const' in schema) return schema['const'];

@@ -3,7 +3,7 @@ import { TooFastError } from '../../../shared/access/quotas/quotas.ts';
 import type { AppError } from '../../../shared/platform/errors/errors.ts';
 import type { Caller } from '../http/request.ts';
 
-/** A command makes a dozen calls at once, so a burst of this many seconds' worth of calls, and at least `minBurst`, is allowed. */
+/** A command makes a dozen calls at once, so a burst of this many seconds' worth, and at least `minBurst`, is allowed. */
 const burstSeconds = 5;
 const minBurst = 20;
 /** All buckets are dropped when there are more than this. */
@@ -14,7 +14,7 @@ interface Bucket {
   at: number;
 }
 
-/** Requests of the members of organizations with a quota on requests per second, counted by this process. */
+/** Counts the requests of organizations with a quota on requests per second, in this process. */
 export class OrganizationRates {
   readonly #quotas: Quotas;
   readonly #buckets = new Map<string, Bucket>();
@@ -23,7 +23,7 @@ export class OrganizationRates {
     this.#quotas = quotas;
   }
 
-  /** Counts a call. If the organization makes too many calls, returns the error, and does not count the call. */
+  /** A refused call is not counted. */
   async take(caller: Pick<Caller, 'belongs'>, organization: string | undefined): Promise<TooFastError | null> {
     // Non-members must not use up the members' limit.
     if (organization === undefined || !caller.belongs) return null;
@@ -39,7 +39,7 @@ export class OrganizationRates {
   }
 }
 
-/** Takes a token for one call from the organization's bucket. Returns the missing part of the token; 0 if it was available. */
+/** Returns the missing part of a token; 0 if one was available. */
 function takeToken(buckets: Map<string, Bucket>, organization: string, perSecond: number): number {
   const now = performance.now();
   const maxTokens = Math.max(perSecond * burstSeconds, minBurst);

@@ -10,7 +10,6 @@ import type { Caller } from '../http/request.ts';
 import { addressGroup, clientAddress } from '../server/client-address.ts';
 import { type Admission, SharedRateCounters, type Source } from './shared-rate-counters.ts';
 
-/** The subjects that requests are counted for. */
 type Subject = 'token' | 'user' | 'address';
 
 interface RequestSource extends Source {
@@ -32,7 +31,7 @@ const phrases: Readonly<Record<Subject, string>> = {
   address: 'from this address',
 };
 
-/** The token, the user or the address makes too many requests. Since 3.256, the CLI repeats reads after a 429. */
+/** Since 3.256, the CLI repeats reads after a 429. */
 export class RequestRateError extends TooManyRequestsError {
   override readonly name = 'RequestRateError';
   override readonly code = 'request-rate';
@@ -45,16 +44,14 @@ export class RequestRateError extends TooManyRequestsError {
   }
 }
 
-/** A request that a limit defers or refuses. */
 export interface Delay {
-  /** How long the request has to wait, in ms; null: it is refused. */
+  /** The wait in ms; null: the request is refused. */
   readonly waitMs: number | null;
   readonly error: RequestRateError;
-  /** Records the outcome of the request. */
   note(outcome: 'delayed' | 'rejected' | 'allowed'): void;
 }
 
-/** Limits how many requests a token, a user and an address make per minute, across all replicas. */
+/** Limits requests per token, user and address, across all replicas. */
 export class RequestRates {
   readonly #options: RequestRatesOptions;
   readonly #warning: LimitedWarning;
@@ -64,7 +61,7 @@ export class RequestRates {
     this.#warning = new LimitedWarning(options.logger);
   }
 
-  /** Counts a request by its address. Returns null if it may proceed now. */
+  /** Null: the request may proceed now. */
   takeForAddress(request: IncomingMessage, maxWaitMs: number): Delay | null {
     const { perMinute, trustedProxies } = this.#options;
     if (perMinute.address === 0) return null;
@@ -72,7 +69,7 @@ export class RequestRates {
     return this.#take([source('address', address, perMinute.address)], maxWaitMs, { address });
   }
 
-  /** Counts a request by its token and user. Returns null if it may proceed now. */
+  /** Null: the request may proceed now. */
   takeForCaller({ login, tokenId, tokenName, userId }: Caller, maxWaitMs: number): Delay | null {
     const { perMinute } = this.#options;
     const sources: RequestSource[] = [];
@@ -106,7 +103,7 @@ function source(subject: Subject, id: string, perMinute: number): RequestSource 
   return { subject, name: `${subject} ${id}`, perMinute };
 }
 
-/** Creates the limits of a process. They are closed with the context. */
+/** Closed with the context. */
 export function createRequestRates({ config, db, lifecycle, logger, metrics }: AppContext): RequestRates {
   const { report } = createRateCounterRepository(db, 'requests');
   const { requestsPerMinute: perMinute, trustedProxies } = config;

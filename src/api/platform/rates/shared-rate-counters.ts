@@ -2,18 +2,17 @@ import type { RateCounterReport } from '../../../shared/identity/rate-counter-re
 import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 
-/** A source of counted events, such as a client's address, with the number allowed per minute. */
+/** A source of events, such as a client's address. */
 export interface Source {
   readonly name: string;
   readonly perMinute: number;
 }
 
-/** When an event may take place. */
 export interface Admission<S extends Source = Source> {
-  /** False: the event may take place later than the caller waits, and was not counted. */
+  /** False: the event would take place later than the caller waits. */
   readonly isCounted: boolean;
   readonly waitMs: number;
-  /** The source that is the last to have capacity. */
+  /** The last one to have capacity. */
   readonly source: S;
 }
 
@@ -29,31 +28,29 @@ interface Counter {
 }
 
 interface SharedRateCounterOptions {
-  /** Adds events to the counters shared by all replicas and returns the resulting values. */
+  /** Adds to the counters shared by all replicas. */
   readonly report: (
     reports: readonly RateCounterReport[],
   ) => Promise<readonly { readonly source: string; readonly level: number }[]>;
   readonly logger: Logger;
-  /** Minimum time between two reports, in ms. */
   readonly reportEveryMs?: number;
 }
 
-/** Maximum number of sources that a process remembers. */
+/** Sources that one process remembers. */
 const capacity = 10_000;
 const maxReportsAtOnce = 500;
-/** Events below this fraction of the limit are too few to matter. They are not reported as long as the counter is below it, too. */
+/** Fewer events, as a fraction of the limit, are not reported as long as the counter is below it, too. */
 const reportFrom = 0.1;
-/** Maximum counter value as a multiple of the limit, so that a source is admitted again within a minute. */
+/** The maximum as a multiple of the limit, so that a source is admitted again within a minute. */
 const maxValueFactor = 2;
 
 /**
- * Counts events by source, in counters that drain over time. A source is exhausted while its counter is at or above its limit per
- * minute. Counters are kept in memory. Significant ones are reported to the other replicas at most once a second, in one statement
- * that returns the totals of all replicas.
+ * Counts events by source, in counters that drain over time. A source is exhausted while its counter is at or above its limit per minute.
+ * Counters are in memory. Significant ones are reported to the other replicas at most once a second, in one statement that returns the
+ * totals of all replicas.
  */
 export class SharedRateCounters {
   readonly #counters = new Map<string, Counter>();
-  /** Counters with enough events to report. */
   readonly #due = new Map<string, Counter>();
   readonly #report: SharedRateCounterOptions['report'];
   readonly #logger: Logger;
@@ -70,8 +67,8 @@ export class SharedRateCounters {
   }
 
   /**
-   * Admits a lookup, or returns null if one of the sources is exhausted. When the lookup has ended, call the result with whether it
-   * failed. Lookups in progress count too; otherwise many concurrent ones would all be admitted.
+   * Null if one of the sources is exhausted. When the lookup has ended, call the result with whether it failed. Lookups in progress count
+   * too; otherwise many concurrent ones would all be admitted.
    */
   admit(sources: readonly Source[]): ((failed: boolean) => void) | null {
     const counters = sources.map((source) => this.#counterOf(source));
@@ -83,7 +80,7 @@ export class SharedRateCounters {
     };
   }
 
-  /** Counts an event if all sources have capacity for it now, or will have it within `maxWaitMs`. Returns null if they have it now. */
+  /** Counts an event if all sources have capacity for it now (null), or will have it within `maxWaitMs`. */
   take<S extends Source>(sources: readonly S[], maxWaitMs: number): Admission<S> | null {
     const now = performance.now();
     const counters: Counter[] = [];
@@ -102,13 +99,12 @@ export class SharedRateCounters {
     return last && { isCounted, waitMs: longestMs, source: last };
   }
 
-  /** Counts an event. */
   note(sources: readonly Source[]): void {
     const now = performance.now();
     for (const source of sources) this.#count(source.name, this.#counterOf(source), now);
   }
 
-  /** Stops reporting; resolves when the last report has ended. */
+  /** Resolves when the last report has ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#timer) clearTimeout(this.#timer);
@@ -195,9 +191,7 @@ function setValue(counter: Counter, value: number, now = performance.now()): voi
   counter.at = now;
 }
 
-/**
- * After a long wait, as during an outage, most unreported events have drained: their sum would refuse a source that stays below its limit.
- */
+/** After a long wait, as during an outage, most unreported events have drained: their sum would refuse a source below its limit. */
 function reportable(counter: Counter): number {
   return Math.min(counter.unreported, Math.ceil(current(counter) + 2 * reportFrom * counter.perMinute));
 }

@@ -3,8 +3,8 @@ import { type BlockList, isIP, isIPv6 } from 'node:net';
 import { copyOf } from '../../../shared/platform/text/cut-text.ts';
 
 /**
- * Returns the address of the client, without a port; an IPv4-mapped IPv6 address becomes IPv4. X-Forwarded-For is trusted only as far as
- * trusted proxies wrote it: from the right, the first address that is not a trusted proxy is the client.
+ * Without a port; an IPv4-mapped IPv6 address becomes IPv4. X-Forwarded-For is trusted only as far as trusted proxies wrote it: from the
+ * right, the first address that is not a trusted proxy is the client.
  */
 export function clientAddress(request: IncomingMessage, trustedProxies: BlockList): string {
   let address = plainAddress(request.socket.remoteAddress ?? '');
@@ -12,18 +12,17 @@ export function clientAddress(request: IncomingMessage, trustedProxies: BlockLis
   while (isTrusted(address, trustedProxies)) {
     const next = plainAddress(withoutPort(forwarded.pop()?.trim() ?? ''));
     if (next === '') break;
-    // Addresses are kept; a slice would keep the whole header, which may be long.
+    // Addresses are kept; a slice would keep the whole header.
     address = copyOf(next);
   }
   return address;
 }
 
-/** Whether the address belongs to a trusted proxy. */
 export function isTrusted(address: string, trustedProxies: BlockList): boolean {
   return isIP(address) !== 0 && trustedProxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }
 
-/** Groups the addresses that one client can easily get: a single IPv4 address, or a whole IPv6 /64 network. */
+/** Groups the addresses that one client can easily get: a whole IPv6 /64 network. */
 export function addressGroup(address: string): string {
   if (!isIPv6(address)) return address;
   const [before = '', after] = address.split('%')[0]?.split('::') ?? [];
@@ -37,7 +36,7 @@ export function addressGroup(address: string): string {
   return `${network.join(':')}::/64`;
 }
 
-/** Normalizes an address for comparison: IPv4-mapped IPv6 becomes IPv4, and text that is not an address becomes ''. */
+/** IPv4-mapped IPv6 becomes IPv4, and text that is not an address becomes ''. */
 export function plainAddress(text: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(text)?.[1] ?? text;
   return isIP(mapped) === 0 ? '' : mapped;

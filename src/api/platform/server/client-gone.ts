@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 
-/** Raised when nobody waits for the response any more: the client has closed the connection, or has the whole response. */
+/** Aborted when nobody waits any more: the client has closed the connection, or has the whole response. */
 export function clientGone({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
   if (raw.closed) gone.abort();
@@ -9,8 +9,8 @@ export function clientGone({ raw }: FastifyReply): AbortSignal {
 }
 
 /**
- * Calls `then` if the client will not get the whole successful response of this call: the client closes the connection first, or the
- * response becomes an error. A response counts as delivered once the operating system has it.
+ * Calls `then` if the client closes the connection before it has the whole response, or the response is no success. A response counts as
+ * delivered once the operating system has it.
  */
 export function whenUndelivered({ raw }: FastifyReply, then: () => void): void {
   if (raw.closed) {

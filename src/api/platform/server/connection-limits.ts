@@ -5,9 +5,9 @@ import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import { addressGroup, isTrusted, plainAddress } from './client-address.ts';
 import { rawResponse } from './raw-response.ts';
 
-/** Minimum time between two log lines about refused connections, in ms. */
+/** The minimum time between two log lines about refused connections. */
 const logEveryMs = 10_000;
-/** Maximum number of refused connections that are kept open to read the error response; others are closed without one. */
+/** Refused connections that stay open to read the error response; others are closed without one. */
 const maxRefusing = 128;
 const responseMs = 1_000;
 
@@ -18,12 +18,11 @@ const messages: Readonly<Record<Reason, string>> = {
   address: 'There are too many connections from your address at the moment; please retry',
 };
 
-/** Counts the connections of a process and refuses connections above the limits. */
 export class ConnectionLimits {
   readonly #config: Pick<Config, 'front' | 'trustedProxies'>;
   readonly #logger: Logger;
   readonly #metrics: Metrics;
-  /** Open connections per address group, without connections of trusted proxies. */
+  /** Open connections per address group, without those of trusted proxies. */
   readonly #byGroup = new Map<string, number>();
   #clients = 0;
   #proxies = 0;
@@ -37,12 +36,11 @@ export class ConnectionLimits {
     this.#metrics = metrics;
   }
 
-  /** Number of admitted connections that are still open. */
   get open(): number {
     return this.#clients + this.#proxies;
   }
 
-  /** Counts the connection until it closes and returns true, or refuses it; `canRespond`: with an HTTP error response. */
+  /** Counts the connection until it closes, or refuses it; `canRespond`: with an HTTP error response. */
   admit(socket: Socket, { canRespond }: { canRespond: boolean }): boolean {
     const address = plainAddress(socket.remoteAddress ?? '');
     const isProxy = isTrusted(address, this.#config.trustedProxies);
@@ -97,7 +95,6 @@ export class ConnectionLimits {
   }
 }
 
-/** Where refused connections are logged and counted. */
 export interface ConnectionReports {
   readonly logger: Logger;
   readonly metrics: Metrics;

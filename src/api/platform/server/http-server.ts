@@ -17,33 +17,33 @@ import {
   respondAfterBody,
 } from './unread-bodies.ts';
 
-/** Maximum number of headers per request. Node would silently drop headers beyond 2,000. */
+/** Node would silently drop headers beyond 2,000. */
 const maxHeaders = 200;
 
-/** A connection is closed after this many requests, so that clients spread to replicas that were added later. */
+/** Clients then spread to replicas that were added later. */
 const maxRequestsPerConnection = 10_000;
 
 /** How long a client may read nothing of a pending response, in ms. */
 const stalledReaderMs = 120_000;
 
-/** Upper limit for how long an unread body may continue after its response, in ms. */
+/** How long an unread body may continue after its response at most, in ms. */
 const maxDiscardMs = 5_000;
 
 /**
- * After this silence, TCP checks that the client is alive, in ms. A call may wait for hours without a byte; without the check, a client
- * that was lost without closing its connection would get its turn.
+ * After this silence, in ms, TCP checks that the client is alive. A call may wait for hours without a byte; without the check, a client
+ * lost without closing its connection would get its turn.
  */
 const askAliveMs = 30_000;
 
 /** Interval of closing connections without a request once the server has stopped listening, in ms. */
 const closeIdleEveryMs = 1_000;
 
-/** How often connections are checked for late headers, in ms, given the limit `headMs`. */
+/** How often connections are checked for late headers. */
 const checkEveryMs = (headMs: number): number => Math.min(Math.max(Math.floor(headMs / 4), 50), 5_000);
 
 /**
- * Creates the HTTP server below the app. It limits what a client can do before the app sees a request, and how long a client may take to
- * send data that the app does not read. Uses plain HTTP if `tls` is null.
+ * Limits what a client can do before the app sees a request, and how long a client may take to send data that the app does not read. Plain
+ * HTTP if `tls` is null.
  */
 function createHttpServer(
   handler: RequestListener,
@@ -128,7 +128,6 @@ function createHttpServer(
   return server;
 }
 
-/** Passes a connection to the server only if `admits` returns true for it. */
 function guardConnections(server: Server, admits: (socket: Socket) => boolean): void {
   const listeners = server.listeners('connection') as ((socket: Socket) => void)[];
   server.removeAllListeners('connection');
@@ -153,8 +152,8 @@ const errorResponses: Readonly<Record<string, ErrorResponse>> = {
 const malformedRequest: ErrorResponse = { code: 400, message: 'This is not a valid HTTP request' };
 
 /**
- * Responds to input that never became a request, in the format of all other errors, and closes the connection. Earlier requests on the
- * connection get their responses first, and nothing is inserted into a response that is being sent.
+ * Responds to input that never became a request, in the format of all other errors, and closes the connection. Earlier requests on it get
+ * their responses first, and nothing is inserted into a response that is being sent.
  */
 function respondToClientError(
   error: Error & { code?: string },
@@ -178,7 +177,7 @@ function respondToClientError(
   }
 }
 
-/** Returns a function that creates HTTP servers for the app; they share their connection limits. Throws TlsFilesError. */
+/** The servers share their connection limits. Throws TlsFilesError. */
 export function createFront(context: AppContext): (handler: RequestListener) => Server {
   const { config, lifecycle, logger, metrics } = context;
   const limits = new ConnectionLimits(config, { logger, metrics });

@@ -6,7 +6,7 @@ export interface OpenRequest {
   readonly response: ServerResponse;
 }
 
-/** Tracks the requests of each connection whose responses are not complete, oldest first. A client may send several requests at once. */
+/** The requests of each connection whose responses are not complete, oldest first. A client may send several at once. */
 export class OpenRequests {
   readonly #open = new WeakMap<Socket, OpenRequest[]>();
   readonly #last = new WeakMap<Socket, IncomingMessage>();
@@ -30,7 +30,7 @@ export class OpenRequests {
     return this.#open.get(socket) ?? [];
   }
 
-  /** The most recent request, answered or not. */
+  /** Answered or not. */
   lastOf(socket: Socket): IncomingMessage | undefined {
     return this.#last.get(socket);
   }

@@ -12,7 +12,6 @@ export class ProofStream {
     this.#db = db;
   }
 
-  /** The proof of this installation for the nonce, and a second event after a pause. */
   async *events(nonce: string): AsyncGenerator<string> {
     yield `data: ${proveInstallation(await this.#installation(), nonce)}\n\n`;
     await sleep(proofPauseMs);

@@ -6,7 +6,7 @@ const secured = Object.entries(securityHeaders)
   .map(([name, value]) => `${name}: ${value}\r\n`)
   .join('');
 
-/** Formats an error response for input that never becomes a request, like all other errors. The connection closes after it. */
+/** A response to input that never becomes a request. The connection closes after it. */
 export function rawResponse({ code, message }: ErrorResponse): string {
   const body = JSON.stringify({ code, message });
   const retry = code === 503 ? 'Retry-After: 1\r\n' : '';

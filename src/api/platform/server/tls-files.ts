@@ -5,10 +5,9 @@ import { codeOf } from '../../../shared/platform/errors/causes.ts';
 import { OperatorError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 
-/** How often the files are re-read, in ms. Contents are compared, because the update may be a new file, a link or a mount. */
+/** The files are re-read this often. Contents are compared, because the update may be a new file, a link or a mount. */
 const reloadEveryMs = 5_000;
 
-/** The certificate and key cannot be used. The message names the files. */
 class TlsFilesError extends OperatorError {
   override readonly name = 'TlsFilesError';
 }
@@ -23,7 +22,7 @@ interface Pair {
   readonly key: string;
 }
 
-/** The TLS certificate and key of the service, from files that may be renewed while it runs. */
+/** The files may be renewed while the service runs. */
 export class TlsFiles {
   readonly #files: FileNames;
   readonly #logger: Logger;
@@ -33,7 +32,7 @@ export class TlsFiles {
   /** The content that was last read, usable or not, so that a fault is logged once. */
   #lastRead: string;
 
-  /** Throws TlsFilesError if a file cannot be read, or the certificate and key do not match. */
+  /** Throws TlsFilesError. */
   constructor(files: FileNames, { logger, everyMs = reloadEveryMs }: { logger: Logger; everyMs?: number }) {
     this.#files = files;
     this.#logger = logger;
@@ -44,22 +43,21 @@ export class TlsFiles {
     this.#timer.unref();
   }
 
-  /** TLS options for creating a server. */
   secureContext(): SecureContextOptions {
     return { ...this.#current, minVersion: 'TLSv1.2' };
   }
 
-  /** Passes each new pair to the server from now on. Open connections keep the pair they have. */
+  /** Also passes each new pair to the server. Open connections keep the pair they have. */
   attach(server: Server): void {
     this.#servers.add(server);
   }
 
-  /** Expiry of the certificate in use, in seconds since 1970. */
+  /** Expiry in seconds since 1970. */
   expiresAt(): number {
     return Date.parse(new X509Certificate(this.#current.cert).validTo) / 1000;
   }
 
-  /** Re-reads the files. If the new pair cannot be used, logs an error and keeps the current one. */
+  /** Keeps the current pair if the new one cannot be used. */
   reload(): void {
     let content = 'unreadable';
     try {
@@ -94,7 +92,7 @@ function readPair({ certFile, keyFile }: FileNames): Pair {
   return { cert: read(certFile, 'HOLDFAST_TLS_CERT_FILE'), key: read(keyFile, 'HOLDFAST_TLS_KEY_FILE') };
 }
 
-/** Throws TlsFilesError if OpenSSL rejects the pair; the message is clearer than OpenSSL's if certificate and key do not match. */
+/** OpenSSL's message is less clear if certificate and key do not match. */
 function assertUsable(pair: Pair, { certFile, keyFile }: FileNames): void {
   try {
     createSecureContext(pair);

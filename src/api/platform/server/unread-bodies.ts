@@ -1,20 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Up to this many bytes of an unread body are received and discarded before the response is sent. */
+/** Bytes of an unread body that are received and discarded before the response is sent. */
 const maxDiscardBytes = 32 * 1024 * 1024;
 
-/** The deadline for discarding the rest of a body: a function that starts the clock at its first call. */
+/** A function that starts the clock at its first call. */
 const deadlines = new WeakMap<IncomingMessage, () => number>();
 const awaitingContinue = new WeakMap<IncomingMessage, ServerResponse>();
 const closing = new WeakSet<Socket>();
 
-/** Records that the client waits for `100 Continue` before it sends the body. */
 export function markAwaitingContinue(request: IncomingMessage, response: ServerResponse): void {
   awaitingContinue.set(request, response);
 }
 
-/** Sends `100 Continue` to a client that waits for it. Call before reading a body. */
+/** If the client waits for `100 Continue`. Call before reading a body. */
 export function sendContinue(request: object): void {
   const response = awaitingContinue.get(request as IncomingMessage);
   if (!response) return;
@@ -22,15 +21,15 @@ export function sendContinue(request: object): void {
   if (!response.headersSent) response.writeContinue();
 }
 
-/** Whether a response sent now must be the connection's last, because the rest of the body precedes the next request. */
+/** The rest of the body would precede the next request. */
 export function mustCloseAfterResponse(request: IncomingMessage): boolean {
   return !request.complete && (hasBody(request) || request.readableDidRead);
 }
 
 /**
- * Calls `respond` once the body has arrived, and discards the unread rest. A proxy that gets a response while it still sends the body may
- * report a broken connection to the client instead of the response (golang/go#40747). Does not wait for a client that asked whether to send
- * the body, for more than 32 MiB, or for longer than `limitUnreadBody` permits.
+ * Calls `respond` once the body has arrived, and discards the unread rest. A proxy that gets a response while it sends the body may report
+ * a broken connection instead (golang/go#40747). Does not wait for a client that asked whether to send the body, for more than 32 MiB, or
+ * for longer than `limitUnreadBody` permits.
  */
 export function respondAfterBody(request: IncomingMessage, respond: () => void): void {
   const deadline = deadlines.get(request);
@@ -57,12 +56,12 @@ export function respondAfterBody(request: IncomingMessage, respond: () => void):
   request.resume();
 }
 
-/** Whether the connection is being closed, so that further input on it is not served. */
+/** Further input on it is not served. */
 export function isClosing(socket: Socket): boolean {
   return closing.has(socket);
 }
 
-/** Limits the total time that the rest of an unread body may take before and after the response, in ms. */
+/** Limits the total time before and after the response. */
 export function limitUnreadBody(request: IncomingMessage, response: ServerResponse, discardMs: number): void {
   if (!hasBody(request)) return;
   let deadline: number | undefined;
@@ -87,9 +86,8 @@ export function limitUnreadBody(request: IncomingMessage, response: ServerRespon
 }
 
 /**
- * Closes the connection so that the client can still read the last response: closing a socket with unread bytes resets the
- * connection, and the response may be lost. Discards input until the client closes too or `request` is complete, for at most
- * `discardMs`.
+ * Closes the connection so that the client can still read the last response: closing a socket with unread bytes resets the connection, and
+ * the response may be lost. Discards input until the client closes too or `request` is complete, for at most `discardMs`.
  */
 export function closeGracefully(socket: Socket, discardMs: number, request?: IncomingMessage): void {
   if (closing.has(socket)) return;

@@ -9,7 +9,7 @@ const SavedViewRow = Type.Object({
   page: Type.Unsafe<ViewedPage['page']>(Type.String()),
   search: Type.Record(Type.String(), Type.String()),
   isShared: Type.Boolean(),
-  /** Login of the author. */
+  /** Login. */
   author: Type.String(),
   isOwn: Type.Boolean(),
   isPinned: Type.Boolean(),
@@ -31,14 +31,14 @@ export interface NewView {
   readonly viewed: ViewedPage;
 }
 
-/** A view `v` of the author `u`, as `userId` sees it. */
+/** The columns of a view `v` of the author `u`, as `userId` sees it. */
 function columns(userId: string) {
   return sql.fragment`
     v.id, v.name, v.page, v.search, v.is_shared as "isShared", u.login as author, v.user_id = ${userId} as "isOwn",
     exists (select from saved_view_pins p where p.view_id = v.id and p.user_id = ${userId}) as "isPinned"`;
 }
 
-/** The views of several organizations that `userId` sees: pinned ones first, then the user's own. */
+/** Pinned views first, then the user's own. */
 export function listViewsOf(
   db: Queryable,
   organizations: readonly ListedOrganization[],
@@ -54,19 +54,19 @@ export function listViewsOf(
     order by "isPinned" desc, "isOwn" desc, lower(v.name), v.id limit ${limit}`);
 }
 
-/** Views that members of an organization have saved, as `userId` sees them. */
+/** Saved views as `userId` sees them. */
 export function createSavedViewRepository(db: Queryable, organizationId: string, userId: string) {
   const isVisible = sql.fragment`
     v.organization_id = ${organizationId} and (v.is_shared or v.user_id = ${userId})`;
   return {
-    /** The user's own views and the shared views. */
+    /** Own and shared views. */
     list: () =>
       db.any(sql.rows(SavedViewRow)`
         /* savedViews.list */
         select ${columns(userId)} from saved_views v join users u on u.id = v.user_id
         where ${isVisible} order by lower(v.name), v.id`),
 
-    /** Waits for concurrent transactions that add views to the organization, and counts them. */
+    /** Waits for concurrent transactions that add views to the organization. */
     countForNew: async () => {
       await db.query(sql.nothing`
         /* savedViews.lockForNew */ select pg_advisory_xact_lock(hashtextextended(${organizationId}, ${makingLock}::bigint))`);

@@ -10,15 +10,13 @@ declare module '../../access/procedures/context.ts' {
   }
 }
 
-/** Saved views of pages. */
 export const savedViewsRouter = router({
-  /** The caller's own views and the views that members share; few enough for one page. */
+  /** Own and shared views; few enough for one page. */
   list: organizationProcedure('read').query(async ({ ctx: { caller, services }, input: { organization } }) => ({
     items: await services.savedViews.list(caller, organization),
     next: null,
   })),
 
-  /** The views of all organizations of the caller. */
   everywhere: userProcedure.query(async ({ ctx: { caller, services } }) => ({
     items: await services.savedViews.listEverywhere(caller),
     next: null,

@@ -14,15 +14,12 @@ import type { Caller } from '../../platform/http/request.ts';
 import type { ViewedPage } from './saved-view.ts';
 import { createSavedViewRepository, listViewsOf, type NewView, type SavedViewRow } from './saved-view-repository.ts';
 
-/** Maximum number of a member's views in an organization, and of shared views of all members together. */
+/** A member's own views in an organization, and shared views of all members together. */
 const maxViews = { own: 50, shared: 50 } as const;
-/** Maximum number over all organizations of a user. */
+/** Views over all organizations of a user. */
 const maxEverywhere = 500;
 
-/**
- * Views of pages that members save: private views, and views that they share with the organization. Only changes of shared views are
- * recorded.
- */
+/** Private views, and views shared with the organization. Only changes of shared views are recorded. */
 export class SavedViews {
   readonly #context: Pick<ApiContext, 'db'>;
 
@@ -30,14 +27,13 @@ export class SavedViews {
     this.#context = context;
   }
 
-  /** Throws ForbiddenError. */
   async list(caller: Caller, organization: string): Promise<readonly SavedViewRow[]> {
     const userId = userOf(caller);
     const { db } = this.#context;
     return createSavedViewRepository(db, (await getOrganization(db, organization)).id, userId).list();
   }
 
-  /** The views of all organizations of the caller; if there are too many, the pinned and own ones first. Throws ForbiddenError. */
+  /** If there are too many, the pinned and own ones first. */
   async listEverywhere(caller: Caller) {
     const userId = userOf(caller);
     const { db } = this.#context;
@@ -45,7 +41,7 @@ export class SavedViews {
     return listViewsOf(db, all, userId, maxEverywhere);
   }
 
-  /** Saves a view, and pins it for the caller. Returns its id. Throws ForbiddenError, InvalidRequestError, ConflictError. */
+  /** Saves a view, and pins it for the caller. Returns its id. */
   create(caller: Caller, organization: string, view: NewView, audit: AuditTrail): Promise<string> {
     const { isShared, viewed } = view;
     const name = readName(view.name);
@@ -62,10 +58,7 @@ export class SavedViews {
     });
   }
 
-  /**
-   * Renames a view of the caller, replaces its page, or changes who sees it. Throws InvalidRequestError, ForbiddenError, NotFoundError,
-   * ConflictError.
-   */
+  /** Only the author can change a view. */
   change(
     caller: Caller,
     organization: string,
@@ -90,7 +83,7 @@ export class SavedViews {
     });
   }
 
-  /** Pins the view to the caller's sidebar, or unpins it. Throws ForbiddenError, NotFoundError. */
+  /** Pins the view to the caller's sidebar, or unpins it. */
   pin(caller: Caller, organization: string, id: string, isPinned: boolean, audit: AuditTrail): Promise<void> {
     return this.#change(caller, organization, async ({ record, views }) => {
       await lockView(views, id);
@@ -99,7 +92,7 @@ export class SavedViews {
     });
   }
 
-  /** Deletes a view. Allowed for its author and, if it is shared, for admins. Throws ForbiddenError, NotFoundError. */
+  /** Allowed for its author and, if it is shared, for admins. */
   remove(caller: Caller, organization: string, id: string, audit: AuditTrail): Promise<void> {
     return this.#change(caller, organization, async ({ record, role, views }) => {
       const { isOwn, isShared, name } = await lockView(views, id);
@@ -109,7 +102,7 @@ export class SavedViews {
     });
   }
 
-  /** Runs a change in a transaction that holds the caller's membership. */
+  /** The transaction holds the caller's membership. */
   async #change<Result>(
     caller: Caller,
     organization: string,
@@ -141,7 +134,7 @@ export class SavedViews {
 
 type SavedViewRepository = ReturnType<typeof createSavedViewRepository>;
 
-/** Throws ForbiddenError unless the caller is a user without scopes. */
+/** Only a user without scopes has views. */
 function userOf({ isScoped, policyId, userId }: Caller): string {
   if (userId === null || isScoped || policyId !== null)
     throw new ForbiddenError('Saved views belong to users: sign in, or use a personal token without scopes');
@@ -154,7 +147,6 @@ async function lockView(views: SavedViewRepository, id: string) {
   return view;
 }
 
-/** Throws InvalidRequestError. */
 function assertText({ search }: ViewedPage): void {
   if (!Object.values(search).every((value) => value.isWellFormed()))
     throw new InvalidRequestError('The search is not valid text');
@@ -165,11 +157,10 @@ function assertMayShareMore(shared: number): void {
     throw new ConflictError(`${maxViews.shared} views are shared here, the maximum: delete one first`);
 }
 
-/** Throws InvalidRequestError. */
 function readName(text: string): string {
   const name = text.trim();
   const isVisible = /[\p{L}\p{N}\p{P}\p{S}]/u.test(name);
-  // Characters that control the direction of text would also affect the text around the name.
+  // They control the direction of text, and would also affect the text around the name.
   if (!isVisible || !name.isWellFormed() || /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u.test(name))
     throw new InvalidRequestError('The name of a view must be one line of text');
   return name;

@@ -1,18 +1,16 @@
-/** How a version has changed a resource. */
 export interface ResourceChange {
   readonly version: number;
   readonly change: string;
-  /** Names of properties, such as `inputs.tags.Name`; incomplete if `pathCount` is larger. */
+  /** Such as `inputs.tags.Name`; incomplete if `pathCount` is larger. */
   readonly paths: readonly string[] | null;
   readonly pathCount: number;
 }
 
-/** The version that set a property. */
 export interface BlamedProperty {
   readonly path: string;
-  /** Null: not known. */
+  /** Null: unknown. */
   readonly version: number | null;
-  /** False: the property was set by this version or an earlier one. */
+  /** False: this version or an earlier one. */
   readonly isExact: boolean;
 }
 
@@ -20,8 +18,8 @@ export interface BlamedProperty {
 const ellipsis = '…';
 
 /**
- * Finds the version that set each property of a resource, from its changes, newest first. The cost of a change is proportional to the
- * length of its paths, regardless of the number of properties.
+ * Uses the resource's changes, newest first. The cost of a change is proportional to the length of its paths, regardless of the number of
+ * properties.
  */
 export class Blame {
   readonly #found = new Map<string, BlamedProperty>();
@@ -31,7 +29,7 @@ export class Blame {
   readonly #positions: ReadonlyMap<string, number>;
   /** For each position, a position not after the next open one; the last position is the end. */
   readonly #next: Uint32Array;
-  /** Lengths of the paths that were cut, without the ellipsis. */
+  /** Lengths of the cut paths, without the ellipsis. */
   readonly #cutLengths: ReadonlySet<number>;
   #openCount: number;
   /** The newest version whose changes are not completely known: it may have changed any property. */
@@ -47,7 +45,7 @@ export class Blame {
     this.#bound = null;
   }
 
-  /** Whether older changes would add nothing. */
+  /** Older changes would add nothing. */
   get isDone(): boolean {
     return this.#openCount === 0;
   }
@@ -57,7 +55,7 @@ export class Blame {
     this.#bound ??= version;
   }
 
-  /** Not exact: this version, or one between it and the next change, has made the change. */
+  /** Not exact: this version, or one between it and the next change. */
   add(change: ResourceChange, isExact = true): void {
     const bound = this.#bound;
     if (!isExact) this.#bound ??= change.version;
@@ -74,17 +72,17 @@ export class Blame {
     const changed = paths ?? [];
     for (const path of changed) {
       this.#setOne(path, version);
-      // Sets the properties within the cut path.
+      // The properties within the cut path.
       if (path.endsWith(ellipsis)) this.#setAll(path.slice(0, -1), version);
       else for (const separator of '.[') this.#setAll(path + separator, version);
-      // Sets the properties that contain the path.
+      // The properties that contain the path.
       for (let at = 1; at < path.length; at++)
         if (path[at] === '.' || path[at] === '[') this.#setOne(path.slice(0, at), version);
       for (const length of this.#cutLengths) this.#setOne(path.slice(0, length) + ellipsis, version);
     }
   }
 
-  /** `knownFrom`: the changes of versions above this one are known; null: no changes are known. */
+  /** `knownFrom`: the changes of versions above this one are known; null: none are. */
   end(knownFrom: number | null): BlamedProperty[] {
     const version = this.#bound ?? knownFrom;
     return this.#paths.map((path) => this.#found.get(path) ?? { path, version, isExact: false });
@@ -95,7 +93,6 @@ export class Blame {
     if (at !== undefined && this.#next[at] === at) this.#set(at, version);
   }
 
-  /** Sets all open paths with this beginning. */
   #setAll(beginning: string, version: number): void {
     let at = this.#openFrom(this.#positionOf(beginning));
     for (; at < this.#sorted.length; at = this.#openFrom(at)) {
@@ -112,7 +109,6 @@ export class Blame {
     this.#openCount--;
   }
 
-  /** The first open position from this one on. */
   #openFrom(from: number): number {
     const next = this.#next;
     let at = from;

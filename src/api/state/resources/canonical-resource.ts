@@ -6,26 +6,26 @@ import { hashWithoutStack } from '../../../shared/search/stackless-text.ts';
 import { providerUrn } from '../../../shared/state/deployments/urn.ts';
 import { listSecretsInSlices } from './redacted-json.ts';
 
-/** Names of members that differ between two stacks of the same program even without a change. */
+/** These members differ between two stacks of the same program even without a change. */
 const ownMembers = new Set([
   ...['urn', 'id', 'outputs', 'created', 'modified', 'sourcePosition', 'stackTrace', 'initErrors', 'aliases'],
   ...['refreshBeforeUpdate', 'taint', 'hideDiff'],
 ]);
-/** A longer reference to a provider is compared unchanged, in bytes. */
+/** A longer reference is compared unchanged. */
 const maxProviderBytes = 64 * 1024;
-/** If there are more members than this, they are compared in their own order. A resource has about 30. */
+/** More members are compared in their own order. A resource has about 30. */
 const maxSorted = 1_000;
 /** The cost of a secret within a time slice, besides its bytes. */
 const secretBytes = 200;
 
-/** A resource in the form in which it is compared with the resource of the same type and name in another stack. */
+/** The form in which a resource is compared with the resource of the same type and name in another stack. */
 export interface CanonicalResource {
   readonly digest: string;
-  /** Ciphertexts of its secrets, in their order; null for a secret without one. They are not part of the digest. */
+  /** Ciphertexts in their order; null for a secret without one. Not part of the digest. */
   readonly secrets: readonly (string | null)[];
 }
 
-/** `withOutputs`: whether outputs are compared, too. Takes slices of the event loop. */
+/** Takes slices of the event loop. */
 export async function canonicalOf(view: ResourceView, withOutputs: boolean): Promise<CanonicalResource> {
   const secrets: (string | null)[] = [];
   const slices = new Slices(denseSliceBytes);
@@ -49,9 +49,7 @@ export async function comparedMembers(view: ResourceView, withOutputs: boolean):
   return names.length > maxSorted ? names : names.sort();
 }
 
-/**
- * Whether two values of a member, or of a property, are the same except for the stack's name and secrets. Takes slices of the event loop.
- */
+/** Ignores the stack's name and secrets. Takes slices of the event loop. */
 export async function isSameInStacks(name: string, before: Buffer, after: Buffer): Promise<boolean> {
   return before.equals(after) || (await comparableDigest(name, before)) === (await comparableDigest(name, after));
 }
@@ -62,7 +60,7 @@ async function comparableDigest(name: string, text: Buffer): Promise<string> {
   return hash.digest('base64');
 }
 
-/** Feeds a value, without its secrets and its stack's name, to `hash`. Returns the ciphertexts. */
+/** Without its secrets and its stack's name. Returns the ciphertexts. */
 async function hashComparable(hash: Hash, name: string, text: Buffer, slices: Slices): Promise<(string | null)[]> {
   // The id of a provider is specific to its stack.
   if (name === 'provider' && text[0] === 0x22 && text.length <= maxProviderBytes) {

@@ -1,13 +1,13 @@
 import { type ResourceView, viewResource } from '../../../shared/search/resource-facts.ts';
 import type { StateScan } from '../../platform/admission/state-scans.ts';
 
-/** The resource of a state with this URN, unless it is pending deletion; null if there is none. Throws the errors of `scan`. */
+/** Not one that is pending deletion. Throws the errors of `scan`. */
 export async function findResource(
   scan: StateScan,
   state: Parameters<StateScan['scanResources']>[0],
   urn: string,
 ): Promise<ResourceView | null> {
-  // Encoders write a URN of these characters unescaped, so most resources are ruled out without parsing their members.
+  // Encoders write a URN of these characters unescaped, so most resources are ruled out without parsing.
   const mark = /^[\w :$/.@-]+$/.test(urn) ? Buffer.from(`"${urn}"`) : null;
   let found: Buffer | null = null;
   await scan.scanResources(state, async (text) => {

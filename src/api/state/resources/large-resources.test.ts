@@ -32,7 +32,7 @@ test.each(Object.keys(shapes))('a large resource is read and compared in many ti
   expect(await slicesOf(() => viewResource(after))).toBeGreaterThan(least);
   const [was, is] = [await viewResource(before), await viewResource(after)];
   expect(await slicesOf(() => canonicalOf(is, true))).toBeGreaterThan(least);
-  // Of more than 20,000 properties, only the first ones are read.
+  // Only the first of more than 20,000 properties are read.
   expect(await slicesOf(() => compareResources(was, is))).toBeGreaterThan(4);
 });
 
@@ -52,7 +52,7 @@ test('of a large list of properties, differing ones are found in many time slice
   expect(await slicesOf(() => isSameInStacks('inputs', before, after))).toBeGreaterThan(8);
 });
 
-/** A document with these resources and pending operations, which are raw JSON, in chunks of 1 MiB. */
+/** A document in chunks of 1 MiB. Resources and pending operations are raw JSON. */
 async function* documentOf(resources: readonly string[], operations: readonly string[] = []): AsyncGenerator<Buffer> {
   const text = `{"version":3,"deployment":{"resources":[${resources}],"pending_operations":[${operations}]}}`;
   const bytes = Buffer.from(text);

@@ -9,9 +9,9 @@ import { EarlierResources } from '../../../shared/state/deployments/earlier-reso
 import { urnKey } from '../../../shared/state/deployments/live-urns.ts';
 import { readReferences } from '../../../shared/state/deployments/references.ts';
 
-/** A larger operation is not read, in bytes. */
+/** A larger operation is not read. */
 const maxOperationBytes = 8 * 1024 * 1024;
-/** Maximum number of operations that are read, and their maximum total size. */
+/** Number and total size of the operations that are read. */
 const maxOperations = 1_000;
 const maxTotalBytes = 32 * 1024 * 1024;
 
@@ -21,26 +21,25 @@ export interface PendingStep {
   readonly operation: string;
   readonly urn: string;
   readonly type: string;
-  /** The id of the resource; empty if it has none yet. */
+  /** Empty if the resource has none yet. */
   readonly id: string;
   readonly isCustom: boolean;
-  /** The operation as raw JSON. */
+  /** Raw JSON. */
   readonly text: Buffer;
 }
 
 /** The pending operations of a deployment, in their order. */
 export interface PendingSteps {
   readonly steps: readonly PendingStep[];
-  /** Whether some operations were not read, because there are too many or they are too large. */
+  /** Some operations were not read: too many, or too large. */
   readonly isCut: boolean;
-  /** The position of the list in the document; null if there is none. */
+  /** The position of the list in the document. */
   readonly span: Span | null;
 }
 
-/** The repair of a pending operation. */
 export type StepRepair = { readonly action: 'clear' } | { readonly action: 'import'; readonly id: string };
 
-/** Finds the pending operations in a deployment document that arrives in chunks. */
+/** Scans a deployment document that arrives in chunks. */
 export class PendingStepScanner {
   readonly #texts = new ScanWindow(maxOperationBytes);
   readonly #scanner: JsonScanner;
@@ -73,7 +72,7 @@ export class PendingStepScanner {
     this.#texts.endChunk();
   }
 
-  /** Reads the pending operations that were found, in time slices. Throws JsonSyntaxError. */
+  /** Works in time slices. Throws JsonSyntaxError. */
   async end(): Promise<PendingSteps & { readonly bytes: number }> {
     const bytes = this.#scanner.end();
     const { isCut, span, texts } = this.#found;
@@ -94,16 +93,16 @@ export class PendingStepScanner {
   }
 }
 
-/** The parts of a document with repaired operations, and the number of added resources. */
+/** `imported`: the number of added resources. */
 export interface RepairedDocument {
   readonly parts: (Buffer | Span)[];
   readonly imported: number;
 }
 
 /**
- * The document with some of its pending operations cleared, or their resources added with the given ids: the next refresh reads these from
- * their provider. (A refresh drops what `pulumi refresh --import-pending-creates` writes.) All other bytes are kept. `repairOf` is called
- * for each operation; null leaves it unchanged. Throws InvalidRequestError.
+ * Clears pending operations, or adds their resources with the given ids: the next refresh reads these from their provider. (A refresh drops
+ * what `pulumi refresh --import-pending-creates` writes.) All other bytes are kept. `repairOf`: null leaves an operation unchanged. Throws
+ * InvalidRequestError.
  */
 export async function repairPendingSteps(
   document: () => AsyncIterable<Buffer>,
@@ -140,10 +139,10 @@ export async function repairPendingSteps(
   return { parts: [...parts, { start: from, end: bytes }], imported: added.length };
 }
 
-/** Repairs never use longer URNs and ids, in bytes of their JSON. */
+/** Repairs never use longer URNs and ids; measured as JSON. */
 const maxNameBytes = 64 * 1024;
 
-/** The resources of a deployment, by hashes of their URNs, and the end of their list. */
+/** Resources by hashes of their URNs, and the end of the list. */
 class ResourceList {
   readonly #texts = new ScanWindow(maxNameBytes);
   readonly #scanner: JsonScanner;
@@ -171,7 +170,7 @@ class ResourceList {
     this.#texts.endChunk();
   }
 
-  /** Returns the text of a resource to add at the end. Throws InvalidRequestError if the CLI would not load the resulting state. */
+  /** The resource is added at the end. Throws InvalidRequestError if the CLI would not load the resulting state. */
   append({ type, urn }: PendingStep, text: Buffer, id: string): void {
     if (this.#live.has(urnKey(urn))) throw new InvalidRequestError(replacesExisting(urn));
     const missing = this.#earlier.findMissing(readReferences({ text }));
@@ -179,7 +178,6 @@ class ResourceList {
     this.#add({ urn, type, id });
   }
 
-  /** The edit that adds resources at the end of the list. Throws InvalidRequestError. */
   appended(texts: readonly Buffer[]): Span & { by: Buffer } {
     if (this.#span === null) throw new InvalidRequestError('The state has no list of resources');
     const { end, isEmpty, start } = this.#span;
@@ -221,14 +219,14 @@ function lacks(urn: string, missing: string): string {
   return `${urn} needs ${missing}, which is not in the state. Discard the operation, and run \`pulumi import\``;
 }
 
-/** The resource of an interrupted creation, with the given id. Throws InvalidRequestError. */
+/** The resource of an interrupted creation. Throws InvalidRequestError. */
 async function asResource({ isCustom, operation, text, urn }: PendingStep, id: string): Promise<Buffer> {
   const resource = (await viewResource(text)).raw('resource');
   if (operation !== 'creating' || !isCustom || resource === null)
     throw new InvalidRequestError(`${urn} cannot be imported: only a resource whose creation was interrupted can`);
   const known = (await scanMembersInSlices(resource))?.get('id');
   const idText = Buffer.from(JSON.stringify(id));
-  // A comma is right, because the resource has other members: at least `custom`.
+  // A comma is right: the resource has other members, at least `custom`.
   const end = resource.lastIndexOf('}');
   const edit = known
     ? { ...known, by: idText }

@@ -1,17 +1,17 @@
 import type { StateScan } from '../../platform/admission/state-scans.ts';
 import type { createResourceRepository, ResourceEdges, ResourcePosition } from '../../search/resource-repository.ts';
 
-/** Limits of a graph: resources, dependencies (a resource may have 2,000), and characters of URNs (a URN may have 8,000). */
+/** Resources, dependencies (a resource may have 2,000), and characters of URNs (a URN may have 8,000). */
 const maxRows = 100_000;
 const maxEdges = 250_000;
 const maxCharacters = 32 * 1024 * 1024;
 const rowsPerPage = 5_000;
 const rowsPerPause = 1_000;
-/** Memory of an answer as text and JSON, per character and per number. */
+/** Memory of an answer as text and JSON. */
 const bytesPerCharacter = 4;
 const bytesPerNumber = 32;
 
-/** The dependencies of a stack's resources, as indexes into `names`. A URN is its head followed by its name. */
+/** Dependencies as indexes into `names`. A URN is its head followed by its name. */
 interface StackGraph {
   readonly heads: readonly string[];
   readonly names: readonly string[];
@@ -25,7 +25,7 @@ interface StackGraph {
   readonly isCut: boolean;
 }
 
-/** Reads the graph of all resources, in the order of type and name. Throws the errors of `scan`. */
+/** In the order of type and name. Throws the errors of `scan`. */
 export async function readGraph(
   scan: StateScan,
   rows: ReturnType<typeof createResourceRepository>,
@@ -59,7 +59,7 @@ export async function readGraph(
   };
 }
 
-/** Page by page, up to the limits. */
+/** Reads page by page, up to the limits. */
 async function listEdges(
   scan: StateScan,
   rows: ReturnType<typeof createResourceRepository>,

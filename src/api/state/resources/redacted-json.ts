@@ -4,17 +4,14 @@ import { denseSliceBytes, scanInSlices } from '../../../shared/platform/slices/s
 import { cutDeep } from '../../platform/http/cut-deep.ts';
 import { hasNoSecrets, type SecretSpan, secretScanner } from './secret-values.ts';
 
-/** Replaces a secret. */
 const redacted = Buffer.from('{"[secret]":true}');
 
-/** Replaces a secret in texts that are read as a state: the form in which the CLI writes a secret. */
+/** The form in which the CLI writes a secret, for texts that are read as a state. */
 const encryptedSecret = Buffer.from(
   '{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"[secret]"}',
 );
 
-/**
- * The JSON in `text`, of up to a few MiB, with `[secret]` in place of each ciphertext. All other bytes are kept. Throws JsonSyntaxError.
- */
+/** Takes up to a few MiB. `[secret]` takes the place of each ciphertext. All other bytes are kept. Throws JsonSyntaxError. */
 export async function redactedText(text: Buffer): Promise<Buffer> {
   const { scanner, secrets } = secretScanner(text);
   await scanInSlices(scanner, text, denseSliceBytes);
@@ -34,19 +31,19 @@ export async function listSecretsInSlices(text: Buffer): Promise<SecretSpan[]> {
   return secrets;
 }
 
-/** A value larger than this multiple of the shown size is not scanned, because it hardly ever consists of secrets alone. */
+/** A value above this multiple of the shown size hardly ever consists of secrets alone, and is not scanned. */
 const lookedAt = 4;
 
 /**
- * The property value in `text` for display: secrets are replaced by `{"[secret]": true}`, a value above `maxBytes` by `{"[large]": bytes}`,
- * and deeply nested parts by `{"[deep]": bytes}`. Throws JsonSyntaxError.
+ * The value for display: secrets become `{"[secret]": true}`, a value above `maxBytes` `{"[large]": bytes}`, and deeply nested parts
+ * `{"[deep]": bytes}`. Throws JsonSyntaxError.
  */
 export async function redactedJsonInSlices(text: Buffer | null, maxBytes: number): Promise<unknown> {
   if (text === null) return null;
   return text.length > lookedAt * maxBytes ? large(text) : redactValue(text, await listSecretsInSlices(text), maxBytes);
 }
 
-/** Identifies the view that `redactedJsonInSlices` gives of a value, without its secrets. Null for a value that it does not show. */
+/** The digest of the view that `redactedJsonInSlices` gives, without secrets. Null for a value that it does not show. */
 export async function redactedDigest(text: Buffer | null, maxBytes: number): Promise<string | null> {
   if (text === null || text.length > lookedAt * maxBytes) return null;
   const digest = createHash('sha256');

@@ -13,11 +13,11 @@ import { branchName } from '../../updates/setting-views.ts';
 import { Blame } from './blame.ts';
 import { findResource } from './find-resource.ts';
 
-/** How many changes of a resource are read to blame its properties: page size, and number of pages. */
+/** Changes of a resource that are read to blame its properties. */
 const blamePage = 200;
 const maxBlamePages = 10;
 
-/** The version that set each property of `view`, a resource of the newest state. Throws the errors of `scan`. */
+/** `view`: a resource of the newest state. Throws the errors of `scan`. */
 export async function blameResource(
   scan: StateScan,
   rows: ReturnType<typeof createResourceRepository>,
@@ -34,7 +34,7 @@ export async function blameResource(
   const author = await rows.findVersionAuthor(stackId, newestVersion);
   if (author !== null) changes.set(newestVersion, authorView(author));
   let before: number | null = null;
-  // Unread changes may have set the properties that are still open.
+  // Unread changes may have set the open properties.
   let isCut = true;
   for (let page = 0; page < maxBlamePages && !blame.isDone; page++) {
     const found: readonly HistoryRow[] = await rows.listChanges(stackId, view.key, before, blamePage);
@@ -51,14 +51,14 @@ export async function blameResource(
   const named = new Set(properties.map(({ version }) => version));
   return {
     properties,
-    /** The versions that `properties` name with their authors, newest first. */
+    /** The versions that `properties` name, newest first. */
     changes: [...changes.values()].filter(({ version }) => named.has(version)),
   };
 }
 
 /**
- * Adds the changes that the index does not know yet: of a running update, and of updates that have just ended. The resource is compared
- * with the newest indexed version.
+ * Adds changes of a running update, and of updates that have just ended: the index does not know them yet. The resource is compared with
+ * the newest indexed version.
  */
 async function addNewest(scan: StateScan, stack: IndexedStack, view: ResourceView, blame: Blame): Promise<void> {
   const { knownTo, newestVersion: version, stackId } = stack;
@@ -71,7 +71,7 @@ async function addNewest(scan: StateScan, stack: IndexedStack, view: ResourceVie
   blame.add({ version, change, paths, pathCount: paths.length }, isExact);
 }
 
-/** The resource as it was in a version; null: it did not exist, undefined: unknown. */
+/** Null: it did not exist; undefined: unknown. */
 async function findFormer(
   scan: StateScan,
   stackId: string,
@@ -87,7 +87,6 @@ async function findFormer(
   }
 }
 
-/** A version and its author. */
 export function authorView<Author extends VersionAuthorRow>({ at, branch, ciUrl, ...row }: Author) {
   return { ...row, at: at.toISOString(), branch: branchName(branch), ciUrl: httpUrl(ciUrl) };
 }

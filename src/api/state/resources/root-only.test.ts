@@ -4,7 +4,6 @@ import { isRootOnly } from './root-only.ts';
 const root = { urn: 'urn:pulumi:dev::proj::pulumi:pulumi:Stack::proj-dev', type: 'pulumi:pulumi:Stack' };
 const other = { urn: 'urn:pulumi:dev::proj::a:b:C::c', type: 'a:b:C' };
 
-/** Yields the document in chunks of the given size. */
 async function* inChunks(text: string, size: number): AsyncGenerator<Buffer> {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);

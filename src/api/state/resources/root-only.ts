@@ -5,12 +5,12 @@ import { denseSliceBytes, inSlices } from '../../../shared/platform/slices/slice
 /** The type of the resource that represents the stack itself. Every program registers one. */
 export const rootType = 'pulumi:pulumi:Stack';
 
-/** More than the raw text of the root type needs, even if all its characters are escaped and surrounded by spaces. */
+/** Enough for the root type, even if all its characters are escaped and surrounded by spaces. */
 const maxTypeBytes = 256;
 
 /**
- * Whether a deployment document contains only its stack's root resource: no other resource and no pending operation, which might
- * have created one. Does not buffer the document. Throws JsonSyntaxError.
+ * Whether there is only the root resource: no other one, and no pending operation, which might have created one. Does not buffer the
+ * document. Throws JsonSyntaxError.
  */
 export async function isRootOnly(document: AsyncIterable<Buffer>): Promise<boolean> {
   const texts = new ScanWindow(maxTypeBytes);

@@ -6,7 +6,7 @@ const child = { urn: 'urn:pulumi:dev::proj::a:b:C::c', type: 'a:b:C', parent: ro
 
 async function* inChunks(text: string, size: number): AsyncGenerator<Buffer> {
   const bytes = Buffer.from(text);
-  // One chunk's memory is used for all.
+  // All chunks use the same memory.
   const chunk = Buffer.alloc(size);
   for (let at = 0; at < bytes.length; at += size) yield chunk.subarray(0, bytes.copy(chunk, 0, at, at + size));
 }

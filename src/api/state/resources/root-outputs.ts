@@ -4,13 +4,13 @@ import { ScanWindow } from '../../../shared/platform/json/scan-window.ts';
 import { denseSliceBytes, inSlices } from '../../../shared/platform/slices/slices.ts';
 import { rootType } from './root-only.ts';
 
-/** Maximum size of each part that is kept. */
+/** Size of each part that is kept. */
 const maxPartBytes = 8 * 1024 * 1024;
-/** More than the raw text of a type or of a parent's URN needs. */
+/** Enough for the raw text of a type or of a parent's URN. */
 const maxTypeBytes = 256;
 const maxParentBytes = 64 * 1024;
 
-/** The parts of a deployment document that determine a stack's outputs, as raw JSON. Null if absent. */
+/** What determines a stack's outputs, as raw JSON. Null if absent. */
 export interface RootOutputs {
   readonly version: Buffer | null;
   readonly features: Buffer | null;
@@ -22,8 +22,8 @@ export interface RootOutputs {
 const none: RootOutputs = { version: null, features: null, secretsProviders: null, urn: null, outputs: null };
 
 /**
- * Reads the outputs of the resource that represents the stack: the first of its type without a parent, as in the CLI. Reads the document to
- * its end, to notice damage, and keeps only these parts. Throws JsonSyntaxError, and InvalidRequestError.
+ * Reads the resource that represents the stack: the first of its type without a parent, as in the CLI. Reads the document to its end, to
+ * notice damage, and keeps only these parts. Throws JsonSyntaxError, and InvalidRequestError.
  */
 export async function readRootOutputs(document: AsyncIterable<Buffer>): Promise<RootOutputs> {
   const texts = new ScanWindow(maxPartBytes);
@@ -65,7 +65,6 @@ export async function readRootOutputs(document: AsyncIterable<Buffer>): Promise<
   return found;
 }
 
-/** The members of a resource that decide whether it is the root, and its parts. */
 class ResourceParts {
   /** Null until the type is known. */
   #hasRootType: boolean | null = null;
@@ -74,7 +73,7 @@ class ResourceParts {
   #outputs: Buffer | null = null;
   #isTooLarge = false;
 
-  /** `text`: the value's raw JSON; null if it is too large to be kept. */
+  /** `text`: raw JSON; null if it is too large to be kept. */
   add(name: string | number | undefined, text: Buffer | null): void {
     if (name === 'type') this.#hasRootType = smallValue(text, maxTypeBytes) === rootType;
     else if (name === 'parent') this.#hasParent = Boolean(smallValue(text, maxParentBytes));
@@ -93,14 +92,14 @@ class ResourceParts {
   }
 }
 
-/** The value; for a larger value, a placeholder. */
+/** A placeholder for a larger value. */
 function smallValue(text: Buffer | null, maxBytes: number): unknown {
   return text === null || text.length > maxBytes ? true : JSON.parse(text.toString('utf8'));
 }
 
 function copyOf(text: Buffer | null): Buffer {
   if (text === null) throw tooLarge();
-  // Copied, because the chunk's memory is reused.
+  // The chunk's memory is reused.
   return Buffer.from(text);
 }
 

@@ -1,24 +1,24 @@
 import { type JsonKind, JsonScanner, type Span } from '../../../shared/platform/json/json-scanner.ts';
 
-/** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
+/** The CLI recognizes special values by this member, and secrets by this value (sdk/go/common/resource/properties.go). */
 const signatureKey = '4dabf18193072939515e22adb298388d';
 const secretSignature = '1b47061264138c4ac30d75fd1eb44270';
 
 const maxSignatureBytes = 256;
 
-/** A secret in a property value: an object with its ciphertext, or with its plaintext if it was imported as plaintext. */
+/** An object with its ciphertext, or with its plaintext if it was imported as plaintext. */
 export interface SecretSpan extends Span {
   /** Null if there is no ciphertext. */
   readonly ciphertext: string | null;
 }
 
-/** The members of an object so far, before it ends. */
+/** The members of an object so far. */
 interface OpenObject {
   isSecret: boolean;
   ciphertext: string | null;
 }
 
-/** Finds the secrets in the JSON `text` of a property value, in order; secrets are never nested. May throw JsonSyntaxError. */
+/** Finds secrets in the JSON of a property value, in order; they are never nested. May throw JsonSyntaxError. */
 export function listSecrets(text: Buffer): SecretSpan[] {
   if (hasNoSecrets(text)) return [];
   const { scanner, secrets } = secretScanner(text);
@@ -32,7 +32,7 @@ export function hasNoSecrets(text: Buffer): boolean {
   return !text.includes(signatureKey) && !text.includes('\\u');
 }
 
-/** A scanner that must be fed `text`, and the list of secrets that it fills, like `listSecrets`. */
+/** The scanner must be fed `text`; it fills the list. */
 export function secretScanner(text: Buffer): { readonly scanner: JsonScanner; readonly secrets: SecretSpan[] } {
   const secrets: SecretSpan[] = [];
   /** Open objects by their depth. */
@@ -57,7 +57,7 @@ export function secretScanner(text: Buffer): { readonly scanner: JsonScanner; re
   return { scanner: new JsonScanner({ reportDepth: Number.MAX_SAFE_INTEGER, onValue }), secrets };
 }
 
-/** A secret value as the CLI writes it with its plaintext, which is JSON itself. */
+/** A secret as the CLI writes it; the plaintext is JSON itself. */
 export function plainSecret(plaintext: string): Buffer {
   return Buffer.from(JSON.stringify({ [signatureKey]: secretSignature, plaintext }));
 }

@@ -9,7 +9,7 @@ export interface Services {
   readonly submitWrite: SubmitWrite;
 }
 
-/** Journal entries: the CLI's default way to send state (pkg/backend/httpstate/journal/snapshot.go). */
+/** The CLI's default way to send state (pkg/backend/httpstate/journal/snapshot.go). */
 export function registerJournalRoutes(app: RouteScope, services: Services): void {
   app.patch(
     `${updatePath}/journalentries`,

@@ -29,8 +29,8 @@ import { declaredBytes, maxDirectInflatedBytes, type PayloadBody, readBody } fro
 import { UpdateParams } from '../../platform/protocol/core.ts';
 
 /**
- * Options of the routes by which a running update sends checkpoints, journal entries and engine events. Their bodies are not parsed here,
- * because their exact bytes matter. `body`: for the OpenAPI document.
+ * Routes for the checkpoints, journal entries and engine events of a running update. Their bodies are not parsed here, because their exact
+ * bytes matter. `body`: for the OpenAPI document.
  */
 export function fencedWrite(
   body: TSchema,
@@ -60,11 +60,10 @@ export function fenceOf({ updateId, stackId, epoch }: Lease): LeaseFence {
   return { updateId, stackId, epoch };
 }
 
-/** Maximum wait for memory to inflate a body, in ms: for calls that the CLI retries, and for others. */
+/** Maximum wait for memory to inflate a body: for calls that the CLI retries, and for others. */
 const retriedWaitMs = 30_000;
 const unretriedWaitMs = 60_000;
 
-/** Dependencies of a write that is committed here or sent to a worker. */
 export interface WriteParts {
   readonly config: Config;
   readonly metrics: Metrics;
@@ -75,11 +74,11 @@ export interface WriteParts {
   readonly services: JobServices;
 }
 
-/** Submits a write with the body of a request; resolves once it is committed. */
+/** Resolves once the body of the request is committed. */
 export type SubmitWrite = <J, I>(request: FastifyRequest, write: WriteDefinition<J, I, Job>, input: I) => Promise<void>;
 
 /**
- * The only path for writes with a body. Small bodies are committed here. Larger bodies go to the payload store, still compressed, and a job
+ * The only path for writes with a body. Small bodies are committed here. Larger ones go to the payload store, still compressed, and a job
  * with their key goes to the workers. Both run the same definition, which is beside the code that commits the write.
  */
 export function createSubmitWrite(parts: WriteParts): SubmitWrite {
@@ -105,7 +104,7 @@ interface Submission<J, I> {
   readonly fairnessKey: string;
 }
 
-/** Commits a body in this process. The memory for the inflated body is reserved until the commit ends. */
+/** The memory for the inflated body is reserved until the commit ends. */
 async function commitHere<J, I>(
   parts: WriteParts,
   submission: Submission<J, I>,
@@ -136,7 +135,7 @@ async function commitHere<J, I>(
   }
 }
 
-/** `workBytes`: size of the data that the job reads, if larger than its body. */
+/** `workBytes`: the data that the job reads, if larger than its body. */
 async function commitOnWorker<J, I>(
   { config, dispatcher, payloads, quotas, services }: WriteParts,
   submission: Submission<J, I>,
@@ -179,11 +178,11 @@ async function commitOnWorker<J, I>(
     if (write.resolveFailure || !(error instanceof JobPendingError)) await release();
     throw error;
   }
-  // The worker deletes the body, too, unless it died after the commit. Not awaited, because the client waits for the response.
+  // The worker deletes the body, too, unless it died after the commit. Not awaited: the client waits for the response.
   void release();
 }
 
-/** Creates the job in the format of this release, once its body has arrived completely. */
+/** Call once the body has arrived completely. */
 async function createJob<J, I>(services: JobServices, { request, write, input }: Submission<J, I>): Promise<J> {
   if (write.onlyWhileAwaited?.(input)) await assertAwaited(request.raw);
   return write.create(services, input);
@@ -207,18 +206,15 @@ function fairnessKeyOf(request: FastifyRequest): string {
 
 interface MemoryBodyOptions {
   readonly bodyBuffer: BodyBuffer;
-  /** Maximum inflated size of a body that is parsed, in bytes. */
+  /** The inflated size of a body that is parsed. */
   readonly maxBatchBytes: number;
-  /** Maximum wait for memory, in ms. */
+  /** Maximum wait for memory. */
   readonly waitMs: number;
   /** The organization whose share of the memory the call counts against. */
   readonly fairnessKey: string;
 }
 
-/**
- * A small body in memory, inflated only once unless it turns out larger than it declares. Its disposal releases the memory that is reserved
- * for the inflated body.
- */
+/** Inflated only once unless the body turns out larger than it declares. Disposal releases the memory reserved for the inflated body. */
 class MemoryBody implements WriteBody, Disposable {
   readonly #body: Buffer;
   readonly #encoding: BodyEncoding;
@@ -245,8 +241,8 @@ class MemoryBody implements WriteBody, Disposable {
       };
     } catch (error) {
       if (!(error instanceof PayloadTooLargeError)) throw error;
-      // If a body has several gzip members, only the size of the last one is known in advance, so it is read as a stream, like any large
-      // body. A delta that is too large is read as a stream, too, and refused there.
+      // Of several gzip members, only the size of the last one is known in advance, so the body is read as a stream, like any large body. A
+      // delta that is too large is read as a stream, too, and refused there.
       return {
         body: bytesOf(this.#body),
         encoding: this.#encoding,
@@ -265,7 +261,7 @@ class MemoryBody implements WriteBody, Disposable {
   }
 
   #free(inflated: Buffer): void {
-    // The memory of an uncompressed body is accounted for by the socket.
+    // The socket accounts for an uncompressed body.
     if (this.#encoding === 'gzip') freeBuffer(inflated);
     this.#release();
   }

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { component } from '../../platform/protocol/components.ts';
 import { AnyObject, Maybe } from '../../platform/protocol/core.ts';
 
-/** Bodies whose exact bytes matter. The server scans them, so these schemas serve only the API description. */
+/** The exact bytes of these bodies matter. The server scans them, so the schemas serve only the API description. */
 
 const SequenceNumber = Type.Integer({
   minimum: 0,
@@ -11,7 +11,7 @@ const SequenceNumber = Type.Integer({
 });
 const DeploymentVersion = Type.Integer({ minimum: 1, maximum: 4, description: 'Schema version of the deployment' });
 
-/** apitype.UntypedDeployment. `deployment` is not modeled; its bytes are stored unchanged. */
+/** apitype.UntypedDeployment. The bytes of `deployment` are stored unchanged. */
 export const UntypedDeployment = component(
   'UntypedDeployment',
   Type.Object({

@@ -8,7 +8,7 @@ import type { Caller } from '../../platform/http/request.ts';
 import { type ApprovalOverviewRow, createApprovalQueryRepository } from './approval-query-repository.ts';
 import { mayWithdraw, refusalOf } from './approval-service.ts';
 
-/** A position in the list: the time of the request, in microseconds since the epoch, and the id of the approval. */
+/** The time of the request, in microseconds since the epoch, and the id of the approval. */
 export interface ApprovalPosition {
   readonly askedMicros: string;
   readonly id: string;
@@ -21,7 +21,6 @@ export interface ApprovalQuery {
   readonly stack: string | null;
   /** True: only given approvals; false: only pending ones; null: both. */
   readonly isGiven: boolean | null;
-  /** Only approvals of this commit. */
   readonly commit?: string | undefined;
   /** Only approvals of stacks on which the caller has these permissions. */
   readonly held?: PermissionSet;
@@ -31,7 +30,6 @@ export interface ApprovalQuery {
   readonly limit: number;
 }
 
-/** Approvals, for the dashboard. */
 export class ApprovalQueries {
   readonly #db: ApiContext['db'];
 
@@ -39,7 +37,7 @@ export class ApprovalQueries {
     this.#db = db;
   }
 
-  /** Lists the most recently requested approvals first, and the position of the last one if there are more. Throws NotFoundError. */
+  /** The most recently requested approvals first, with the position of the last one if there are more. */
   async list(caller: Caller, { organization, ...query }: ApprovalQuery) {
     const listed = await getListedOrganization(this.#db, caller.tokenId, organization);
     const { limit } = query;
@@ -56,7 +54,6 @@ export class ApprovalQueries {
   }
 }
 
-/** Times are ISO strings. */
 function approvalView(row: ApprovalOverviewRow, caller: Caller) {
   const held: PermissionSet = row.held ?? (caller.role === null ? 0 : rolePermissions[caller.role]);
   return {
@@ -70,11 +67,9 @@ function approvalView(row: ApprovalOverviewRow, caller: Caller) {
     expiresAt: row.expiresAt?.toISOString() ?? null,
     /** Whether the approval is in force now. */
     isValid: row.isValid,
-    /** Whether the caller may give the approval. */
     mayGive: permits(held, 'admin') && refusalOf(caller, row) === null,
-    /** Whether the caller may withdraw the approval or its request. */
     mayWithdraw: mayWithdraw(caller, held, row),
-    /** Why the caller may not give it, although they have the permission; null if they may, or if they lack the permission. */
+    /** Null also if the caller lacks the permission to give it. */
     refusal: permits(held, 'admin') ? refusalOf(caller, row) : null,
   };
 }

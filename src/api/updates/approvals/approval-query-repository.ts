@@ -25,20 +25,17 @@ const OverviewRow = Type.Object({
 });
 export type ApprovalOverviewRow = Row<typeof OverviewRow>;
 
-/** Filters of approvals; an approval must match all of them. */
 export interface ApprovalFilter {
   readonly project: string | null;
   /** Set only together with the project. */
   readonly stack: string | null;
   /** True: only given approvals; false: only pending ones; null: both. */
   readonly isGiven: boolean | null;
-  /** Only approvals of this commit. */
   readonly commit?: string | undefined;
   /** The permissions on the stack that the viewer must have; without it, the permission to read. */
   readonly held?: PermissionSet;
-  /** Maximum number of the organization's approvals to examine, in this order; without it, all. */
+  /** Maximum number of the organization's approvals to examine; without it, all. */
   readonly maxScanned?: number;
-  /** Only approvals after this one, in this order. */
   readonly before: { readonly askedMicros: string; readonly id: string } | null;
   readonly limit: number;
 }
@@ -46,10 +43,9 @@ export interface ApprovalFilter {
 const maxMessage = 300;
 type Fragment = ReturnType<typeof sql.fragment>;
 
-/** Approvals, for the dashboard. */
 export function createApprovalQueryRepository(db: Queryable) {
   return {
-    /** Approvals of the readable stacks of the organization; the most recently requested first. */
+    /** Approvals of the stacks that the viewer may read; the most recently requested first. */
     list: (
       organization: ListedOrganization,
       {

@@ -32,14 +32,14 @@ export class ApprovalService {
     this.#db = db;
   }
 
-  /** The most recently requested approvals of the stack: all, or only for one commit. */
+  /** The most recently requested approvals first. */
   async list(ref: StackRef, { commit }: { readonly commit?: string | undefined }): Promise<readonly ApprovalRow[]> {
     const stack = await createStackRepository(this.#db).find(ref);
     if (!stack) throw stackNotFound(ref);
     return createApprovalRepository(this.#db).list(stack.id, maxListed, commit ?? null);
   }
 
-  /** Requests an approval before a run is stopped. Throws InvalidRequestError. */
+  /** Requests an approval before a run is stopped. */
   async ask(
     ref: StackRef,
     caller: Caller,
@@ -59,8 +59,8 @@ export class ApprovalService {
   }
 
   /**
-   * Approves runs of the commit for a limited time. Throws InvalidRequestError. Throws ForbiddenError for the requester (with any of their
-   * tokens), for tokens without a user unless the rules allow them, and for CI runs.
+   * Approves runs of the commit for a limited time. Refused for the requester (with any of their tokens), for tokens without a user unless
+   * the rules allow them, and for CI runs.
    */
   async give(
     ref: StackRef,
@@ -83,8 +83,8 @@ export class ApprovalService {
   }
 
   /**
-   * Withdraws an approval or its request. Allowed for the requester and for admins of the stack, but not for CI runs. Running updates keep
-   * the limits with which they were created. Throws ForbiddenError, NotFoundError.
+   * Allowed for the requester and for admins of the stack, but not for CI runs. Running updates keep the limits with which they were
+   * created.
    */
   async withdraw(ref: StackRef, id: string, caller: Caller, audit: AuditTrail): Promise<void> {
     await this.#change(ref, caller, 'write', async (tx, stack, held) => {
@@ -117,7 +117,7 @@ export class ApprovalService {
   }
 }
 
-/** Why the caller cannot approve the request under these rules; null if only a permission is needed. */
+/** Null: the caller needs only the permission. */
 export function refusalOf(
   { policyId, tokenId, tokenKind, userId }: Caller,
   asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId' | 'isOwn'>,
@@ -134,7 +134,6 @@ export function refusalOf(
 const peopleApprove =
   'Tokens of teams, organizations and services cannot approve, unless the rules of the stack have approvers=tokens: approve in the dashboard, or with a personal token';
 
-/** Whether the caller, with these permissions on the stack, may withdraw an approval or its request. */
 export function mayWithdraw(
   caller: Pick<Caller, 'policyId' | 'tokenId' | 'userId'>,
   held: PermissionSet,
@@ -144,7 +143,6 @@ export function mayWithdraw(
   return (isPerson && permits(held, 'admin')) || (permits(held, 'write') && hasAsked(caller, asked));
 }
 
-/** Whether the caller is the last requester. */
 function hasAsked(
   { tokenId, userId }: Pick<Caller, 'tokenId' | 'userId'>,
   asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId'>,

@@ -21,7 +21,6 @@ export interface Services {
 
 const tags = ['guards'];
 
-/** Draining of updates, and approvals. */
 export function registerApprovalRoutes(app: RouteScope, services: Services): void {
   drainUpdate(app, services);
   listApprovals(app, services);

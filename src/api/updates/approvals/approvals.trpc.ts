@@ -19,9 +19,7 @@ const List = Type.Object({
   ...page,
 });
 
-/** Approvals of commits whose runs delete or replace more than the rules allow. */
 export const approvalsRouter = router({
-  /** Approvals of the stacks that the caller may read; the most recently requested first. */
   list: organizationProcedure('read')
     .input(input(List))
     .query(async ({ ctx: { caller, services }, input: { cursor, given, limit = defaultPage, organization } }) => {
@@ -39,7 +37,6 @@ export const approvalsRouter = router({
       return { items, next: next && encodeCursor([next.askedMicros, next.id]) };
     }),
 
-  /** Requests an approval before a run is stopped. */
   ask: stackMutation('write', 'approval.ask')
     .input(
       input(
@@ -56,7 +53,6 @@ export const approvalsRouter = router({
       return { id };
     }),
 
-  /** Approves runs of the commit for a limited time. The requester is refused. */
   give: stackMutation('admin', 'approval.give')
     .input(
       input(
@@ -71,7 +67,6 @@ export const approvalsRouter = router({
       await services.approvals.give(ref, approvalId, caller, { reason, minutes }, audit);
     }),
 
-  /** Allowed for the requester and for admins of the stack. */
   withdraw: stackMutation('write', 'approval.withdraw')
     .input(input(Type.Object({ approvalId: Id })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { approvalId, ...ref } }) => {

@@ -11,7 +11,6 @@ import type { StackWithRules } from '../../../shared/updates/rules/update-rule-r
 import type { Caller } from '../../platform/http/request.ts';
 import type { PreviewCheck } from '../rules/preview-check.ts';
 
-/** The data of a new update. */
 interface CreatedUpdate {
   readonly stack: StackWithRules;
   readonly kind: string;
@@ -22,8 +21,8 @@ interface CreatedUpdate {
 }
 
 /**
- * Sets the limits of an update that was just created. If its commit is approved, only its preview limits the update. Costs nothing if the
- * stack has no rules. The caller has locked the stack.
+ * Sets the limits of an update that was just created. If its commit is approved, only its preview limits it. The caller has locked the
+ * stack.
  */
 export async function limitUpdate(tx: Queryable, updateId: string, created: CreatedUpdate): Promise<void> {
   const { caller, environment, kind, preview, stack } = created;

@@ -9,9 +9,8 @@ const unitSeconds = { s: 1, m: 60, h: 3600 };
 const durationPattern = /^(\d{1,6})(s|m|h)?$/;
 
 /**
- * How long an update waits for the stack, in seconds: from the stack's tag (seconds, or a duration like `10m`), otherwise from the rules of
- * its organization, otherwise the default of the server. Clients of the contract expect an immediate refusal, so only the tag counts for
- * them.
+ * The wait in seconds: from the stack's tag (seconds, or a duration like `10m`), otherwise from the organization's rules, otherwise the
+ * server's default. Clients of the contract expect an immediate refusal, so only the tag counts for them.
  */
 export function lockWaitSeconds(tags: Tags, rules: UpdateRules, dialect: Dialect, defaultSeconds: number): number {
   const seconds = parseLockWait(tags[lockWaitTag]);
@@ -19,7 +18,6 @@ export function lockWaitSeconds(tags: Tags, rules: UpdateRules, dialect: Dialect
   return dialect === 'contract' ? 0 : (rules.first('lock-wait')?.settings.seconds ?? defaultSeconds);
 }
 
-/** The problem of the tag's value; null: none. */
 export function lockWaitProblem(text: string | undefined): string | null {
   if (text === undefined || parseLockWait(text) !== null) return null;
   return `The tag ${lockWaitTag} must be a time up to 24 hours, such as 90, 90s, 10m or 1h, not ${JSON.stringify(text)}`;

@@ -5,7 +5,6 @@ import { currentRequest, forRequest } from '../../../shared/platform/logger/requ
 import type { UpdateQueueRepository } from '../../../shared/updates/update-queue-repository.ts';
 import { ProcessRenewal } from './process-renewal.ts';
 
-/** Renewals that the test ends, in their order. */
 function renewals() {
   const begun: PromiseWithResolvers<void>[] = [];
   const seen: unknown[] = [];

@@ -3,14 +3,14 @@ import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.t
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { UpdateQueueRepository } from '../../../shared/updates/update-queue-repository.ts';
 
-/** How often a process with waiting calls is renewed, in ms. */
+/** A process with waiting calls is renewed this often. */
 const renewMs = 400;
 /** Time without a renewal after which the calls of this process no longer block later ones, in seconds. */
 export const aliveSeconds = 1.6;
 
 /**
- * Tells the database that this process is alive while calls wait in it. The renewal has its own timer: if other work of the queue delayed
- * it, later calls of other processes would overtake.
+ * Tells the database that this process is alive while calls wait in it. It has its own timer: if other work delayed it, later calls of
+ * other processes would overtake.
  */
 export class ProcessRenewal {
   readonly #entries: UpdateQueueRepository;
@@ -31,8 +31,8 @@ export class ProcessRenewal {
   }
 
   /**
-   * Resolves when the database knows that this process is alive. All calls that are about to wait need the same row: while the timer runs,
-   * a recent renewal is enough. A call that finds a running renewal shares the next one, because the running one may have begun long ago.
+   * Resolves when the database knows that this process is alive. All calls about to wait need the same row: while the timer runs, a recent
+   * renewal is enough. A call that finds a running renewal shares the next one, because the running one may have begun long ago.
    */
   async renew(): Promise<void> {
     if (this.#timer && performance.now() - this.#renewedAt < renewMs) return;
@@ -54,7 +54,6 @@ export class ProcessRenewal {
     this.#timer = undefined;
   }
 
-  /** Stops the renewal, and removes the process from the database. */
   async close(): Promise<void> {
     this.stop();
     while (this.#running !== undefined) await this.#running.catch(() => {});

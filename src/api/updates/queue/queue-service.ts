@@ -10,7 +10,6 @@ import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
 
-/** Manual changes of a stack's queue. */
 export class QueueService {
   readonly #db: ApiContext['db'];
 
@@ -18,7 +17,7 @@ export class QueueService {
     this.#db = db;
   }
 
-  /** Evicts a run from the queue: its call is refused. Throws NotFoundError if the run no longer waits, and InvalidRequestError. */
+  /** Removes a run from the queue; its call is refused. */
   async evict(
     ref: StackRef,
     caller: Caller,

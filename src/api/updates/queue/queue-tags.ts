@@ -3,13 +3,13 @@ import type { Tags } from '../../../shared/stacks/tags.ts';
 import { lockWaitProblem, lockWaitTag } from './lock-wait.ts';
 import { supersedeProblem, supersedeTag } from './superseding.ts';
 
-/** For each queue tag: finds the problem of its value, which would have no effect; null: none. */
+/** A tag with a problem would have no effect. */
 const problems = [
   [lockWaitTag, lockWaitProblem],
   [supersedeTag, supersedeProblem],
 ] as const;
 
-/** Throws InvalidRequestError if a queue tag is invalid, unless `before` has the same invalid value. */
+/** Ignores an invalid value that `before` has, too. */
 export function assertQueueTags(tags: Tags, before: Tags = {}): void {
   for (const [name, problemOf] of problems) {
     const problem = tags[name] === before[name] ? null : problemOf(tags[name]);
@@ -17,7 +17,7 @@ export function assertQueueTags(tags: Tags, before: Tags = {}): void {
   }
 }
 
-/** The tags, with the values of `before` in place of invalid queue tags, and the problems of the replaced ones. */
+/** The values of `before` take the place of invalid queue tags. */
 export function withoutInvalidQueueTags(tags: Tags, before: Tags): { tags: Tags; problems: readonly string[] } {
   const kept = Object.assign(Object.create(null), tags) as Tags;
   const found: string[] = [];

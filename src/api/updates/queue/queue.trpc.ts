@@ -22,9 +22,8 @@ declare module '../../access/procedures/context.ts' {
 
 const CursorFields = Type.Tuple([Name, Name, Name, Type.Integer({ minimum: 0, maximum: 1_000_000_000 })]);
 
-/** Runs that hold a stack or wait for one. */
 export const queueRouter = router({
-  /** The runs of an organization, a project or a stack, limited to stacks that the caller may read; by stack and position. */
+  /** By stack and position. */
   list: organizationProcedure('read')
     .input(input(Type.Object({ project: Type.Optional(Name), stack: Type.Optional(Name), ...page })))
     .query(async ({ ctx: { caller, services }, input: query }) => {
@@ -39,7 +38,6 @@ export const queueRouter = router({
       return { items, next: next && encodeCursor(next) };
     }),
 
-  /** Evicts a waiting run from the queue. */
   evict: stackMutation('write', 'update.evict')
     .input(input(Type.Object({ placeId: Id, reason: Type.Optional(text(200)) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { placeId, reason = '', ...ref } }) => {

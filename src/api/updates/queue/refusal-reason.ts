@@ -2,7 +2,7 @@ import { DeferredError } from '../../../shared/updates/deferred.ts';
 import { StackBusyError } from '../../../shared/updates/update-errors.ts';
 import { SupersededError } from './superseding.ts';
 
-/** Why the update was refused, for metrics; null for reasons that are not counted. */
+/** Reasons for metrics; null for those that are not counted. */
 export function refusalReason(error: unknown): string | null {
   if (error instanceof DeferredError) return error.reason;
   if (error instanceof SupersededError) return 'superseded';

@@ -2,13 +2,13 @@ import type { RunView } from '../../../shared/updates/update-queue-repository.ts
 
 const maxChars = 300;
 
-/** The CI run that an update's environment names (pkg/backend/updates.go of the CLI); for display. */
+/** The CI run that the environment names, for display (pkg/backend/updates.go of the CLI). */
 export function runView(kind: string, environment: object): RunView {
   const text = environmentTexts(environment);
   return { kind, commit: text('git.head'), branch: text('git.headName'), url: text('ci.build.url') };
 }
 
-/** Reads texts of the environment. Null for missing or invalid texts. */
+/** Null for missing or invalid texts. */
 export function environmentTexts(environment: object): (name: string) => string | null {
   const values = environment as Readonly<Record<string, unknown>>;
   return (name) => {

@@ -2,9 +2,9 @@ import { outsideCalls } from '../../../shared/platform/lifecycle/outside-calls.t
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
 
-/** Maximum number of concurrent reclaims: after an outage, many leases may have expired. */
+/** The number is limited, because many leases may have expired after an outage. */
 const maxReclaims = 8;
-/** How long a stopping process waits for its reclaims, in ms. The next call for the stack, or a task, does the rest. */
+/** In ms. The next call for the stack, or a task, does the rest. */
 const closeMs = 2_000;
 
 /** Reclaims the stacks of waiting calls from updates with expired leases. A reclaim may compact a journal, so no call waits for it. */
@@ -18,7 +18,7 @@ export class StackReclaims {
     this.#logger = logger;
   }
 
-  /** Reclaims the stack unless a reclaim of it is running, and calls `onReclaimed` afterwards. Does nothing if too many reclaims run. */
+  /** Does nothing if the stack is being reclaimed, or if too many reclaims run. */
   begin(stackId: string, onReclaimed: () => void): void {
     if (this.#running.has(stackId) || this.#running.size >= maxReclaims) return;
     const reclaim = outsideCalls(() => this.#reclaim(stackId))

@@ -29,15 +29,14 @@ function describeEviction({ evictedBy, reason }: Extract<QueueLoss, { evictedBy:
   return `${evictedBy} has removed this run from the queue of the stack${reason === '' ? '' : `: ${reason}`}. It has changed nothing. ${cancelHint}`;
 }
 
-/** The problem of the tag's value; null: none. */
 export function supersedeProblem(mode: string | undefined): string | null {
   if (mode === undefined || isMode(mode)) return null;
   return `The tag ${supersedeTag} must be one of ${modes.join(', ')}, not ${JSON.stringify(mode)}`;
 }
 
 /**
- * The identity by which newer runs may supersede the update, and by which it may supersede older runs. The stack's tag decides, otherwise
- * the rules of its organization. Null: no superseding.
+ * The identity by which newer runs may supersede the update, and it older runs. The stack's tag decides, otherwise the organization's
+ * rules.
  */
 export function waitingRun(tags: Tags, rules: UpdateRules, kind: string, environment: object): WaitingRun | null {
   const tag = tags[supersedeTag];

@@ -1,6 +1,6 @@
 import type { HolderRow } from '../../../shared/updates/update-queue-repository.ts';
 
-/** Describes the lock holder and the start of its update; for a call that has waited, also its last position in the queue. */
+/** `waited`: the call's last position, if it has waited. */
 export function describeHolder(
   holder: HolderRow | null,
   waited: { readonly position: number; readonly waitedSeconds: number } | null,
@@ -19,7 +19,6 @@ export function describeHolder(
   return parts.join(' ');
 }
 
-/** The message to the user of an update that has waited. */
 export function describeWait(
   stack: string,
   waitedSeconds: number,
@@ -42,14 +41,12 @@ function nameHolder({ kind, login, tokenName }: HolderRow): string {
   return `${article} ${kind} by ${tokenName === null ? 'a token' : `the token ${tokenName}`}`;
 }
 
-/** The address of the CI run. */
 function linkOf(ciRun: string | null): string | null {
   if (ciRun === null) return null;
   const url = (JSON.parse(ciRun) as Readonly<Record<string, unknown>>)['build.url'];
   return typeof url === 'string' && isTerminalLink(url) ? url : null;
 }
 
-/** Whether a terminal can display the address. */
 export function isTerminalLink(url: string): boolean {
   return /^https?:\/\/[\x21-\x7e]+$/.test(url);
 }

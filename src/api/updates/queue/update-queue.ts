@@ -26,20 +26,17 @@ const checkMs = 400;
 const keptSeconds = 10;
 /** After this time, a call deferred by a rule checks again even if no change of rules was notified, in ms. */
 const deferredMs = 2_000;
-/** Number of checks between two removals of lost entries. */
 const checksPerRemoval = 10;
-/** Number of checks between two examinations of the limits while no update ends. */
+/** Checks between two examinations of the limits while no update ends. */
 const checksPerLimit = 5;
 
-/** A caller that takes a position. */
 interface Entering extends WaitTerms {
   readonly organizationId: string;
   readonly tokenId: string;
-  /** The id of the caller's earlier position; null: none. */
   readonly id: string | null;
   readonly isUrgent: boolean;
   readonly run: WaitingRun | null;
-  /** Time after which webhooks are notified that the call waits, in seconds. */
+  /** Webhooks are then notified that the call waits. */
   readonly alertSeconds: number;
   readonly shown: RunView;
 }
@@ -75,12 +72,10 @@ export class UpdateQueue {
     this.#reclaims = new StackReclaims(reclaim, logger);
   }
 
-  /** Calls that wait in this process. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** How long the oldest waiting call has waited; 0 if none waits. */
   get oldestSeconds(): number {
     const now = performance.now();
     let oldest = now;
@@ -116,7 +111,7 @@ export class UpdateQueue {
     return { id: call.id, stackId: call.stackId, since: call.since };
   }
 
-  /** Waits for the turn of the entry, at most until `deadline` by `performance.now()`. */
+  /** `deadline`: by `performance.now()`. */
   async next({ id }: QueueEntry, deadline: number, gone: AbortSignal): Promise<Wake> {
     const call = this.#waiting.get(id);
     if (!call) throw new Error(`No call waits at ${id}`);
@@ -134,7 +129,7 @@ export class UpdateQueue {
     }
   }
 
-  /** A limit or another rule defers the call. The call checks again when the limit or the rule may have changed. */
+  /** The call checks again when the limit or the rule may have changed. */
   async defer({ id }: QueueEntry, limit: Limit | null): Promise<void> {
     const call = this.#waiting.get(id);
     if (!call) return;
@@ -142,11 +137,11 @@ export class UpdateQueue {
     if (limit === null && !call.isLimited) return;
     call.isLimited = limit !== null;
     const isNew = await this.#entries.noteLimit(id, limit);
-    // From now on, the call is notified when an update ends. An update may have ended before, so the call checks once more.
+    // From now on, the call is notified when an update ends. One may have ended before, so the call checks once more.
     if (isNew && limit) call.isNext = true;
   }
 
-  /** Makes the call check again after some time, although its turn has come: the database was not available. */
+  /** Makes the call check again later, although its turn has come: the database was not available. */
   postpone({ id }: QueueEntry): void {
     const call = this.#waiting.get(id);
     if (call) call.deferredUntil = performance.now() + deferredMs;
@@ -158,7 +153,7 @@ export class UpdateQueue {
     this.#forget(id);
   }
 
-  /** Gives up the position. If the database is not available, a later check removes it. */
+  /** If the database is not available, a later check removes the entry. */
   async leave({ id, stackId }: QueueEntry): Promise<void> {
     this.#forget(id);
     await this.#entries.leave(id, stackId).catch((error: unknown) => {
@@ -166,12 +161,11 @@ export class UpdateQueue {
     });
   }
 
-  /** Forgets a position that the creation of its update has removed from the queue. */
+  /** The creation of the update has removed the position from the queue. */
   forget({ id }: QueueEntry): void {
     this.#forget(id);
   }
 
-  /** Wakes all calls, because this process is about to stop. */
   drain(): void {
     this.#isDraining = true;
     for (const call of this.#waiting.values()) call.wake();
@@ -230,8 +224,8 @@ export class UpdateQueue {
   }
 
   /**
-   * Wakes superseded calls, and removes the entries that calls have left behind: they would block their queues while this process lives.
-   * Restores lost entries of sleeping calls; a call that is awake may have ended its wait itself.
+   * Wakes superseded calls, and removes entries that calls have left behind: they would block their queues while this process lives.
+   * Restores lost entries of sleeping calls only: a call that is awake may have ended its wait itself.
    */
   async #checkEntries(): Promise<void> {
     // Collected before the query, which does not see the entries of later calls.
@@ -266,11 +260,11 @@ export class UpdateQueue {
       this.#mayGo = true;
       this.#beginCheck();
     } else if (message.startsWith(supersededMessage)) {
-      this.#wake(message.slice(supersededMessage.length), 'isSuperseded');
+      // The transaction may have been rolled back, so the entry decides.
+      if (this.#waiting.has(message.slice(supersededMessage.length))) this.#beginCheck();
     } else this.#wake(message, 'isNext');
   }
 
-  /** Wakes the first calls deferred by limits, if the limits may now admit them. */
   async #notifyLimited(): Promise<void> {
     if (!this.#mayGo) return;
     this.#mayGo = false;
@@ -278,7 +272,7 @@ export class UpdateQueue {
     for (const id of await this.#entries.listFirstHeld(this.#processId)) this.#wake(id, 'isNext');
   }
 
-  /** Notifies webhooks of calls that have waited for too long. Each position is notified once, across processes. */
+  /** Webhooks are notified of each position once, across processes. */
   async #notifyOfLate(): Promise<void> {
     const now = performance.now();
     const late = [...this.#waiting.values()].filter(

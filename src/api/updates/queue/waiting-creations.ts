@@ -34,7 +34,6 @@ const maxHops = 9;
 const outageMs = 5_000;
 const outageRetryMs = 500;
 
-/** The update that a call asks for. */
 interface CreationRequest {
   readonly ref: StackRef;
   readonly caller: Caller;
@@ -42,13 +41,10 @@ interface CreationRequest {
   readonly request: NewUpdateRequest;
 }
 
-/** How a call waits. */
 export interface WaitingRequest {
   /** The position that the redirect to this call named; null: the call is new. */
   readonly entryId: string | null;
-  /** How often the client was asked to call again. */
   readonly hop: number;
-  /** Aborted when its client disconnects. */
   readonly gone: AbortSignal;
   /** No update is created before this has succeeded. */
   readonly informed: Promise<unknown>;
@@ -56,7 +52,6 @@ export interface WaitingRequest {
   readonly until: number;
 }
 
-/** How the call waits, and its audit trail. */
 interface Waiting {
   readonly audit: AuditTrail;
   readonly waiting: WaitingRequest;
@@ -67,12 +62,12 @@ interface Wait {
   since: number | null;
 }
 
-/** An update, with warnings for its user; or the position with which the client must call again. */
+/** Or the position with which the client must call again. */
 export type QueuedUpdate =
   | (CreatedUpdate & { readonly hasWaited?: true })
   | { readonly entryId: string; readonly hop: number };
 
-/** Creates updates. If another update holds the stack, calls wait for it in the order of their arrival, if they may wait. */
+/** While another update holds the stack, calls wait in the order of their arrival, if they may wait. */
 export class WaitingCreations {
   readonly #context: ApiContext;
   readonly #updates: UpdateService;
@@ -87,12 +82,12 @@ export class WaitingCreations {
     this.#entries = createUpdateQueueRepository(context.db);
   }
 
-  /** When a call that begins now should have a response, by `performance.now()`. */
+  /** The time is by `performance.now()`. */
   responseTime(): number {
     return performance.now() + this.#context.config.updateQueue.longPollSeconds * 1000;
   }
 
-  /** Creates the update, or lets its call wait in the queue. No update exists if it throws. A StackBusyError names the lock holder. */
+  /** No update exists if it throws. A StackBusyError names the lock holder. */
   async create(request: CreationRequest, audit: AuditTrail, waiting: WaitingRequest): Promise<QueuedUpdate> {
     try {
       return await this.#createOrWait(request, audit, waiting);
@@ -174,7 +169,7 @@ export class WaitingCreations {
   ): Promise<QueuedUpdate & { isKept?: true }> {
     const { logger, metrics } = this.#context;
     const over = entry.since + creation.lockWaitSeconds * 1000;
-    // The last call waits for the rest of the time, because the CLI would not follow another redirect.
+    // The CLI would not follow another redirect.
     const isLast = waiting.hop >= maxHops;
     let deferred: DeferredError | null = null;
     let isFreezeNotified = false;
@@ -230,9 +225,8 @@ export class WaitingCreations {
   }
 
   /**
-   * Returns the update, or the rule that defers it, or null if another update holds the lock or the checks last longer than `until`.
-   * Returns `outage` if the database is not available, or a lock was held for too long: nothing is acknowledged yet, so the call continues
-   * to wait.
+   * Returns the rule that defers the update, or null if another update holds the lock or the checks last longer than `until`. `outage`: the
+   * database is not available, or a lock was held for too long; nothing is acknowledged yet, so the call continues to wait.
    */
   async #attempt(
     creation: PreparedCreation,
@@ -267,7 +261,7 @@ export class WaitingCreations {
     return 'outage';
   }
 
-  /** Notifies webhooks once that a freeze blocks the waiting update. Returns whether they were notified. */
+  /** Returns whether webhooks were notified. */
   async #notifyOfWait(
     creation: PreparedCreation,
     { id }: QueueEntry,
@@ -292,7 +286,6 @@ export class WaitingCreations {
       : new UnavailableError('The position in the queue was lost; please start the command again');
   }
 
-  /** A StackBusyError with the lock holder and the time that the call has waited in vain. */
   async #refusal({ stackId, lockWaitSeconds }: PreparedCreation, entry: QueueEntry | null): Promise<StackBusyError> {
     const holder = await this.#entries.findHolder(stackId);
     const position = entry && (await this.#entries.positionOf(entry.id, stackId));

@@ -5,7 +5,7 @@ const maxWaitingBytes = 128 * 1024 * 1024;
 /** Memory of a waiting call without its texts, in bytes. */
 const callBytes = 16 * 1024;
 
-/** Limits the memory of waiting calls. New calls of an organization get at most half of the memory that other organizations leave. */
+/** New calls of an organization get at most half of the memory that other organizations leave. */
 export class WaitingMemory {
   readonly #maxBytes: number;
   readonly #held = new Map<string, number>();
@@ -17,7 +17,7 @@ export class WaitingMemory {
 
   /**
    * Counts a call whose texts have `chars` characters, until it is disposed of. A call that has waited before gets all the memory that
-   * other organizations leave: it must not lose its position because another organization begins to wait. Throws UnavailableError.
+   * others leave: it must not lose its position because another organization begins to wait. Throws UnavailableError.
    */
   hold(organization: string, chars: number, { isNew }: { readonly isNew: boolean }): Disposable {
     const bytes = callBytes + 2 * chars;

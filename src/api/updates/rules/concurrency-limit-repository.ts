@@ -4,7 +4,6 @@ import type { Limit } from './concurrency-limit.ts';
 
 const StandingRow = Type.Object({ running: Type.Integer(), ahead: Type.Integer() });
 
-/** Class of the advisory locks for counting updates. */
 const countingLock = 93;
 /**
  * The limits of an organization share this number of locks. Postgres keeps locks in a table of fixed size, which tenants with many limits
@@ -12,12 +11,11 @@ const countingLock = 93;
  */
 const places = 32;
 
-/** Running updates, and waiting calls. */
 export function createConcurrencyLimitRepository(db: Queryable) {
   return {
     /**
-     * Lets one transaction at a time count the updates under each of these limits, by `Limit.key`, and add one. Take these locks in one call,
-     * before the lock on a stack: every transaction takes them in the same order.
+     * Lets one transaction at a time count the updates under each of these limits and add one. Take these locks in one call, before the
+     * lock on a stack: every transaction takes them in the same order.
      */
     lock: (organizationId: string, keys: readonly string[]) =>
       db.query(sql.nothing`
@@ -28,8 +26,8 @@ export function createConcurrencyLimitRepository(db: Queryable) {
           from unnest(${sql.array([...keys], 'text')}) k (key) order by 1 offset 0) l`),
 
     /**
-     * How many running updates count for the limit, previews excepted, and how many calls that it delays go before a call for this project.
-     * `entryId` is the entry of that call; null: it has just arrived.
+     * How many running updates count for the limit, and how many calls that it delays go before a call for this project. `entryId`: the
+     * entry of that call; null: it has just arrived.
      */
     standing: (limit: Limit, { entryId, projectId }: { readonly entryId: string | null; readonly projectId: string }) =>
       db.one(sql.rows(StandingRow)`

@@ -2,9 +2,8 @@ import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
 import { cancelHint, DeferredError } from '../../../shared/updates/deferred.ts';
 import { type ApplicableRule, describeScope, type UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
 
-/** A limit on updates that run at once. */
 export interface Limit {
-  /** Identifies the limit among the limits of all organizations. */
+  /** The key is unique among the limits of all organizations. */
   readonly key: string;
   readonly rule: ApplicableRule<'concurrency'>;
   readonly organizationId: string;
@@ -39,7 +38,7 @@ export class LimitError extends DeferredError {
   }
 }
 
-/** The limits that an update of the stack counts for. All of them must allow it. */
+/** All of them must allow the update. */
 export function concurrencyLimitsOf(
   rules: UpdateRules,
   stack: StackRow,

@@ -16,10 +16,8 @@ import { type AllConsumers, findAllConsumers, maxConsumers } from './all-consume
 import { listOutputs } from './output-loss.ts';
 import { createOutputLossRepository, type RemovedOutputs } from './output-loss-repository.ts';
 
-/** Maximum number of consumers to name. */
 const maxNames = 10;
 
-/** Changes that would remove the outputs of a stack. */
 export type OutputLoss = 'delete' | 'destroy' | 'rename';
 
 const losses: Record<OutputLoss, string> = {
@@ -41,7 +39,6 @@ export class ConsumersError extends ConflictError {
   }
 }
 
-/** A description of the consumers of a stack's outputs. */
 interface Consumers {
   /** Names the consumers that the caller may read, and counts the others. */
   readonly named: string;
@@ -50,7 +47,6 @@ interface Consumers {
   readonly doubt: string | null;
 }
 
-/** Identifies the preview of an update. */
 interface PreviewOf {
   readonly commit: string | null;
   readonly userId: string | null;
@@ -58,8 +54,8 @@ interface PreviewOf {
 }
 
 /**
- * Call before the transaction of a change that takes outputs away. Waits for the index if a rule of kind `consumers` needs it to decide;
- * with `preview`, only if the preview would remove outputs. `until`: see awaitIndex. Returns the stacks whose references are unknown.
+ * Call before the transaction of a change that takes outputs away. Waits for the index if a rule of kind `consumers` needs it; with
+ * `preview`, only if the preview would remove outputs. `until`: see awaitIndex. Returns the stacks whose references are unknown.
  */
 export async function awaitConsumers(
   db: Queryable,
@@ -77,9 +73,9 @@ export async function awaitConsumers(
 }
 
 /**
- * If a rule of kind `consumers` refuses removals, asserts that no stack of the organization reads the outputs of this one. Other
- * organizations do not count: a reference to any name could otherwise hold the change up. Throws ConsumersError, also if the references of
- * `unindexed` stacks are unknown: see awaitConsumers. A consumer may count for a moment after its reference is gone.
+ * Applies a rule that refuses removals: no stack of the organization may read the outputs. Other organizations do not count: a reference to
+ * any name could otherwise hold the change up. Throws ConsumersError, also if the references of `unindexed` stacks are unknown. A consumer
+ * may count for a moment after its reference is gone.
  */
 export async function assertNotConsumed(
   tx: Queryable,
@@ -100,7 +96,7 @@ export async function assertNotConsumed(
   );
 }
 
-/** The warning before outputs are removed; null without a rule of kind `consumers`, or without consumers. `until`: see awaitIndex. */
+/** Null without a rule of kind `consumers`, or without consumers. `until`: see awaitIndex. */
 export async function warnOfConsumers(
   db: Queryable,
   ref: StackRef,
@@ -118,8 +114,8 @@ export async function warnOfConsumers(
 }
 
 /**
- * The warning for an update whose preview would remove outputs that other stacks read; null if none. Throws
- * ConsumersError if the rule refuses such an update.
+ * A warning if the preview of the update would remove outputs that other stacks read. Throws ConsumersError if the rule refuses such an
+ * update.
  */
 export async function checkOutputLoss(
   tx: Queryable,
@@ -152,8 +148,8 @@ export async function checkOutputLoss(
 }
 
 /**
- * Outputs removed by an update or a preview; null if none. `consumers` says that the stack's current consumers read them, as far as the
- * caller may know the consumers; null if there are none.
+ * Outputs removed by an update or a preview. `consumers` says that the stack's current consumers read them, as far as the caller may know;
+ * null if there are none.
  */
 export async function findRemovedOutputs(
   db: Queryable,
@@ -167,13 +163,13 @@ export async function findRemovedOutputs(
   return { ...loss, consumers: consumers && isReadBy(consumers, consumers.named) };
 }
 
-/** Consumers in the stack's organization. Null if there are none. */
+/** Null if there are none. */
 async function describeOwn(db: Queryable, stack: StackRef, access: LockedAccess): Promise<Consumers | null> {
   const own = await createConsumerRepository(db).listOwn(stack, maxConsumers);
   return describe(access, { own, count: own.length });
 }
 
-/** Consumers in all organizations, for warnings. Null if there are none. */
+/** Consumers for warnings. Null if there are none. */
 async function describeAll(db: Queryable, stack: StackRef, access: LockedAccess): Promise<Consumers | null> {
   const found = await findAllConsumers(db, stack);
   if (found !== null) return describe(access, found);
@@ -181,7 +177,7 @@ async function describeAll(db: Queryable, stack: StackRef, access: LockedAccess)
   return { named: others, counted: others, doubt: ': looking them up took too long' };
 }
 
-/** Stacks that may be consumers, because they are not indexed. Null if there are none. */
+/** Null if there are none. */
 function describeUnindexed(access: LockedAccess, unindexed: readonly UnindexedStack[]): Consumers | null {
   const described = describe(access, { own: unindexed, count: unindexed.length });
   const reason = unindexed.some(({ isFailing }) => isFailing)
@@ -216,7 +212,7 @@ const maxStacks = 200;
 
 /**
  * Waits until the index shows what the other stacks of the organization had saved before the call, for at most 10 s, and not beyond `until`
- * by `performance.now()`. Returns the stacks that the index does not show.
+ * by `performance.now()`. Returns the stacks that it does not show.
  */
 async function awaitIndex(
   db: Queryable,
@@ -234,10 +230,19 @@ async function awaitIndex(
     return !times || times.includes(notedAt) || times.push(notedAt) <= 2;
   };
   while (left.length > 0 && performance.now() < deadline) {
-    await rows.await(left.map(({ stackId }) => stackId));
+    await rows.setAwaited(
+      left.map(({ stackId }) => stackId),
+      true,
+    );
     await sleep(pollMs);
     const due = await rows.listUnindexed(stack, { alsoOf: [...again.keys()], limit: maxStacks, until: savedUntil });
     left = due.filter(isLeft);
   }
+  // Stacks of other organizations need not wait for an index that no call awaits any longer.
+  if (left.length > 0)
+    await rows.setAwaited(
+      left.map(({ stackId }) => stackId),
+      false,
+    );
   return left;
 }

@@ -6,7 +6,7 @@ import { createUpdateRuleRepository } from '../../../shared/updates/rules/update
 /** A user may belong to any number of organizations. */
 const slices = new TimeSlices();
 
-/** Ids of the freezes of organizations that are in force now, by the database's clock. */
+/** The freezes that are in force now, by the database's clock. */
 export async function listFreezesInForce(db: Queryable, organizationIds: readonly string[]): Promise<string[]> {
   const freezes = await createUpdateRuleRepository(db).listFreezes(organizationIds);
   const inForce: string[] = [];

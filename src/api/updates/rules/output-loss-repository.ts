@@ -15,17 +15,14 @@ export type WatchedUpdate = Row<typeof WatchedRow>;
 
 const LossRow = Type.Object({ names: Type.String(), isUnknown: Type.Boolean() });
 
-/** Outputs that an update has removed or a preview would remove. */
 export interface RemovedOutputs {
   readonly names: readonly string[];
   /** The events could not be read when the update ended, or no rule asked for it. There may be more outputs than the names. */
   readonly isUnknown: boolean;
 }
 
-/** Number of the newest previews of a stack to search. */
 const searchedPreviews = 200;
 
-/** The new update whose preview is searched. */
 interface PreviewedUpdate {
   readonly stackId: string;
   readonly stackVersion: number;
@@ -35,10 +32,9 @@ interface PreviewedUpdate {
   readonly tokenId: string;
 }
 
-/** Outputs that updates and previews have removed: table `output_losses`. */
 export function createOutputLossRepository(db: Queryable) {
   return {
-    /** The update, if it may remove outputs of a stack with a rule of kind `consumers`; null otherwise. */
+    /** Null unless the update may remove outputs of a stack with a rule of kind `consumers`. */
     findWatched: (updateId: string) =>
       db.maybeOne(sql.prepared('output_losses_watched', WatchedRow)`
         /* outputLosses.findWatched */
@@ -58,7 +54,6 @@ export function createOutputLossRepository(db: Queryable) {
         insert into output_losses (update_id, names, is_unknown) values (${updateId}, ${JSON.stringify(names)}, ${isUnknown})
         on conflict (update_id) do nothing`),
 
-    /** The outputs that this update or preview has removed; null if none. */
     find: async (updateId: string): Promise<RemovedOutputs | null> =>
       lossOf(
         await db.maybeOne(sql.rows(LossRow)`
@@ -66,8 +61,8 @@ export function createOutputLossRepository(db: Queryable) {
       ),
 
     /**
-     * The outputs that the newest preview that counts would remove, without those that a later update has already removed. They are unknown
-     * for a preview from before the rule.
+     * Outputs that the newest preview that counts would remove, without those that a later update has already removed. Unknown for a
+     * preview from before the rule.
      */
     findPreviewed: async (update: PreviewedUpdate): Promise<RemovedOutputs | null> =>
       lossOf(

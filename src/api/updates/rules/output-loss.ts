@@ -3,7 +3,7 @@ const maxNameChars = 200;
 const maxNames = 1_000;
 const maxNotifiedNames = 5;
 
-/** The names of outputs that are in the old state of a resource but not in its new state. Values are not read. Throws SyntaxError. */
+/** The outputs that are in the old state of a resource but not in its new state. Values are not read. Throws SyntaxError. */
 export function outputLossOf(text: string): string[] {
   const event = objectOf(JSON.parse(text))?.['resOutputsEvent'];
   const metadata = objectOf(objectOf(event)?.['metadata']);
@@ -19,7 +19,7 @@ export function outputLossOf(text: string): string[] {
     .slice(0, maxNames);
 }
 
-/** A list like `"a", "b" and 3 more`. */
+/** Like `"a", "b" and 3 more`. */
 export function listOutputs(names: readonly string[]): string {
   const notified = names.slice(0, maxNotifiedNames).map((name) => JSON.stringify(name));
   const more = names.length - notified.length;

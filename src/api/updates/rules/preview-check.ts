@@ -4,12 +4,10 @@ import type { StackWithRules } from '../../../shared/updates/rules/update-rule-r
 import { type ApplicableRule, describeScope } from '../../../shared/updates/rules/update-rules.ts';
 import { createPreviewRepository } from './preview-repository.ts';
 
-/** The result of the preview rule for a new update. */
 export interface PreviewCheck {
   readonly rule: ApplicableRule<'require-preview'>;
-  /** The preview that counts; null: there is none. */
   readonly previewId: string | null;
-  /** Why no preview counts, for the user; null if one does. */
+  /** The reason for the user why no preview counts. */
   readonly problem: string | null;
 }
 
@@ -22,19 +20,15 @@ export class PreviewNeededError extends ForbiddenError {
   override readonly code = 'preview-needed';
 }
 
-/** Kinds of updates that change resources as a preview has shown. A refresh only reads existing resources into the state. */
+/** A refresh only reads existing resources into the state. */
 const previewedKinds: ReadonlySet<string> = new Set(['update', 'destroy']);
 
-/** The rule that decides whether this update needs a preview; null: it needs none. */
 export function previewRule(stack: StackWithRules, kind: string): ApplicableRule<'require-preview'> | null {
   const rule = previewedKinds.has(kind) ? stack.updateRules.first('require-preview') : null;
   return rule && rule.settings.mode !== 'off' ? rule : null;
 }
 
-/**
- * Looks for the preview of an update. `commit`: null if it is unknown, or if there are uncommitted changes. The caller has locked the
- * stack.
- */
+/** `commit`: null if it is unknown, or if there are uncommitted changes. The caller has locked the stack. */
 export async function checkPreview(
   tx: Queryable,
   rule: ApplicableRule<'require-preview'>,
@@ -57,7 +51,7 @@ export async function checkPreview(
   return { ...found, problem: describeProblem(stack, { rule, kind, why }) };
 }
 
-/** The message to the user of an update whose preview will be out of date when the stack is free. */
+/** The message for an update whose preview will be out of date when the stack is free. */
 export function describeBusy(stack: StackWithRules, rule: ApplicableRule<'require-preview'>, kind: string): string {
   return describeProblem(stack, {
     rule,

@@ -8,26 +8,22 @@ const PreviewRow = Type.Object({
 });
 export type PreviewRow = Row<typeof PreviewRow>;
 
-/** Number of the newest previews of a stack to search. */
 const searchedPreviews = 1_000;
 
-/** Which previews count for an update. */
 export interface PreviewSearch {
   readonly stackId: string;
-  /** The kind of the update. */
   readonly kind: string;
   /** Hexadecimal. */
   readonly commit: string;
-  /** Whether the previews with which runs of updates begin count. */
+  /** Previews with which runs of updates begin. */
   readonly countsOwn: boolean;
 }
 
-/** Previews of stacks, as far as rules ask for them. */
 export function createPreviewRepository(db: Queryable) {
   return {
     /**
      * The newest preview of the commit that succeeded here, without local changes. Imported previews, and previews whose events are
-     * deleted, do not count. The environment is stored as JSON without spaces, so a quoted name that is followed by a colon is a member.
+     * deleted, do not count. The environment is JSON without spaces, so a quoted name before a colon is a member.
      */
     findNewest: ({ commit, countsOwn, kind, stackId }: PreviewSearch): Promise<PreviewRow | null> =>
       db.maybeOne(sql.rows(PreviewRow)`

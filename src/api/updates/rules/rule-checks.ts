@@ -11,19 +11,18 @@ import { concurrencyLimitsOf, LimitError } from './concurrency-limit.ts';
 import { createConcurrencyLimitRepository } from './concurrency-limit-repository.ts';
 import { checkPreview, type PreviewCheck, PreviewNeededError } from './preview-check.ts';
 
-/** An update that bypasses rules, for the audit log. */
+/** A bypass of rules, for the audit log. */
 export interface BreakGlass {
   readonly reason: string;
   /** Ids of the rules that would have deferred or refused it. */
   readonly rules: string[];
 }
 
-/** Another transaction has held the lock of the same limits for too long. Nothing was changed. The cause is the lock timeout. */
+/** Another transaction has held the lock of the same limits for too long. Nothing was changed. */
 export class LimitsBusyError extends Error {
   override readonly name = 'LimitsBusyError';
 }
 
-/** Throws LimitsBusyError after a lock timeout, and other errors as they are. */
 export function limitsBusy(error: unknown): never {
   throw isLockTimeout(error)
     ? new LimitsBusyError('The limits of the organization are locked', { cause: error })
@@ -35,7 +34,7 @@ export class LimitsChangedError extends Error {
   override readonly name = 'LimitsChangedError';
 }
 
-/** Asserts that the locked stack is not frozen, unless the message breaks the glass; then returns the bypass. Throws FrozenError. */
+/** The bypass, if the message breaks the glass. Throws FrozenError. */
 export function assertNotFrozen(stack: StackWithRules, access: LockedAccess, message: string): BreakGlass | null {
   const freeze = findFreeze(stack.updateRules);
   const reason = breakGlassReason(message);
@@ -51,10 +50,7 @@ export function assertNotFrozen(stack: StackWithRules, access: LockedAccess, mes
 
 const emergencyHint = `Previews still run; ${cancelHint}. In an emergency, a user with the permission manage can start an update with --message "break-glass: <reason>", which is recorded`;
 
-/**
- * Asserts that fewer updates run than the limits allow, and that no waiting update goes first. With `breakGlass`, notes the limits instead.
- * Throws LimitError.
- */
+/** No waiting update may go first. With `breakGlass`, notes the limits instead of throwing LimitError. */
 export async function assertWithinConcurrencyLimits(
   tx: Queryable,
   stack: StackWithRules,
@@ -71,10 +67,7 @@ export async function assertWithinConcurrencyLimits(
   }
 }
 
-/**
- * Looks for the preview that the rule asks for. Without one, throws PreviewNeededError if the rule refuses updates without a preview; with
- * `breakGlass`, notes the rule instead.
- */
+/** Throws PreviewNeededError if the rule refuses updates without a preview; with `breakGlass`, notes the rule instead. */
 export async function assertPreviewed(
   tx: Queryable,
   rule: ApplicableRule<'require-preview'>,

@@ -17,17 +17,14 @@ import type { ApiContext } from '../../platform/api-context.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { revisionOfRule } from './update-rule-service.ts';
 
-/** Number of upcoming windows to show. */
 const maxWindows = 3;
-/** Time for an estimate of what a rule would delete, in ms. */
+/** Time for an estimate. */
 const estimateMs = 2_000;
-/** Maximum number of stacks of a rule to count, and to name. */
 const maxCounted = 1_000;
 const maxNamed = 5;
 
 export type RuleView = ReturnType<typeof ruleView>;
 
-/** Rules, for the dashboard. */
 export class RuleQueries {
   readonly #db: ApiContext['db'];
 
@@ -35,7 +32,7 @@ export class RuleQueries {
     this.#db = db;
   }
 
-  /** Rules of some kinds, or all, by kind and scope, and the position of the last one if there are more. Throws NotFoundError. */
+  /** All kinds if `kinds` is null; by kind and scope. */
   async list(
     organization: string,
     page: { readonly kinds: readonly string[] | null; readonly after: RulePosition | null; readonly limit: number },
@@ -54,10 +51,7 @@ export class RuleQueries {
     };
   }
 
-  /**
-   * The data that a rule about retention would delete now, estimated from the stacks that can be examined within 2 s; null for other kinds.
-   * Throws NotFoundError.
-   */
+  /** What a rule about retention would delete now, estimated from the stacks that can be examined within 2 s. */
   async estimate(
     { tokenId }: Caller,
     organization: string,
@@ -72,16 +66,13 @@ export class RuleQueries {
     return estimateRetention(this.#db, id, rule, { facts: readable, replacedId, isOver });
   }
 
-  /**
-   * The stacks that a rule would apply to, limited to stacks that the caller may read, and when it would be in force. Throws NotFoundError.
-   */
+  /** The stacks that a rule would apply to, as far as the caller may read them, and when it would be in force. */
   async preview({ tokenId }: Caller, organization: string, rule: NewRule) {
     const { facts, id } = await getListedOrganization(this.#db, tokenId, organization);
     const readable = facts === null ? null : (JSON.parse(facts) as object);
     const rules = createUpdateRuleRepository(this.#db);
     const stacks = await rules.listMatched(id, rule, readable, maxCounted + 1);
     return {
-      /** The id of the rule that this rule would replace. */
       replaces: await rules.findReplaced(id, rule),
       scope: describeScope(rule, organization),
       /** At most 1,000. */
@@ -97,18 +88,16 @@ export class RuleQueries {
 }
 
 interface FreezeState {
-  /** Null for other kinds of rules. */
   readonly freeze: ReturnType<typeof timesView> | null;
 }
 
-/** A rule, for the dashboard. Times are ISO strings. */
+/** Times are ISO strings. */
 export function ruleView(row: RuleRow, organization: string) {
   const { id, kind, note, setAt, setBy, settings } = row;
   const scope = scopeOf(row);
   return {
     ...{ id, kind, note, setBy, ...scope },
     revision: revisionOfRule(row),
-    /** A description of the rule's scope. */
     scope: describeScope(scope, organization),
     settings: JSON.parse(settings) as Record<string, unknown>,
     setAt: setAt.toISOString(),

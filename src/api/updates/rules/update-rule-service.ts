@@ -18,7 +18,6 @@ import { warnOfConsumers } from './consumers.ts';
 
 export type { RuleRow };
 
-/** Rules for the updates of an organization's stacks, for its admins. */
 export class UpdateRuleService {
   readonly #db: ApiContext['db'];
 
@@ -30,20 +29,19 @@ export class UpdateRuleService {
     return createUpdateRuleRepository(this.#db).list((await getOrganization(this.#db, organization)).id);
   }
 
-  /** The warning of a destroy of the stack, or of its preview, about stacks that read the outputs. */
+  /** Also warns of the preview of a destroy. */
   async warnOfDestroy(ref: StackRef, caller: Caller, until: number): Promise<string[]> {
     const warning = await warnOfConsumers(this.#db, ref, caller, 'destroy', until);
     return warning === null ? [] : [warning];
   }
 
-  /** Throws NotFoundError. */
   async get(organization: string, id: string): Promise<RuleRow> {
     return getRule(this.#db, (await getOrganization(this.#db, organization)).id, id);
   }
 
   /**
-   * Sets the rule: it replaces the rule of its kind for the same stacks, except for kinds of which each rule counts. After the response, no
-   * update is created without regard to the rule. Throws InvalidRequestError, UnauthenticatedError, ForbiddenError.
+   * Replaces the rule of its kind for the same stacks, except for kinds of which each rule counts. After the response, no update is created
+   * without regard to the rule.
    */
   async set(caller: Caller, organization: string, rule: NewRule, audit: AuditTrail): Promise<RuleRow> {
     return changePeople(this.#db, organization, async (tx) => {
@@ -60,10 +58,7 @@ export class UpdateRuleService {
     });
   }
 
-  /**
-   * Changes the settings and the stacks of a rule; its kind stays. A rule is in force at every moment. Throws the errors of `set`,
-   * NotFoundError, EditConflictError, and ConflictError if another rule of its kind is already for these stacks.
-   */
+  /** The kind stays. A rule is in force at every moment. Throws ConflictError if another rule of its kind is already for these stacks. */
   async change(
     caller: Caller,
     organization: string,
@@ -100,7 +95,6 @@ export class UpdateRuleService {
     }
   }
 
-  /** Throws NotFoundError, UnauthenticatedError, ForbiddenError, EditConflictError. */
   async remove(
     caller: Caller,
     organization: string,
@@ -120,10 +114,7 @@ export class UpdateRuleService {
     });
   }
 
-  /**
-   * Call within `changePeople`. Holds the caller's rights, and keeps other changes and new updates waiting. Returns the id of the
-   * organization.
-   */
+  /** Call within `changePeople`. Holds the caller's rights, and keeps other changes and new updates waiting. */
   async #lock(tx: Queryable, caller: Caller, organization: string): Promise<string> {
     await lockManagement(tx, organization, caller);
     const { id: organizationId } = await getOrganization(tx, organization);

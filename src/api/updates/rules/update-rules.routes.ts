@@ -26,7 +26,6 @@ const tags = ['update-rules'];
 const path = '/api/orgs/:organization/update-rules';
 const access = { kind: 'organization', permission: 'manage' } as const;
 
-/** Rules for the updates of an organization's stacks, for its admins. */
 export function registerUpdateRuleRoutes(app: RouteScope, services: Services): void {
   listRules(app, services);
   setRule(app, services);
@@ -97,7 +96,6 @@ function estimateRule(app: RouteScope, { ruleQueries }: Services): void {
   );
 }
 
-/** Throws InvalidRequestError. */
 function readQuery({ settings, tagName, tagValue = '', ...query }: EstimateUpdateRuleQuery) {
   const tag = tagName === undefined ? null : { name: tagName, value: tagValue };
   try {

@@ -4,7 +4,7 @@ import { AnyObject, IsoTimestamp, Maybe } from '../../platform/protocol/core.ts'
 
 const Tag = Type.Object({ name: Type.String(), value: Type.String() });
 
-/** The stacks of a rule: a stack must match all given properties. */
+/** The stacks of a rule must match all given properties. */
 const Scope = {
   project: Maybe(Type.String()),
   stack: Maybe(Type.String({ description: 'Only with its project, and without a tag' })),

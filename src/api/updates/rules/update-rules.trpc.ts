@@ -30,12 +30,10 @@ const Rule = {
   project: Type.Optional(Type.Union([Name, Type.Null()])),
   stack: Type.Optional(Type.Union([Name, Type.Null()])),
   tag: Type.Optional(Type.Union([Type.Object({ name: text(200), value: text(1_000) }), Type.Null()])),
-  /** The settings of the rule's kind. */
   settings: Type.Object({}, { additionalProperties: true }),
   note: Type.Optional(text(2_000)),
 };
 
-/** Rules for the updates of an organization's stacks: freezes, queues and change limits. */
 export const rulesRouter = router({
   /** By kind and scope. A freeze shows whether it is in force, and its next windows. */
   list: organizationProcedure('manage')
@@ -55,31 +53,28 @@ export const rulesRouter = router({
       ruleView(await services.updateRules.get(organization, ruleId), organization),
     ),
 
-  /** The stacks that a rule would apply to, and when. An invalid rule is rejected as by `set`. Changes nothing. */
+  /** An invalid rule is rejected as by `set`. */
   preview: organizationProcedure('manage')
     .input(input(Type.Object(Rule)))
     .query(({ ctx: { caller, services }, input: { organization, ...rule } }) =>
       services.ruleQueries.preview(caller, organization, parseRule(rule)),
     ),
 
-  /**
-   * The data that a rule about retention would delete now; null for other kinds. `ruleId`: the rule that this rule replaces. Changes
-   * nothing.
-   */
+  /** `ruleId`: the rule that this rule replaces. */
   estimate: organizationProcedure('manage')
     .input(input(Type.Object({ ruleId: Type.Optional(text(100)), ...Rule })))
     .query(({ ctx: { caller, services }, input: { organization, ruleId = null, ...rule } }) =>
       services.ruleQueries.estimate(caller, organization, parseRule(rule), ruleId),
     ),
 
-  /** Replaces the rule of this kind for the same stacks; a freeze is added to the existing freezes. */
+  /** A freeze is added to the existing freezes. */
   set: organizationMutation('manage', 'update-rule.set')
     .input(input(Type.Object(Rule)))
     .mutation(async ({ ctx: { audit, caller, services }, input: { organization, ...rule } }) =>
       ruleView(await services.updateRules.set(caller, organization, parseRule(rule), audit), organization),
     ),
 
-  /** Changes the settings and stacks of a rule; its kind stays. */
+  /** The kind of the rule stays. */
   change: organizationMutation('manage', 'update-rule.set')
     .input(input(Type.Object({ ruleId: text(100), revision: Revision, ...Rule })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { organization, revision, ruleId, ...rule } }) => {

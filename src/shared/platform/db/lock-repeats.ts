@@ -12,8 +12,8 @@ export const lockWaitMs = 2_000;
 
 /**
  * Repeats work that got no lock in time, for as long as one statement may take. Between attempts it holds no connection, and repeated
- * attempts share a part of the pool: if many callers wait for locks of one organization, others still get connections. Callers with fewer
- * attempts go first, so that a lock that is held for long does not delay callers of other locks. Priority work has its own part.
+ * attempts share a part of the pool: if many callers wait for locks of one organization, others still get connections. Half of the places go
+ * to callers with few attempts, so that a lock that is held for long does not delay callers of other locks. Priority work has its own part.
  */
 export class LockRepeats {
   readonly #first: Places;
@@ -59,16 +59,23 @@ export class LockRepeats {
         const now = performance.now();
         until ??= now + this.#maxMs - lockWaitMs;
         if (now >= until || !(await places.take(attempts, until - now))) throw error;
-        run = () => work().finally(() => places.giveBack());
+        run = async () => {
+          try {
+            return await work();
+          } finally {
+            places.giveBack();
+          }
+        };
       }
     }
   }
 }
 
-/** A place that becomes free goes to the caller with the fewest attempts so far, then to the earliest. */
+/** Every second place that becomes free goes to the earliest caller, and the others to the caller with the fewest attempts so far. */
 class Places {
   readonly #waiting = new Set<{ readonly attempts: number; readonly take: () => void }>();
   #free: number;
+  #isEarliestNext = false;
 
   constructor(count: number) {
     this.#free = count;
@@ -95,11 +102,14 @@ class Places {
   }
 
   giveBack(): void {
-    let next: { readonly attempts: number; readonly take: () => void } | null = null;
-    for (const caller of this.#waiting) if (next === null || caller.attempts < next.attempts) next = caller;
-    if (next) {
-      this.#waiting.delete(next);
-      next.take();
-    } else this.#free += 1;
+    let [next] = this.#waiting;
+    if (!next) {
+      this.#free += 1;
+      return;
+    }
+    if (!this.#isEarliestNext) for (const caller of this.#waiting) if (caller.attempts < next.attempts) next = caller;
+    this.#isEarliestNext = !this.#isEarliestNext;
+    this.#waiting.delete(next);
+    next.take();
   }
 }

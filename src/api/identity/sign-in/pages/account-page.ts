@@ -6,7 +6,6 @@ import type { ListedPasskeyRow } from '../passkey-service.ts';
 import type { ListedSessionRow } from '../session-service.ts';
 import { programName } from './program-name.ts';
 
-/** The data of the account page. */
 export interface AccountView {
   readonly session: Session;
   readonly sessions: readonly ListedSessionRow[];
@@ -25,7 +24,6 @@ interface Membership {
   readonly mappedRole: string | null;
 }
 
-/** The user's sessions, organizations and invitations, and the form to change the password. */
 export function renderAccountPage({
   hasPassword,
   invitations,
@@ -53,7 +51,7 @@ ${hasPassword ? renderPasswordForm() : null}`,
   );
 }
 
-/** For a person who has signed in with a link, and would otherwise need another link the next time. */
+/** A person who has signed in with a link would otherwise need another link the next time. */
 function renderFirstPassword(passkeys: AccountView['passkeys']): Markup {
   if (passkeys !== null && passkeys.length > 0) return html``;
   return html`<h2>Choose how to sign in from now on</h2>

@@ -3,7 +3,6 @@ import { html } from '../../../platform/pages/html.ts';
 import { renderPage } from '../../../platform/pages/page.ts';
 import type { CliLogin } from '../cli-login-service.ts';
 
-/** Asks whether to give a token to the CLI that opened the page. */
 export function renderCliLoginPage({ description, nonce, port }: CliLogin, { login }: Session): string {
   return renderPage(
     'Log in the Pulumi CLI?',
@@ -20,7 +19,6 @@ export function renderCliLoginPage({ description, nonce, port }: CliLogin, { log
   );
 }
 
-/** The page shown once the CLI has its token. */
 export function renderWelcomePage(): string {
   return renderPage(
     'The Pulumi CLI is logged in',

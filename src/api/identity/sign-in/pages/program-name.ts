@@ -1,4 +1,4 @@
-/** Browsers, the more specific ones first: most also call themselves Chrome and Safari. */
+/** The more specific ones first: most also call themselves Chrome and Safari. */
 const browsers = [
   ['Edge', /\bEdg(?:A|iOS)?\/(\d+)/],
   ['Opera', /\bOPR\/(\d+)/],
@@ -16,7 +16,7 @@ const systems = [
   ['Linux', /\bLinux\b/],
 ] as const;
 
-/** A readable name of a user agent, for example `Firefox 128 on Linux`. Other programs have the name that they give themselves. */
+/** A readable name, for example `Firefox 128 on Linux`. Other programs have the name that they give themselves. */
 export function programName(userAgent: string): string {
   const system = systems.find(([, pattern]) => pattern.test(userAgent))?.[0];
   for (const [name, pattern] of browsers) {

@@ -1,7 +1,7 @@
 import { html } from '../../../platform/pages/html.ts';
 import { renderPage, renderProblem } from '../../../platform/pages/page.ts';
 
-/** The page of a sign-in link. Its script takes the secret from the part of the address that browsers do not send. */
+/** The script takes the secret from the part of the address that browsers do not send. */
 export function renderSignInLinkPage({ problem = null }: { readonly problem?: string | null } = {}): string {
   return renderPage(
     'Sign in once',

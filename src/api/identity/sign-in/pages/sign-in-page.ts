@@ -4,7 +4,7 @@ import { renderPage, renderProblem } from '../../../platform/pages/page.ts';
 /** Screen readers say the problem together with the field to correct. */
 const described = html` aria-describedby="problem" autofocus`;
 
-/** The sign-in page. `next`: the path after the sign-in. */
+/** `next`: the path after the sign-in. */
 export function renderSignInPage({
   login = '',
   next,
